@@ -1,0 +1,80 @@
+"""What the registry requires of a registration, taken by itself: pure checks against the fabric."""
+
+import math
+
+from controller.registration import FlowRequest, InvalidFieldError, JobRequest, NicReference
+from topologies.addressing import TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
+from topologies.fabric import Fabric, Nic
+
+MAX_SIZE_BYTES = 1 << 63
+MAX_COMPUTE_S = 1e6
+_MAX_PORT = 0xFFFF
+
+
+def check_job(request: JobRequest, fabric: Fabric) -> None:
+    """Raise InvalidFieldError where a job cannot be meant, naming the field."""
+    _require(bool(request.name), "name: must not be empty")
+    _require(bool(request.hosts), "hosts: must name at least one host")
+    for position, host in enumerate(request.hosts):
+        _require(host in fabric.host_index, f"hosts[{position}]: unknown host {host!r}")
+        _require(host not in request.hosts[:position], f"hosts[{position}]: {host!r} is named twice")
+    num_gpus = len(request.hosts) * fabric.gpus_per_host
+    _require(1 <= request.gpus <= num_gpus, f"gpus: must lie between 1 and the hosts' {num_gpus}, not {request.gpus}")
+    profile = request.profile
+    _require(
+        0 <= profile.compute_s <= MAX_COMPUTE_S,
+        f"profile.compute_s: must lie between 0 and {MAX_COMPUTE_S:g}, not {profile.compute_s}",
+    )
+    _require(0 <= profile.comm_start <= 1, f"profile.comm_start: must lie between 0 and 1, not {profile.comm_start}")
+    _require(
+        math.isfinite(profile.work) and profile.work >= 0,
+        f"profile.work: must be finite and not negative, not {profile.work}",
+    )
+
+
+def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str) -> tuple[Nic, Nic]:
+    """The NICs of a flow, source first; raises InvalidFieldError, naming the field under ``field``."""
+    source = _nic(request.source, job, fabric, f"{field}.source")
+    destination = _nic(request.destination, job, fabric, f"{field}.destination")
+    _require(source.host != destination.host, f"{field}.destination.host: {source.host!r} is the source as well")
+    _require(
+        0 <= request.size_bytes <= MAX_SIZE_BYTES,
+        f"{field}.size_bytes: must lie between 0 and 2^63, not {request.size_bytes}",
+    )
+    _require(
+        math.isfinite(request.offset_s) and request.offset_s >= 0,
+        f"{field}.offset_s: must be finite and not negative, not {request.offset_s}",
+    )
+    if request.five_tuple is not None:
+        _check_five_tuple(request.five_tuple, source, destination, f"{field}.five_tuple")
+    return source, destination
+
+
+def _nic(reference: NicReference, job: JobRequest, fabric: Fabric, field: str) -> Nic:
+    _require(reference.host in fabric.host_index, f"{field}.host: unknown host {reference.host!r}")
+    _require(reference.host in job.hosts, f"{field}.host: {reference.host!r} is not a host of job {job.name!r}")
+    nics = fabric.nics[reference.host]
+    _require(
+        0 <= reference.index < len(nics),
+        f"{field}.nic: host {reference.host!r} has NICs 0 to {len(nics) - 1}, not {reference.index}",
+    )
+    return nics[reference.index]
+
+
+def _check_five_tuple(five_tuple: FiveTuple, source: Nic, destination: Nic, field: str) -> None:
+    _require(five_tuple.source_address == source.address, f"{field}.source_address: not that of the source NIC")
+    _require(
+        five_tuple.destination_address == destination.address,
+        f"{field}.destination_address: not that of the destination NIC",
+    )
+    _require(
+        five_tuple.protocol in (TCP_PROTOCOL, UDP_PROTOCOL),
+        f"{field}.protocol: must be TCP ({TCP_PROTOCOL}) or UDP ({UDP_PROTOCOL}), not {five_tuple.protocol}",
+    )
+    for name, port in (("source_port", five_tuple.source_port), ("destination_port", five_tuple.destination_port)):
+        _require(0 <= port <= _MAX_PORT, f"{field}.{name}: must lie between 0 and {_MAX_PORT}, not {port}")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InvalidFieldError(message)

@@ -1,0 +1,33 @@
+"""The time that leases and plans go by."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Seconds since some moment of the clock's own."""
+
+    def now_s(self) -> float: ...
+
+
+class WallClock:
+    """Time as it passes, unaffected by changes of the date."""
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+
+class DrivenClock:
+    """Virtual time: it stands still until somebody moves it forward."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def advance_to(self, time_s: float) -> None:
+        """Move to ``time_s``; raises ValueError where that is in the past."""
+        if not time_s >= self._now_s:
+            raise ValueError(f"time_s: the clock stands at {self._now_s} and never goes back to {time_s}")
+        self._now_s = time_s

@@ -1,0 +1,63 @@
+"""The controller's configuration: one frozen object, unknown keys refused."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from controller.policy.policy_name import PolicyName
+from topologies.specification import Topology
+
+_PIPELINE = Path(__file__).resolve().parent.parent / "p4src" / "build"
+
+
+class ClockName(StrEnum):
+    """The time that the controller goes by: as it passes, or driven through ``Settle``."""
+
+    WALL = "wall"
+    DRIVEN = "driven"
+
+
+class SwitchAddress(BaseModel):
+    """Where a switch of the topology answers P4Runtime."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    address: str
+    device_id: Annotated[int, Field(ge=1, lt=1 << 64)] = 1
+
+
+class ControllerConfig(BaseModel):
+    """All that the controller process is told.
+
+    ``listen`` is the address of its gRPC service (port 0: any free one); ``hash_seed`` gives every switch its hash,
+    ``seed`` is the policies' randomness; ``pipeline`` is the folder of the compiled P4 program.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: str = "127.0.0.1:4790"
+    topology: Topology
+    switches: tuple[SwitchAddress, ...]
+    hash_seed: int = 1
+    policy: PolicyName = PolicyName.CRUX
+    seed: int = 1
+    num_levels: Annotated[int, Field(ge=1, le=8)] = 8
+    lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    clock: ClockName = ClockName.WALL
+    election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
+    pipeline: Path = _PIPELINE
+
+    @model_validator(mode="after")
+    def _switches_are_those_of_the_topology(self) -> Self:
+        names = [switch.name for switch in self.switches]
+        expected = self.topology.build().switches
+        if unknown := sorted(set(names) - set(expected)):
+            raise ValueError(f"switches: not in the topology: {', '.join(unknown)}")
+        if missing := sorted(set(expected) - set(names)):
+            raise ValueError(f"switches: no address for {', '.join(missing)}")
+        if len(names) != len(set(names)):
+            raise ValueError("switches: a name is listed twice")
+        return self

@@ -1,0 +1,62 @@
+"""The controller process: everything put together, started and stopped."""
+
+import asyncio
+import signal
+
+import grpc.aio
+
+from controller.clock import Clock, DrivenClock, WallClock
+from controller.config import ClockName, ControllerConfig
+from controller.directives import DirectiveBoard
+from controller.planner import Planner
+from controller.registry import Registry
+from controller.service import ControllerService
+from controller.snapshots import Snapshots
+from controller.southbound.switches import P4RuntimeSouthbound
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+
+_STOP_GRACE_S = 1.0
+
+
+async def serve(config: ControllerConfig) -> None:
+    """Run a controller until SIGTERM or SIGINT.
+
+    Prints ``listening on HOST:PORT`` when it answers. Rules stay on the switches when it stops. Raises OSError where
+    the address cannot be bound.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+
+    fabric = config.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
+    clock: Clock = DrivenClock() if config.clock is ClockName.DRIVEN else WallClock()
+    registry = Registry(fabric, config.lease_s)
+    snapshots = Snapshots(registry, routing, config.num_levels, config.seed)
+    board = DirectiveBoard(registry)
+    southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
+    async with southbound:
+        planner = Planner(registry, snapshots, routing, config.policy, southbound, board, clock)
+        service = ControllerService(registry, planner, board, southbound, clock)
+        # Without this a second controller could listen on the same port.
+        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+        server.add_generic_rpc_handlers((service.handler(),))
+        port = _bind(server, config.listen)
+        await server.start()
+        print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
+        async with asyncio.TaskGroup() as tasks:
+            planning = tasks.create_task(planner.run()) if config.clock is ClockName.WALL else None
+            await stop.wait()
+            if planning is not None:
+                planning.cancel()
+        await server.stop(_STOP_GRACE_S)
+
+
+def _bind(server: grpc.aio.Server, address: str) -> int:
+    """Bind a server to an address; returns its port, which is another one only where that of the address is 0."""
+    try:
+        return server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"cannot listen on {address}") from error

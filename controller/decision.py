@@ -1,0 +1,60 @@
+"""A decision: a Plan with what it was decided on, and what of it every job is told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.policy.plan import Plan
+from controller.policy.snapshot import FlowKey, Snapshot
+from controller.southbound.rules import RulesBySwitch
+from topologies.fabric import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The Plan with its number (from 1), the Snapshot it was decided on, and its rules."""
+
+    number: int
+    snapshot: Snapshot
+    plan: Plan
+    rules: RulesBySwitch
+
+    @property
+    def num_rules(self) -> int:
+        """Rules for single flows, over all switches."""
+        return sum(len(rules) for rules in self.rules.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FlowDirective:
+    """How one flow travels: the Plan's path, or the hash's where the Plan leaves it to the fabric."""
+
+    key: FlowKey
+    path: Path
+    level: int
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectives:
+    """A job's part of a Plan."""
+
+    plan_number: int
+    time_shift_s: float
+    flows: tuple[FlowDirective, ...]
+
+
+def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
+    """Directives by job."""
+    plans = {job.name: job for job in decision.plan.jobs}
+    return {
+        job.name: JobDirectives(
+            decision.number,
+            plans[job.name].time_shift_s,
+            tuple(
+                FlowDirective(flow.key, plan.path or flow.hashed_path, plan.level, plan.order)
+                for flow in job.flows
+                for plan in (decision.plan.flows[flow.key],)
+            ),
+        )
+        for job in decision.snapshot.jobs
+    }

@@ -1,0 +1,25 @@
+"""The one place that maps the name of a policy to its function."""
+
+from collections.abc import Callable, Mapping
+
+from controller.policy.crux import crux, crux_pa
+from controller.policy.ecmp import ecmp
+from controller.policy.plan import Plan
+from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import Snapshot
+from controller.policy.validation import check
+
+_POLICIES: Mapping[PolicyName, Callable[[Snapshot], Plan]] = {
+    PolicyName.ECMP: ecmp,
+    PolicyName.CRUX: crux,
+    PolicyName.CRUX_PA: crux_pa,
+}
+
+
+def decide(name: PolicyName, snapshot: Snapshot) -> Plan:
+    """The Plan of a policy for a Snapshot.
+
+    Raises ValueError, naming the job or link and the field, for a Snapshot that no policy can decide on.
+    """
+    check(snapshot)
+    return _POLICIES[name](snapshot)

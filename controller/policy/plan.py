@@ -1,0 +1,43 @@
+"""Plan: what a policy decides. It holds no rates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.policy.snapshot import FlowKey
+from topologies.fabric import Path
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """Decision for one job.
+
+    ``rank`` is unique, 0 the most urgent; ``level`` that of its most urgent flow, 7 the most urgent of eight.
+    ``intensity``, ``correction_factor`` and ``priority`` are None where the policy has no such thing.
+    """
+
+    name: str
+    rank: int
+    level: int
+    intensity: float | None
+    correction_factor: float | None
+    priority: float | None
+    time_shift_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPlan:
+    """Decision for one template flow: its path (None: the fabric's hash), level, and order at the host (0 first)."""
+
+    path: Path | None
+    level: int
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Decisions for every job and flow of a Snapshot, jobs in order of rank."""
+
+    policy: str
+    jobs: tuple[JobPlan, ...]
+    flows: Mapping[FlowKey, FlowPlan]

@@ -1,0 +1,11 @@
+"""The names of the policies, as scenarios, commands and Plans spell them."""
+
+from enum import StrEnum
+
+
+class PolicyName(StrEnum):
+    """A policy that ``controller.policy.catalogue`` knows."""
+
+    ECMP = "ecmp"
+    CRUX = "crux"
+    CRUX_PA = "crux-pa"

@@ -1,0 +1,66 @@
+"""From the registry to the Snapshot that a policy decides on."""
+
+from controller.policy.plan import Plan
+from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, LinkState, OrderKeeper, Snapshot
+from controller.registration import RegisteredFlow, RegisteredJob
+from controller.registry import Registry
+from topologies.fabric import Fabric, Path
+from topologies.routing import Routing
+
+
+class Snapshots:
+    """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get."""
+
+    def __init__(self, registry: Registry, routing: Routing, num_levels: int, seed: int) -> None:
+        self._registry = registry
+        self._routing = routing
+        self._num_levels = num_levels
+        self._seed = seed
+        self._links = link_states(routing.fabric)
+        self._candidates: dict[tuple[int, int], tuple[Path, ...]] = {}
+
+    def take(self, time_s: float, previous: Plan | None) -> Snapshot:
+        """The state at ``time_s``, with the Plan in force."""
+        return Snapshot(
+            time_s=time_s,
+            links=self._links,
+            jobs=tuple(self._job(job) for job in self._registry.jobs),
+            num_levels=self._num_levels,
+            previous=previous,
+            seed=self._seed,
+        )
+
+    def _job(self, job: RegisteredJob) -> Job:
+        request = job.request
+        groups = tuple(
+            FlowGroup(
+                group.name,
+                tuple(
+                    self._flow(FlowKey(request.name, group.name, number), flow)
+                    for number, flow in enumerate(group.flows)
+                ),
+            )
+            for group in job.flow_groups
+        )
+        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups)
+
+    def _flow(self, key: FlowKey, flow: RegisteredFlow) -> Flow:
+        ends = (flow.source.address, flow.destination.address)
+        if ends not in self._candidates:
+            self._candidates[ends] = self._routing.candidate_paths(flow.source, flow.destination)
+        return Flow(
+            key,
+            flow.five_tuple,
+            flow.size_bytes,
+            flow.offset_s,
+            self._candidates[ends],
+            self._routing.hashed_path(flow.five_tuple),
+        )
+
+
+def link_states(fabric: Fabric) -> tuple[LinkState, ...]:
+    """Links with what keeps the order of flows there: the host on those that leave it, else the switch's queues."""
+    return tuple(
+        LinkState(link.rate_bps, OrderKeeper.HOST if link.source in fabric.host_index else OrderKeeper.SWITCH_QUEUE)
+        for link in fabric.links
+    )

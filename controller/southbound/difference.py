@@ -1,0 +1,57 @@
+"""From what a switch holds to what it should hold: the updates, in an order that never breaks forwarding."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from controller.southbound.entries import Entity, EntityKey, Kind, holds_same, key_of
+
+State = Mapping[EntityKey, Entity]
+"""What a switch holds, by identity."""
+
+
+class UpdateKind(Enum):
+    """What an update does to its entity."""
+
+    INSERT = auto()
+    MODIFY = auto()
+    DELETE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One update of a Write request."""
+
+    kind: UpdateKind
+    entity: Entity
+
+
+Stage = tuple[Update, ...]
+"""Updates that do not depend on one another: a switch may carry out those of one request in any order."""
+
+
+def state_of(entities: Iterable[Entity]) -> dict[EntityKey, Entity]:
+    """Entities by their identity."""
+    return {key_of(entity): entity for entity in entities}
+
+
+def difference(held: State, desired: State) -> tuple[Stage, ...]:
+    """The fewest updates that turn ``held`` into ``desired``: make before break.
+
+    What is referred to is written before what refers to it, and deletions come last, the other way round. The default
+    entry of a table can only be modified, and stays where ``desired`` has none.
+    """
+    writes: defaultdict[Kind, list[Update]] = defaultdict(list)
+    deletions: defaultdict[Kind, list[Update]] = defaultdict(list)
+    for key, entity in desired.items():
+        if key not in held:
+            update_kind = UpdateKind.MODIFY if key.kind is Kind.NODE else UpdateKind.INSERT
+            writes[key.kind].append(Update(update_kind, entity))
+        elif not holds_same(held[key], entity):
+            writes[key.kind].append(Update(UpdateKind.MODIFY, entity))
+    for key, entity in held.items():
+        if key not in desired and key.kind is not Kind.NODE:
+            deletions[key.kind].append(Update(UpdateKind.DELETE, entity))
+    stages = [writes[kind] for kind in Kind] + [deletions[kind] for kind in reversed(Kind)]
+    return tuple(tuple(stage) for stage in stages if stage)

@@ -1,0 +1,174 @@
+"""Typed P4Runtime entries of the pipeline in ``p4src/``: base routing and flow rules.
+
+Names are P4Info's aliases. A next hop is named by the port it leaves by, and so is its member of the selector.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from finsy import (
+    P4ActionProfileGroup,
+    P4ActionProfileMember,
+    P4IndirectAction,
+    P4Member,
+    P4TableAction,
+    P4TableEntry,
+    P4TableMatch,
+)
+
+from controller.southbound.rules import FlowRule
+from topologies.addressing import switch_mac
+from topologies.fabric import Fabric, Link
+from topologies.routing import Route, Routing
+
+Entity = P4TableEntry | P4ActionProfileMember | P4ActionProfileGroup
+
+_SELECTOR = "ecmp"
+_LEVELS = range(1, 8)
+_DSCP_OF_CLASS = 8
+"""Class selector n, CSn, is DSCP 8 n."""
+
+
+class Kind(IntEnum):
+    """Kinds of entities; one refers only to entities of smaller kinds."""
+
+    NODE = 0
+    LEVEL = 1
+    NEXT_HOP = 2
+    MEMBER = 3
+    GROUP = 4
+    ROUTING = 5
+    FLOW = 6
+
+
+_KIND_OF_TABLE = {
+    "node": Kind.NODE,
+    "level": Kind.LEVEL,
+    "next_hop": Kind.NEXT_HOP,
+    "routing": Kind.ROUTING,
+    "flow": Kind.FLOW,
+}
+
+MatchValue = int | tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityKey:
+    """Identity of an entity on its switch: kind, and id or match fields by name."""
+
+    kind: Kind
+    identity: int | tuple[tuple[str, MatchValue], ...]
+
+
+def key_of(entity: Entity) -> EntityKey:
+    """Identity of an entity; raises ValueError for a table that the pipeline does not have."""
+    match entity:
+        case P4ActionProfileMember():
+            return EntityKey(Kind.MEMBER, entity.member_id)
+        case P4ActionProfileGroup():
+            return EntityKey(Kind.GROUP, entity.group_id)
+        case P4TableEntry() if entity.table_id in _KIND_OF_TABLE:
+            return EntityKey(_KIND_OF_TABLE[entity.table_id], tuple(sorted((entity.match or {}).items())))
+        case _:
+            raise ValueError(f"table {entity.table_id!r} is not one of {', '.join(_KIND_OF_TABLE)}")
+
+
+def holds_same(one: Entity, other: Entity) -> bool:
+    """Whether two entities with one key do the same."""
+    if isinstance(one, P4ActionProfileGroup) and isinstance(other, P4ActionProfileGroup):
+        return _members(one) == _members(other)
+    if isinstance(one, P4ActionProfileGroup) or isinstance(other, P4ActionProfileGroup):
+        return False
+    return one.action == other.action
+
+
+def base_entries(switch: str, routing: Routing) -> list[Entity]:
+    """What a switch needs to route by the fabric's hash and to serve levels that earlier switches marked."""
+    fabric = routing.fabric
+    routes = routing.routes(switch)
+    leaving = fabric.links_from[switch]
+    groups = {links: number for number, links in enumerate(dict.fromkeys(route.links for route in routes), start=1)}
+    return [
+        _node(routing.hash_multipliers[switch]),
+        *(_level(level) for level in _LEVELS),
+        *(_next_hop(link, fabric) for link in leaving),
+        *(_member(link) for link in leaving),
+        *(_group(number, [fabric.links[link] for link in links]) for links, number in groups.items()),
+        *(_route(route, groups[route.links]) for route in routes),
+    ]
+
+
+def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
+    """The entry that carries out a flow rule."""
+    five_tuple = rule.five_tuple
+    match = P4TableMatch(
+        source_address=five_tuple.source_address,
+        destination_address=five_tuple.destination_address,
+        protocol=five_tuple.protocol,
+        source_port=five_tuple.source_port,
+        destination_port=five_tuple.destination_port,
+    )
+    if rule.next_link is None:
+        action = P4TableAction("prioritise", level=rule.level)
+    elif rule.level is None:
+        action = P4TableAction("steer", next_hop=fabric.links[rule.next_link].source_port)
+    else:
+        next_hop = fabric.links[rule.next_link].source_port
+        action = P4TableAction("steer_and_prioritise", next_hop=next_hop, level=rule.level)
+    return P4TableEntry("flow", match=match, action=action)
+
+
+def _node(hash_multiplier: int) -> P4TableEntry:
+    return P4TableEntry(
+        "node", action=P4TableAction("set_node", hash_multiplier=hash_multiplier), is_default_action=True
+    )
+
+
+def _level(level: int) -> P4TableEntry:
+    return P4TableEntry(
+        "level", match=P4TableMatch(dscp=_DSCP_OF_CLASS * level), action=P4TableAction("set_level", level=level)
+    )
+
+
+def _next_hop(link: Link, fabric: Fabric) -> P4TableEntry:
+    return P4TableEntry(
+        "next_hop",
+        match=P4TableMatch(next_hop=link.source_port),
+        action=P4TableAction(
+            "forward",
+            port=link.source_port,
+            source_mac=switch_mac(fabric.switch_index[link.source], link.source_port),
+            destination_mac=_neighbour_mac(link, fabric),
+        ),
+    )
+
+
+def _neighbour_mac(link: Link, fabric: Fabric) -> int:
+    if link.destination in fabric.host_index:
+        return fabric.nics[link.destination][link.destination_port].mac
+    return switch_mac(fabric.switch_index[link.destination], link.destination_port)
+
+
+def _member(link: Link) -> P4ActionProfileMember:
+    return P4ActionProfileMember(
+        _SELECTOR, member_id=link.source_port, action=P4TableAction("set_next_hop", next_hop=link.source_port)
+    )
+
+
+def _group(number: int, links: Sequence[Link]) -> P4ActionProfileGroup:
+    members = [P4Member(link.source_port, weight=1) for link in links]
+    return P4ActionProfileGroup(_SELECTOR, group_id=number, members=members)
+
+
+def _route(route: Route, group: int) -> P4TableEntry:
+    return P4TableEntry(
+        "routing",
+        match=P4TableMatch(destination_address=(route.address, route.prefix_length)),
+        action=P4IndirectAction(group_id=group),
+    )
+
+
+def _members(group: P4ActionProfileGroup) -> list[P4Member]:
+    # The order counts: the hash indexes it.
+    return list(group.members or ())

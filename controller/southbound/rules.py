@@ -1,0 +1,57 @@
+"""From a Plan to the rules that switches need for it: one only where a switch would do something else by itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.policy.plan import FlowPlan, Plan
+from controller.policy.snapshot import Flow, Snapshot
+from topologies.addressing import FiveTuple
+from topologies.ecmp import flow_hash
+from topologies.routing import Routing
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FlowRule:
+    """What one switch does with one flow; at least one of the two is set.
+
+    ``next_link`` is the link that it leaves by instead of the hash's choice, ``level`` what its packets are marked as.
+    """
+
+    switch: str
+    five_tuple: FiveTuple
+    next_link: int | None
+    level: int | None
+
+
+RulesBySwitch = Mapping[str, tuple[FlowRule, ...]]
+"""Rules of every switch that has any."""
+
+
+def flow_rules(plan: Plan, snapshot: Snapshot, routing: Routing) -> RulesBySwitch:
+    """The rules of a Plan for the flows of its Snapshot, on a fabric whose hash is known.
+
+    A switch gets a rule where the Plan's path leaves by another link than the hash's choice, and the flow's first
+    switch where its level is above 0; later switches read the level from the class that the first one marks.
+    """
+    rules: dict[str, list[FlowRule]] = {}
+    for job in snapshot.jobs:
+        for flow in job.flows:
+            for rule in _rules_of_flow(flow, plan.flows[flow.key], routing):
+                rules.setdefault(rule.switch, []).append(rule)
+    return {switch: tuple(switch_rules) for switch, switch_rules in rules.items()}
+
+
+def _rules_of_flow(flow: Flow, plan: FlowPlan, routing: Routing) -> list[FlowRule]:
+    links = routing.fabric.links
+    destination = routing.fabric.nic_by_address[flow.five_tuple.destination_address]
+    rules = []
+    # The first link leaves the host.
+    for hop, link in enumerate((plan.path or flow.hashed_path)[1:]):
+        switch = links[link].source
+        choices = routing.next_links(switch, destination)
+        hashed = choices[flow_hash(flow.five_tuple, routing.hash_multipliers[switch]) % len(choices)]
+        next_link = link if link != hashed else None
+        level = plan.level if hop == 0 and plan.level > 0 else None
+        if next_link is not None or level is not None:
+            rules.append(FlowRule(switch, flow.five_tuple, next_link, level))
+    return rules

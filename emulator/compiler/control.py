@@ -1,0 +1,185 @@
+"""Tables, conditions and their order as functions of the generated module.
+
+Every node of a control flow is a function that does its part and returns what the next node returns.
+"""
+
+from emulator.compiler.actions import ACTION_PARAMETERS
+from emulator.compiler.expressions import ExpressionCompiler, constant, word
+from emulator.compiler.functions import Function
+from emulator.compiler.hashes import HashCompiler
+from emulator.compiler.layout import Json, Layout, UnsupportedError
+from emulator.compiler.tables import Resources, Table
+from emulator.memory import BYTES, DEFAULT, EMPTY, NUM_PREFIXES, PACKETS, PREFIXES, SLOT_MASK, SLOTS, TO_GROUP, USED
+
+NODE_PARAMETERS = "phv, p, memory, block"
+MISS = -1
+
+
+class ControlCompiler:
+    """Compiles one pipeline (ingress or egress)."""
+
+    def __init__(self, pipeline: Json, layout: Layout, resources: Resources, hashes: HashCompiler) -> None:
+        if pipeline.get("action_calls"):
+            raise UnsupportedError(f"action calls of pipeline {pipeline['name']!r}")
+        self._pipeline = pipeline
+        self._layout = layout
+        self._resources = resources
+        self._hashes = hashes
+        self._nodes = {node["name"]: node for kind in ("tables", "conditionals") for node in pipeline[kind]}
+        self._functions: dict[str, Function] = {}
+
+    def functions(self) -> list[Function]:
+        """Functions of all nodes, callees first, and last the pipeline's own, named after it."""
+        name = self._pipeline["name"]
+        self._visit(self._pipeline["init_table"], ())
+        return [*self._functions.values(), Function(name, NODE_PARAMETERS, [self._goto(self._pipeline["init_table"])])]
+
+    def _visit(self, name: str | None, above: tuple[str, ...]) -> None:
+        if name is None or name in self._functions:
+            return
+        if name in above:
+            raise UnsupportedError(f"loop through node {name!r}")
+        node = self._nodes[name]
+        following = (
+            [node["true_next"], node["false_next"]]
+            if "expression" in node
+            else [*node["next_tables"].values(), node["base_default_next"]]
+        )
+        for successor in following:
+            self._visit(successor, (*above, name))
+        if "expression" in node:
+            self._functions[name] = self._condition(node)
+        else:
+            table = self._resources.tables[name]
+            if table.key:
+                self._functions[f"{name}/lookup"] = self._lookup(table)
+            self._functions[name] = self._apply(node, table)
+
+    def _goto(self, name: str | None) -> str:
+        return "return" if name is None else f"{self._function_name(name)}({NODE_PARAMETERS})"
+
+    def _function_name(self, node: str) -> str:
+        return f"{self._pipeline['name']}_{node.replace('.', '_')}"
+
+    def _condition(self, node: Json) -> Function:
+        condition = ExpressionCompiler(self._layout).value(node["expression"])
+        lines = [f"if {condition}:", f"    {self._goto(node['true_next'])}"]
+        lines += ["else:", f"    {self._goto(node['false_next'])}"]
+        return Function(self._function_name(node["name"]), NODE_PARAMETERS, lines)
+
+    def _lookup(self, table: Table) -> Function:
+        """Offset of the slot that matches, or MISS."""
+        lines = [
+            f"descriptor = block + {self._resources.table_descriptor(table)}",
+            f"slots = np.int64(memory[descriptor + {SLOTS}])",
+            f"last = np.int64(memory[descriptor + {SLOT_MASK}])",
+        ]
+        lines += [f"key_{number} = {source}" for number, source in enumerate(_key_sources(table))]
+        if table.lpm_field is None:
+            lines += [*_probe(table, [f"key_{number}" for number in range(table.key_words)]), f"return {MISS}"]
+        else:
+            names = [f"key_{number}" for number in range(table.key_words - 1)]
+            names[table.lpm_field.key_word] += " & prefix"
+            lines += [
+                f"prefixes = np.int64(memory[descriptor + {PREFIXES}])",
+                f"for number in range(np.int64(memory[descriptor + {NUM_PREFIXES}])):",
+                "    prefix = memory[prefixes + number]",
+                *(f"    {line}" for line in _probe(table, [*names, "prefix"])),
+                f"return {MISS}",
+            ]
+        return Function(f"{self._function_name(table.name)}_lookup", NODE_PARAMETERS, lines)
+
+    def _apply(self, node: Json, table: Table) -> Function:
+        lines = ["hit = False", "call = 0"]
+        default = f"np.int64(memory[block + {self._resources.table_descriptor(table) + DEFAULT}])"
+        if table.key:
+            lines += [
+                f"slot = {self._function_name(table.name)}_lookup({NODE_PARAMETERS})",
+                f"if slot != {MISS}:",
+                "    hit = True",
+                *(f"    {line}" for line in self._hit(table)),
+                "else:",
+                f"    call = {default}",
+            ]
+        else:
+            lines.append(f"call = {default}")
+        lines += ["number = -1", "if call != 0:", "    number = np.int64(memory[call])", "    data = call + 1"]
+        for position, action in enumerate(table.actions):
+            keyword = "elif" if position else "if"
+            lines += [
+                f"    {keyword} number == {action.number}:",
+                f"        action_{action.number}({ACTION_PARAMETERS})",
+            ]
+        lines += self._successors(node, table)
+        return Function(self._function_name(table.name), NODE_PARAMETERS, lines)
+
+    def _hit(self, table: Table) -> list[str]:
+        lines = []
+        if table.has_counters:
+            length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
+            lines += [f"memory[slot + {table.counter_offset + PACKETS}] += U(1)"]
+            lines += [f"memory[slot + {table.counter_offset + BYTES}] += {length}"]
+        if table.profile is None:
+            return [*lines, f"call = slot + {table.action_offset}"]
+        lines.append(f"call = np.int64(memory[slot + {table.action_offset + 1}])")
+        if table.profile.selector:
+            selector = table.profile.selector
+            hashed = self._hashes.over(selector["algo"], selector["input"], selector)
+            lines += [
+                f"if memory[slot + {table.action_offset}] == U({TO_GROUP}):",
+                "    size = memory[call]",
+                "    if size == U(0):",
+                "        call = 0",
+                "    else:",
+                f"        call = np.int64(memory[call + 1 + np.int64({hashed} % size)])",
+            ]
+        return lines
+
+    def _successors(self, node: Json, table: Table) -> list[str]:
+        """Go to the next node, by hit or miss, by action, or always the same."""
+        following = node["next_tables"]
+        if "__HIT__" in following or "__MISS__" in following:
+            default = node["base_default_next"]
+            return [
+                "if hit:",
+                f"    {self._goto(following.get('__HIT__', default))}",
+                "else:",
+                f"    {self._goto(following.get('__MISS__', default))}",
+            ]
+        targets = {*following.values(), node["base_default_next"]}
+        if len(targets) == 1:
+            return [self._goto(targets.pop())]
+        lines = []
+        for action in table.actions:
+            lines += [f"if number == {action.number}:", f"    {self._goto(following[action.name])}", "    return"]
+        return [*lines, self._goto(node["base_default_next"])]
+
+
+def _key_sources(table: Table) -> list[str]:
+    words: dict[int, list[str]] = {}
+    for field in table.key:
+        source = word(field.field.word)
+        words.setdefault(field.key_word, []).append(f"({source} << U({field.shift}))" if field.shift else source)
+    return [" | ".join(parts) for _, parts in sorted(words.items())]
+
+
+def _probe(table: Table, keys: list[str]) -> list[str]:
+    """Walk the slots from where the key hashes to, until it is found or an empty slot ends the search."""
+    lines = [f"wanted_{number} = {key}" for number, key in enumerate(keys)]
+    lines.append("hashed = U(0)")
+    lines += [f"hashed = mix(hashed, wanted_{number})" for number in range(len(keys))]
+    equal = " and ".join(
+        [f"state == {constant(USED)}", *(f"memory[at + {1 + n}] == wanted_{n}" for n in range(len(keys)))]
+    )
+    return [
+        *lines,
+        "position = np.int64(hashed & U(0x7fffffff)) & last",
+        "while True:",
+        f"    at = slots + position * {table.slot_words}",
+        "    state = memory[at]",
+        f"    if state == {constant(EMPTY)}:",
+        "        break",
+        f"    if {equal}:",
+        "        return at",
+        "    position = (position + 1) & last",
+    ]

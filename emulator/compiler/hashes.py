@@ -1,0 +1,116 @@
+"""Hashes and checksums over fields, as source; a calculation of the JSON is a list of fields and an algorithm."""
+
+from emulator.compiler.expressions import ExpressionCompiler, constant, word
+from emulator.compiler.functions import Function
+from emulator.compiler.layout import Json, Layout, UnsupportedError
+
+
+class HashCompiler:
+    """Source for the calculations of a program."""
+
+    def __init__(self, program: Json, layout: Layout) -> None:
+        self._layout = layout
+        self._calculations = {calculation["name"]: calculation for calculation in program["calculations"]}
+        self._checksums = program["checksums"]
+
+    def value(self, name: str) -> str:
+        """Source of the value of a calculation."""
+        calculation = self._calculations[name]
+        return self.over(calculation["algo"], calculation["input"], calculation)
+
+    def over(self, algorithm: str, fields: list[Json], node: Json) -> str:
+        """Source of a hash over a list of fields."""
+        chunks = self._chunks(fields, node)
+        match algorithm:
+            case "crc32":
+                if sum(bits for _, bits in chunks) % 8:
+                    raise UnsupportedError("crc32 over a number of bits that is not whole bytes", node)
+                source = "U(0xffffffff)"
+                for text, num_bytes in _byte_groups(chunks, node):
+                    source = f"crc32_update({source}, {text}, {num_bytes})"
+                return f"({source} ^ U(0xffffffff))"
+            case "csum16":
+                return f"csum16_finish({' + '.join(_words16(chunks))})"
+            case "identity":
+                if sum(bits for _, bits in chunks) > 64:
+                    raise UnsupportedError("hash 'identity' over more than 64 bits", node)
+                return _concatenated(chunks)
+        raise UnsupportedError(f"hash algorithm {algorithm!r}", node)
+
+    def verify_function(self) -> Function:
+        """Sets ``standard_metadata.checksum_error`` where a checksum that the program verifies is wrong."""
+        error = word(self._layout.field(["standard_metadata", "checksum_error"]).word)
+        lines: list[str] = []
+        for checksum in self._checksums:
+            if checksum["verify"]:
+                target = word(self._layout.field(checksum["target"]).word)
+                lines += [f"if {self._condition(checksum)}:"]
+                lines += [f"    if {target} != {self.value(checksum['calculation'])}:", f"        {error} = U(1)"]
+        return Function("verify_checksums", "phv, p", lines)
+
+    def update_function(self) -> Function:
+        """Rewrites the checksums that the program updates."""
+        lines: list[str] = []
+        for checksum in self._checksums:
+            if checksum["update"]:
+                field = self._layout.field(checksum["target"])
+                lines += [f"if {self._condition(checksum)}:"]
+                lines += [f"    {word(field.word)} = {self.value(checksum['calculation'])} & {constant(field.mask)}"]
+        return Function("update_checksums", "phv, p", lines)
+
+    def _condition(self, checksum: Json) -> str:
+        if checksum.get("type") != "generic":
+            raise UnsupportedError(f"checksum of type {checksum.get('type')!r}", checksum)
+        condition = checksum.get("if_cond")
+        return ExpressionCompiler(self._layout).value(condition) if condition else "True"
+
+    def _chunks(self, fields: list[Json], node: Json) -> list[tuple[str, int]]:
+        chunks = []
+        for field in fields:
+            match field["type"]:
+                case "field":
+                    found = self._layout.field(field["value"])
+                    chunks.append((word(found.word), found.bits))
+                case "hexstr" if "bitwidth" in field:
+                    chunks.append((constant(int(field["value"], 16)), int(field["bitwidth"])))
+                case other:
+                    raise UnsupportedError(f"hash input of type {other!r}", node)
+        return chunks
+
+
+def _concatenated(chunks: list[tuple[str, int]]) -> str:
+    parts, shift = [], 0
+    for text, bits in reversed(chunks):
+        parts.append(f"({text} << U({shift}))" if shift else text)
+        shift += bits
+    return f"({' | '.join(reversed(parts))})"
+
+
+def _byte_groups(chunks: list[tuple[str, int]], node: Json) -> list[tuple[str, int]]:
+    """Join fields into groups of whole bytes, of at most eight each."""
+    groups: list[tuple[str, int]] = []
+    pending: list[tuple[str, int]] = []
+    for chunk in chunks:
+        pending.append(chunk)
+        bits = sum(width for _, width in pending)
+        if bits > 64:
+            raise UnsupportedError("hash over fields that do not join to whole bytes within 64 bits", node)
+        if bits % 8 == 0:
+            groups.append((_concatenated(pending), bits // 8))
+            pending = []
+    return groups
+
+
+def _words16(chunks: list[tuple[str, int]]) -> list[str]:
+    """Terms of the sum of the 16-bit words that the fields make, padded with zeros at the end."""
+    total = sum(bits for _, bits in chunks)
+    remaining = (total + 15) // 16 * 16
+    terms = []
+    for text, bits in chunks:
+        start, end = remaining, remaining - bits  # bits of the padded whole, counted from its end
+        remaining = end
+        for word16 in range(end // 16, (start - 1) // 16 + 1):
+            shift = end - 16 * word16
+            moved = f"({text} << U({shift}))" if shift > 0 else f"({text} >> U({-shift}))" if shift < 0 else text
+            terms.append(f"({moved} & U(0xffff))")
+    return terms

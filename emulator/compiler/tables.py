@@ -1,0 +1,188 @@
+"""The shape of a program's tables, profiles and counters: what compiled code and control side must agree on."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from emulator.compiler.layout import Field, Json, Layout, UnsupportedError
+from emulator.memory import COUNTER_WORDS, DESCRIPTOR_WORDS, INDIRECT_WORDS
+
+WORD_BITS = 64
+
+
+class MatchKind(StrEnum):
+    """How one field of a key is matched."""
+
+    EXACT = "exact"
+    LPM = "lpm"
+
+
+@dataclass(frozen=True)
+class KeyField:
+    """A field of a table's key: word ``key_word`` of the slot's key holds it, shifted left by ``shift``."""
+
+    name: str
+    kind: MatchKind
+    field: Field
+    key_word: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action that the program declares; ``number`` is what slots store."""
+
+    name: str
+    number: int
+    parameter_bits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An action profile; ``selector`` is the hash that picks a member, or None."""
+
+    name: str
+    max_members: int
+    selector: Json | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A match-action table. A slot: state, ``key_words`` words of key, counters, then the action and its arguments."""
+
+    name: str
+    number: int
+    key: tuple[KeyField, ...]
+    actions: tuple[Action, ...]
+    size: int
+    profile: Profile | None
+    has_counters: bool
+    default: tuple[int, tuple[int, ...]] | None
+    has_constant_default: bool
+
+    @cached_property
+    def lpm_field(self) -> KeyField | None:
+        return next((field for field in self.key if field.kind is MatchKind.LPM), None)
+
+    @cached_property
+    def key_words(self) -> int:
+        """Words of key in a slot; an LPM table's last one is the prefix mask."""
+        fields = max((field.key_word + 1 for field in self.key), default=0)
+        return fields + (self.lpm_field is not None)
+
+    @property
+    def counter_offset(self) -> int:
+        return 1 + self.key_words
+
+    @property
+    def action_offset(self) -> int:
+        return self.counter_offset + COUNTER_WORDS * self.has_counters
+
+    @cached_property
+    def action_words(self) -> int:
+        """Words of an action with its arguments, the largest of the table's."""
+        return 1 + max((len(action.parameter_bits) for action in self.actions), default=0)
+
+    @property
+    def slot_words(self) -> int:
+        return self.action_offset + (INDIRECT_WORDS if self.profile else self.action_words)
+
+
+@dataclass(frozen=True)
+class Counter:
+    """An indirect counter array."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Everything of a program that the control side can write, and where its descriptors stand in a switch's block."""
+
+    tables: dict[str, Table]
+    profiles: dict[str, Profile]
+    counters: dict[str, Counter]
+
+    def table_descriptor(self, table: Table) -> int:
+        """Offset of a table's descriptor in the block of a switch."""
+        return table.number * DESCRIPTOR_WORDS
+
+    def counter_descriptor(self, name: str) -> int:
+        """Offset of the word that points to a counter's cells."""
+        return len(self.tables) * DESCRIPTOR_WORDS + list(self.counters).index(name)
+
+    @property
+    def block_words(self) -> int:
+        """Size of the block of descriptors of one switch."""
+        return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters)
+
+
+def resources(program: Json, layout: Layout) -> Resources:
+    """Read tables, profiles and counters from a program.
+
+    Raises UnsupportedError for what the emulator does not execute: meters, registers, digests, ternary and range
+    keys, ageing, constant entries.
+    """
+    for construct in ("meter_arrays", "register_arrays", "learn_lists", "extern_instances"):
+        if program.get(construct):
+            raise UnsupportedError(f"{construct.replace('_', ' ')} ({program[construct][0]['name']})")
+    profiles: dict[str, Profile] = {}
+    tables: dict[str, Table] = {}
+    actions = [
+        Action(action["name"], number, tuple(parameter["bitwidth"] for parameter in action["runtime_data"]))
+        for number, action in enumerate(program["actions"])
+    ]
+    action_numbers = {action["id"]: number for number, action in enumerate(program["actions"])}
+    for pipeline in program["pipelines"]:
+        for node in pipeline["action_profiles"]:
+            profiles[node["name"]] = Profile(node["name"], node["max_size"], node.get("selector"))
+        for node in pipeline["tables"]:
+            profile = profiles[node["action_profile"]] if node["type"] != "simple" else None
+            own = tuple(actions[action_numbers[identifier]] for identifier in node["action_ids"])
+            tables[node["name"]] = _table(node, len(tables), layout, own, profile, action_numbers)
+    counters = {
+        node["name"]: Counter(node["name"], node["size"]) for node in program["counter_arrays"] if not node["is_direct"]
+    }
+    return Resources(tables, profiles, counters)
+
+
+def _table(
+    node: Json,
+    number: int,
+    layout: Layout,
+    actions: tuple[Action, ...],
+    profile: Profile | None,
+    action_numbers: dict[int, int],
+) -> Table:
+    for construct in ("support_timeout", "direct_meters", "entries"):
+        if node.get(construct):
+            raise UnsupportedError(f"{construct.replace('_', ' ')} of table {node['name']!r}", node)
+    default = node.get("default_entry")
+    return Table(
+        name=node["name"],
+        number=number,
+        key=_key(node, layout),
+        actions=actions,
+        size=node["max_size"],
+        profile=profile,
+        has_counters=node["with_counters"],
+        default=default
+        and (action_numbers[default["action_id"]], tuple(int(text, 16) for text in default["action_data"])),
+        has_constant_default=bool(default and default.get("action_const")),
+    )
+
+
+def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
+    """Pack the key's fields into words in order; an LPM field has a word of its own."""
+    fields: list[KeyField] = []
+    current, used = -1, WORD_BITS
+    for key in node["key"]:
+        if key["match_type"] not in set(MatchKind) or key.get("mask"):
+            raise UnsupportedError(f"{key['match_type']} match on {key['name']!r} in table {node['name']!r}", node)
+        kind, field = MatchKind(key["match_type"]), layout.field(key["target"])
+        if used + field.bits > WORD_BITS or kind is MatchKind.LPM:
+            current, used = current + 1, 0
+        fields.append(KeyField(key["name"], kind, field, current, used))
+        used = WORD_BITS if kind is MatchKind.LPM else used + field.bits
+    return tuple(fields)

@@ -1,0 +1,92 @@
+"""The engine's arrays for a topology, and larger ones when they fill up."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.compiler.program import Program
+from emulator.engine import state as s
+from topologies.fabric import Fabric
+
+_PORTS = 512
+_FIRST_PACKETS = 4096
+_FIRST_EVENTS = 4096
+_FIRST_FLOWS = 256
+_COMPLETIONS = 256
+_CAPTURES = 256
+_PS_PER_S = 1e12
+
+
+def first_state(
+    fabric: Fabric, program: Program, blocks: int, rate_scale: float, queue_limit_bytes: int, trace_rows: int
+) -> s.State:
+    """Arrays of a fabric at rest. ``blocks`` is where the switches' descriptors stand; rates are divided by the
+    scale.""" links = np.zeros((len(fabric.links), s.LINK_COLUMNS), dtype=np.int64)
+    port_links = np.full((len(fabric.switches), _PORTS), s.NONE, dtype=np.int64)
+    for link in fabric.links:
+        row = links[link.index]
+        row[s.LINK_SOURCE_SWITCH] = fabric.switch_index.get(link.source, s.NONE)
+        row[s.LINK_SOURCE_PORT] = link.source_port
+        row[s.LINK_DESTINATION_SWITCH] = fabric.switch_index.get(link.destination, s.NONE)
+        row[s.LINK_DESTINATION_PORT] = link.destination_port
+        row[s.LINK_DELAY_PS] = round(link.delay_s * _PS_PER_S)
+        row[s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
+        if link.source in fabric.switch_index:
+            port_links[fabric.switch_index[link.source], link.source_port] = link.index
+        else:
+            nic = fabric.nics[link.source][link.source_port]
+            links[fabric.reverse(link.index), s.LINK_ADDRESS] = nic.address
+    scalars = np.zeros(s.SCALARS, dtype=np.int64)
+    scalars[s.FREE_PACKET] = s.NONE
+    scalars[s.ROW_WORDS] = program.row_words
+    scalars[s.BLOCK_WORDS] = program.resources.block_words
+    scalars[s.BLOCKS] = blocks
+    scalars[s.PARSE_BYTES] = program.longest_parse_bytes
+    scalars[s.IDLE_UNTIL_PS] = s.NONE
+    nothing = np.zeros((0, s.PACKET_COLUMNS), dtype=np.int64)
+    state = s.State(
+        scalars=scalars,
+        events=np.zeros((_FIRST_EVENTS, s.EVENT_COLUMNS), dtype=np.int64),
+        packets=nothing,
+        octets=np.zeros(0, dtype=np.uint8),
+        phv=np.zeros(0, dtype=np.uint64),
+        links=links,
+        ps_per_byte=np.array([8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]),
+        port_links=port_links,
+        ready=np.zeros(len(fabric.switches), dtype=np.int64),
+        drops=np.zeros((len(fabric.switches), s.DROP_REASONS), dtype=np.int64),
+        flows=np.zeros((_FIRST_FLOWS, s.FLOW_COLUMNS), dtype=np.int64),
+        templates=np.zeros((_FIRST_FLOWS, 2, s.TEMPLATE), dtype=np.uint8),
+        completions=np.zeros((_COMPLETIONS, 2), dtype=np.int64),
+        captures=np.zeros((_CAPTURES, 3), dtype=np.int64),
+        kicks=np.zeros(len(fabric.links), dtype=np.int64),
+        trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
+    )
+    return _with_packets(state, _FIRST_PACKETS)
+
+
+def grown(array: NDArray[Any]) -> NDArray[Any]:
+    """The same rows and as many zero ones behind them."""
+    return np.concatenate([array, np.zeros_like(array)])
+
+
+def grown_packets(state: s.State) -> s.State:
+    """Twice as many packets; those in use keep their numbers."""
+    return _with_packets(state, 2 * len(state.packets))
+
+
+def _with_packets(state: s.State, num_packets: int) -> s.State:
+    before = len(state.packets)
+    packets = np.zeros((num_packets, s.PACKET_COLUMNS), dtype=np.int64)
+    packets[:before] = state.packets
+    added = np.arange(before, num_packets)
+    packets[before:, s.PACKET_NEXT] = added + 1
+    packets[-1, s.PACKET_NEXT] = state.scalars[s.FREE_PACKET]
+    state.scalars[s.FREE_PACKET] = before
+    state.scalars[s.FREE_PACKETS] += num_packets - before
+    octets = np.zeros(num_packets * s.OCTETS, dtype=np.uint8)
+    octets[: len(state.octets)] = state.octets
+    phv = np.zeros(num_packets * int(state.scalars[s.ROW_WORDS]), dtype=np.uint64)
+    phv[: len(state.phv)] = state.phv
+    return state._replace(packets=packets, octets=octets, phv=phv)

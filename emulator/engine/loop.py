@@ -1,0 +1,103 @@
+"""The event loop.
+
+Its source becomes part of the module that is generated for a program, so that the program's ``receive`` and
+``transmit`` are compiled into it and the whole can be kept on disk: the just-in-time compiler's cache wants one module.
+"""
+
+LOOP_SOURCE = '''
+@njit(**OPTIONS)
+def arrive(state, memory, link, packet):
+    """A packet has reached the end of a link: a switch's ingress, or a host."""
+    switch = state.links[link, LINK_DESTINATION_SWITCH]
+    if switch == NONE:
+        deliver(state, link, packet)
+        return
+    scalars = state.scalars
+    if state.ready[switch] == 0:
+        state.drops[switch, NO_PIPELINE] += 1
+        release_packet(state, packet)
+        return
+    p = packet * scalars[ROW_WORDS]
+    block = scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]
+    port = receive(
+        state.phv, p, state.octets, packet * OCTETS, state.packets[packet, PACKET_LENGTH],
+        state.links[link, LINK_DESTINATION_PORT], scalars[NOW_PS] // 1_000_000, memory, block,
+    )
+    egress_link = state.port_links[switch, port]
+    if egress_link == NONE:
+        state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
+        release_packet(state, packet)
+    elif not enqueue(state, egress_link, packet, np.int64(state.phv[p + PRIORITY_WORD])):
+        state.drops[switch, QUEUE_FULL] += 1
+
+
+@njit(**OPTIONS)
+def start(state, memory, link):
+    """Send the most urgent packet that waits for an idle link."""
+    scalars, links, packets = state.scalars, state.links, state.packets
+    while True:
+        level = most_urgent_level(state, link)
+        if level == NONE:
+            return
+        packet = dequeue(state, link, level)
+        switch = links[link, LINK_SOURCE_SWITCH]
+        if switch == NONE:
+            break
+        p = packet * scalars[ROW_WORDS]
+        payload = np.int64(state.phv[p + scalars[ROW_WORDS] - 1])
+        size = transmit(
+            state.phv, p, state.octets, packet * OCTETS, packets[packet, PACKET_STORED],
+            links[link, LINK_SOURCE_PORT], packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
+            scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH], links[link, LINK_PACKETS + level],
+            memory, scalars[BLOCKS] + switch * scalars[BLOCK_WORDS],
+        )
+        scalars[HOPS] += 1
+        if size >= 0:
+            packets[packet, PACKET_LENGTH] += size - payload
+            packets[packet, PACKET_STORED] += size - payload
+            break
+        state.drops[switch, BY_PROGRAM] += 1
+        release_packet(state, packet)
+    length = packets[packet, PACKET_LENGTH]
+    trace(state, STARTED, link, level, packet)
+    links[link, LINK_SENT_BYTES + level] += length
+    links[link, LINK_BUSY] = 1
+    end_ps = scalars[NOW_PS] + np.int64(length * state.ps_per_byte[link] + 0.5)
+    schedule(state, end_ps, SENT, link, NONE)
+    schedule(state, end_ps + links[link, LINK_DELAY_PS], ARRIVED, link, packet)
+
+
+@njit(cache=True, **OPTIONS)
+def run(state, memory, until_ps):
+    """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
+    scalars, events, links = state.scalars, state.events, state.links
+    while True:
+        while scalars[KICKED] > 0:
+            scalars[KICKED] -= 1
+            link = state.kicks[scalars[KICKED]]
+            links[link, LINK_KICKED] = 0
+            if links[link, LINK_BUSY] == 0:
+                start(state, memory, link)
+        if (
+            scalars[COMPLETIONS] > 0
+            or scalars[FREE_PACKETS] < RESERVE
+            or scalars[EVENTS] + RESERVE > len(events)
+            or scalars[CAPTURES] + 1 > len(state.captures)
+            or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
+        ):
+            return
+        if scalars[EVENTS] == 0 or events[0, EVENT_TIME_PS] > until_ps:
+            scalars[NOW_PS] = until_ps
+            scalars[IDLE_UNTIL_PS] = until_ps
+            return
+        scalars[NOW_PS] = events[0, EVENT_TIME_PS]
+        kind, subject, packet = events[0, EVENT_KIND], events[0, EVENT_SUBJECT], events[0, EVENT_PACKET]
+        remove_first(state)
+        if kind == ARRIVED:
+            arrive(state, memory, subject, packet)
+        elif kind == SENT:
+            links[subject, LINK_BUSY] = 0
+            start(state, memory, subject)
+        else:
+            time_out(state, subject)
+'''

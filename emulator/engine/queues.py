@@ -1,0 +1,122 @@
+"""The traffic manager: eight queues in front of every link, strict priority, tail drop by bytes."""
+
+from emulator.engine.state import (
+    FREE_PACKET,
+    FREE_PACKETS,
+    KICKED,
+    LEVELS,
+    LINK_BUSY,
+    LINK_BYTES,
+    LINK_HEAD,
+    LINK_KICKED,
+    LINK_OCCUPIED,
+    LINK_PACKETS,
+    LINK_QUEUE_LIMIT_BYTES,
+    LINK_TAIL,
+    LOST,
+    NONE,
+    NOW_PS,
+    PACKET_DEPTH,
+    PACKET_ENQUEUED_PS,
+    PACKET_FLOW,
+    PACKET_LENGTH,
+    PACKET_NEXT,
+    PACKET_NUMBER,
+    QUEUED,
+    TRACE_FLOW,
+    TRACE_KIND,
+    TRACE_LENGTH,
+    TRACE_LEVEL,
+    TRACE_LINK,
+    TRACE_NUMBER,
+    TRACE_TIME_PS,
+    TRACED,
+    State,
+)
+from emulator.jit import compiled
+
+
+@compiled
+def take_packet(state: State) -> int:
+    """A packet of the free list; the event loop sees to it that there is one."""
+    packet = state.scalars[FREE_PACKET]
+    state.scalars[FREE_PACKET] = state.packets[packet, PACKET_NEXT]
+    state.scalars[FREE_PACKETS] -= 1
+    return int(packet)
+
+
+@compiled
+def release_packet(state: State, packet: int) -> None:
+    """Put a packet back on the free list."""
+    state.packets[packet, PACKET_NEXT] = state.scalars[FREE_PACKET]
+    state.scalars[FREE_PACKET] = packet
+    state.scalars[FREE_PACKETS] += 1
+
+
+@compiled
+def enqueue(state: State, link: int, packet: int, level: int) -> bool:
+    """Put a packet at the end of a queue; False, and the packet is released, where the queue is full.
+
+    A link that stands idle is noted; the event loop starts it when the event is over.
+    """
+    links, packets = state.links, state.packets
+    length = packets[packet, PACKET_LENGTH]
+    if links[link, LINK_BYTES + level] + length > links[link, LINK_QUEUE_LIMIT_BYTES]:
+        trace(state, LOST, link, level, packet)
+        release_packet(state, packet)
+        return False
+    packets[packet, PACKET_NEXT] = NONE
+    packets[packet, PACKET_ENQUEUED_PS] = state.scalars[NOW_PS]
+    packets[packet, PACKET_DEPTH] = links[link, LINK_PACKETS + level]
+    if links[link, LINK_PACKETS + level] == 0:
+        links[link, LINK_HEAD + level] = packet
+        links[link, LINK_OCCUPIED] |= 1 << level
+    else:
+        packets[links[link, LINK_TAIL + level], PACKET_NEXT] = packet
+    links[link, LINK_TAIL + level] = packet
+    links[link, LINK_PACKETS + level] += 1
+    links[link, LINK_BYTES + level] += length
+    trace(state, QUEUED, link, level, packet)
+    if links[link, LINK_BUSY] == 0 and links[link, LINK_KICKED] == 0:
+        links[link, LINK_KICKED] = 1
+        state.kicks[state.scalars[KICKED]] = link
+        state.scalars[KICKED] += 1
+    return True
+
+
+@compiled
+def most_urgent_level(state: State, link: int) -> int:
+    """Highest level with a waiting packet, or NONE."""
+    occupied = state.links[link, LINK_OCCUPIED]
+    for level in range(LEVELS - 1, -1, -1):
+        if occupied >> level & 1:
+            return level
+    return NONE
+
+
+@compiled
+def dequeue(state: State, link: int, level: int) -> int:
+    """Take the first packet of a queue that is not empty."""
+    links = state.links
+    packet = links[link, LINK_HEAD + level]
+    links[link, LINK_HEAD + level] = state.packets[packet, PACKET_NEXT]
+    links[link, LINK_PACKETS + level] -= 1
+    links[link, LINK_BYTES + level] -= state.packets[packet, PACKET_LENGTH]
+    if links[link, LINK_PACKETS + level] == 0:
+        links[link, LINK_OCCUPIED] &= ~(1 << level)
+    return int(packet)
+
+
+@compiled
+def trace(state: State, kind: int, link: int, level: int, packet: int) -> None:
+    """Note what happened, where a trace is kept; the event loop stops before it is full."""
+    row = state.scalars[TRACED]
+    if row < len(state.trace):
+        state.trace[row, TRACE_TIME_PS] = state.scalars[NOW_PS]
+        state.trace[row, TRACE_KIND] = kind
+        state.trace[row, TRACE_LINK] = link
+        state.trace[row, TRACE_LEVEL] = level
+        state.trace[row, TRACE_FLOW] = state.packets[packet, PACKET_FLOW]
+        state.trace[row, TRACE_NUMBER] = state.packets[packet, PACKET_NUMBER]
+        state.trace[row, TRACE_LENGTH] = state.packets[packet, PACKET_LENGTH]
+        state.scalars[TRACED] += 1

@@ -1,0 +1,136 @@
+"""What the engine works on: rows of integers, one array per kind of thing, and the names of their columns.
+
+Times are picoseconds, sizes bytes. Links are numbered as in ``topologies.fabric``; the egress queues of a port are
+those of the link that leaves it.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVELS: Final = 8
+NONE: Final = -1
+
+# Packets. A packet's bytes are octets[packet * OCTETS:], its row of the compiled program's words phv[packet *
+# row_words:].
+OCTETS: Final = 256
+PACKET_NEXT: Final = 0  # next packet of the same queue, or of the free list
+PACKET_LENGTH: Final = 1  # bytes on the wire, Ethernet header to end of payload
+PACKET_STORED: Final = 2  # the first so many are stored in octets; the rest are zeros that nobody keeps
+PACKET_FLOW: Final = 3  # the flow of a host's transport, or NONE
+PACKET_KIND: Final = 4
+PACKET_NUMBER: Final = 5  # data: the packet's number in its flow; acknowledgement: the number expected next
+PACKET_RECEIVED: Final = 6  # acknowledgement: bit i says that number expected + 1 + i has come
+PACKET_ENQUEUED_PS: Final = 7
+PACKET_DEPTH: Final = 8  # packets in the queue when it came
+PACKET_COLUMNS: Final = 9
+DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
+
+# Links, each with the eight queues of its egress port.
+LINK_BUSY: Final = 0
+LINK_SOURCE_SWITCH: Final = 1  # NONE where a host sends
+LINK_SOURCE_PORT: Final = 2
+LINK_DESTINATION_SWITCH: Final = 3  # NONE where a host receives
+LINK_DESTINATION_PORT: Final = 4
+LINK_DELAY_PS: Final = 5
+LINK_QUEUE_LIMIT_BYTES: Final = 6
+LINK_OCCUPIED: Final = 7  # bit per level: its queue is not empty
+LINK_ADDRESS: Final = 8  # IPv4 address of the NIC that receives, where a host does
+LINK_KICKED: Final = 9
+LINK_HEAD: Final = 10
+LINK_TAIL: Final = LINK_HEAD + LEVELS
+LINK_PACKETS: Final = LINK_TAIL + LEVELS
+LINK_BYTES: Final = LINK_PACKETS + LEVELS
+LINK_SENT_BYTES: Final = LINK_BYTES + LEVELS
+LINK_COLUMNS: Final = LINK_SENT_BYTES + LEVELS
+
+# Flows of the hosts' transport; numbers count packets from the flow's first.
+FLOW_SOURCE_LINK: Final = 0
+FLOW_DESTINATION_LINK: Final = 1  # the receiver's link, for acknowledgements
+FLOW_HEADER_BYTES: Final = 2
+FLOW_MTU_BYTES: Final = 3  # payload of a full packet
+FLOW_WINDOW: Final = 4
+FLOW_LAST: Final = 5  # one past the last packet to send
+FLOW_TAIL_BYTES: Final = 6  # payload of the last packet
+FLOW_NEXT: Final = 7  # number to send next
+FLOW_UNACKNOWLEDGED: Final = 8  # lowest number not acknowledged
+FLOW_RETRANSMITTED: Final = 9  # highest number sent again for a gap
+FLOW_EXPECTED: Final = 10  # lowest number the receiver lacks
+FLOW_RECEIVED: Final = 11  # bit i: the receiver has expected + 1 + i
+FLOW_UNANSWERED: Final = 12  # packets since the last acknowledgement
+FLOW_TIMER_ARMED: Final = 13
+FLOW_PROGRESS_PS: Final = 14
+FLOW_TIMEOUT_PS: Final = 15
+FLOW_LEVEL: Final = 16  # queue at the sending host's NIC
+FLOW_ACKNOWLEDGE_EVERY: Final = 17
+FLOW_RETRANSMISSIONS: Final = 18
+FLOW_COLUMNS: Final = 19
+TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
+
+# Events.
+EVENT_TIME_PS: Final = 0
+EVENT_ORDER: Final = 1
+EVENT_KIND: Final = 2
+EVENT_SUBJECT: Final = 3  # link or flow
+EVENT_PACKET: Final = 4
+EVENT_COLUMNS: Final = 5
+ARRIVED, SENT, TIMED_OUT = 0, 1, 2
+
+# Trace of what queues and links did.
+TRACE_TIME_PS: Final = 0
+TRACE_KIND: Final = 1
+TRACE_LINK: Final = 2
+TRACE_LEVEL: Final = 3
+TRACE_FLOW: Final = 4
+TRACE_NUMBER: Final = 5
+TRACE_LENGTH: Final = 6
+TRACE_COLUMNS: Final = 7
+QUEUED, STARTED, LOST = 0, 1, 2
+
+# Scalars.
+NOW_PS: Final = 0
+EVENTS: Final = 1
+ORDER: Final = 2
+FREE_PACKET: Final = 3
+FREE_PACKETS: Final = 4
+COMPLETIONS: Final = 5
+CAPTURES: Final = 6
+TRACED: Final = 7
+KICKED: Final = 8
+HOPS: Final = 9
+MISDELIVERED: Final = 10
+ROW_WORDS: Final = 11
+BLOCK_WORDS: Final = 12
+BLOCKS: Final = 13  # where the switches' blocks start in memory
+PARSE_BYTES: Final = 14
+IDLE_UNTIL_PS: Final = 15  # the time that the event loop was last asked for and has reached
+SCALARS: Final = 16
+
+# Reasons why a switch drops, as columns of ``drops``.
+BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE = 0, 1, 2, 3
+DROP_REASONS: Final = 4
+
+# Room that one event may need.
+RESERVE: Final = 256
+
+
+class State(NamedTuple):
+    """All arrays of a fabric but the switches' memory. Python may change them only while the engine stands."""
+
+    scalars: NDArray[np.int64]
+    events: NDArray[np.int64]
+    packets: NDArray[np.int64]
+    octets: NDArray[np.uint8]
+    phv: NDArray[np.uint64]
+    links: NDArray[np.int64]
+    ps_per_byte: NDArray[np.float64]
+    port_links: NDArray[np.int64]
+    ready: NDArray[np.int64]
+    drops: NDArray[np.int64]
+    flows: NDArray[np.int64]
+    templates: NDArray[np.uint8]
+    completions: NDArray[np.int64]
+    captures: NDArray[np.int64]
+    kicks: NDArray[np.int64]
+    trace: NDArray[np.int64]

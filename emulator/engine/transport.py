@@ -1,0 +1,253 @@
+"""The hosts' transport: reliable, a window of packets, selective acknowledgement.
+
+A flow is one connection; transfers on it follow one another. The receiver acknowledges every few packets, at once where
+a number is missing and at the end of a transfer, with the class (DSCP) the data came with. A gap that three later
+numbers have overtaken is sent again once; anything else after a timeout that doubles.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.engine.events import schedule
+from emulator.engine.queues import enqueue, release_packet, take_packet
+from emulator.engine.state import (
+    ACKNOWLEDGEMENT,
+    ARRIVED,
+    CAPTURES,
+    COMPLETIONS,
+    DATA,
+    FLOW_ACKNOWLEDGE_EVERY,
+    FLOW_DESTINATION_LINK,
+    FLOW_EXPECTED,
+    FLOW_HEADER_BYTES,
+    FLOW_LAST,
+    FLOW_LEVEL,
+    FLOW_MTU_BYTES,
+    FLOW_NEXT,
+    FLOW_PROGRESS_PS,
+    FLOW_RECEIVED,
+    FLOW_RETRANSMISSIONS,
+    FLOW_RETRANSMITTED,
+    FLOW_SOURCE_LINK,
+    FLOW_TAIL_BYTES,
+    FLOW_TIMEOUT_PS,
+    FLOW_TIMER_ARMED,
+    FLOW_UNACKNOWLEDGED,
+    FLOW_UNANSWERED,
+    FLOW_WINDOW,
+    LINK_ADDRESS,
+    MISDELIVERED,
+    NONE,
+    NOW_PS,
+    OCTETS,
+    PACKET_FLOW,
+    PACKET_KIND,
+    PACKET_LENGTH,
+    PACKET_NUMBER,
+    PACKET_RECEIVED,
+    PACKET_STORED,
+    PARSE_BYTES,
+    RAW,
+    TIMED_OUT,
+    State,
+)
+from emulator.jit import compiled
+
+Integer = int | np.int64
+
+MAX_WINDOW = 62
+"""Packets in flight at most: the receiver's picture of what has come is one word."""
+
+FIRST_TIMEOUT_PS = 200_000_000_000
+LAST_TIMEOUT_PS = 4_000_000_000_000
+OVERTAKEN_BY = 3
+ACKNOWLEDGEMENT_BYTES = 64
+
+_IPV4 = 14
+_DSCP = _IPV4 + 1
+_TOTAL_LENGTH = _IPV4 + 2
+_CHECKSUM = _IPV4 + 10
+_SOURCE = _IPV4 + 12
+_DESTINATION = _IPV4 + 16
+_UDP_LENGTH = 38
+_UDP_HEADERS = 42
+
+
+@compiled
+def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> None:
+    """Let a packet that no flow owns arrive now at the end of a link."""
+    packet = take_packet(state)
+    at = packet * OCTETS
+    for index in range(OCTETS):
+        state.octets[at + index] = octets[index] if index < len(octets) else 0
+    state.packets[packet, PACKET_FLOW] = NONE
+    state.packets[packet, PACKET_KIND] = RAW
+    state.packets[packet, PACKET_NUMBER] = NONE
+    state.packets[packet, PACKET_LENGTH] = length
+    state.packets[packet, PACKET_STORED] = len(octets)
+    schedule(state, state.scalars[NOW_PS], ARRIVED, link, packet)
+
+
+@compiled
+def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -> None:
+    """Send ``num_packets`` more packets, the last with ``tail_bytes`` of payload; the one before has been delivered."""
+    flows = state.flows
+    flows[flow, FLOW_LAST] += num_packets
+    flows[flow, FLOW_TAIL_BYTES] = tail_bytes
+    flows[flow, FLOW_PROGRESS_PS] = state.scalars[NOW_PS]
+    flows[flow, FLOW_TIMEOUT_PS] = FIRST_TIMEOUT_PS
+    fill_window(state, flow)
+    if flows[flow, FLOW_TIMER_ARMED] == 0:
+        flows[flow, FLOW_TIMER_ARMED] = 1
+        schedule(state, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS, TIMED_OUT, flow, NONE)
+
+
+@compiled
+def fill_window(state: State, flow: int) -> None:
+    """Send what the window allows."""
+    flows = state.flows
+    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_WINDOW])
+    while flows[flow, FLOW_NEXT] < end:
+        send_data(state, flow, flows[flow, FLOW_NEXT])
+        flows[flow, FLOW_NEXT] += 1
+
+
+@compiled
+def send_data(state: State, flow: int, number: int) -> None:
+    """Put one packet of a flow into the queue of its level at the sending NIC."""
+    flows = state.flows
+    payload = flows[flow, FLOW_TAIL_BYTES] if number == flows[flow, FLOW_LAST] - 1 else flows[flow, FLOW_MTU_BYTES]
+    packet = take_packet(state)
+    state.packets[packet, PACKET_KIND] = DATA
+    state.packets[packet, PACKET_NUMBER] = number
+    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, state.templates[flow, 0, _DSCP])
+    enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
+
+
+@compiled
+def send_acknowledgement(state: State, flow: int, dscp: Integer) -> None:
+    """Tell the sender what has come, in the class that the data came with."""
+    flows = state.flows
+    flows[flow, FLOW_UNANSWERED] = 0
+    packet = take_packet(state)
+    state.packets[packet, PACKET_KIND] = ACKNOWLEDGEMENT
+    state.packets[packet, PACKET_NUMBER] = flows[flow, FLOW_EXPECTED]
+    state.packets[packet, PACKET_RECEIVED] = flows[flow, FLOW_RECEIVED]
+    write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, dscp)
+    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, int(dscp) >> 5)
+
+
+@compiled
+def write_headers(state: State, packet: int, flow: int, direction: int, length: int, dscp: Integer) -> None:
+    """Fill in a packet's bytes from the flow's template: lengths, class and IPv4 checksum are its own."""
+    octets, template, at = state.octets, state.templates[flow, direction], packet * OCTETS
+    stored = state.flows[flow, FLOW_HEADER_BYTES]
+    for index in range(stored):
+        octets[at + index] = template[index]
+    for index in range(stored, state.scalars[PARSE_BYTES]):
+        octets[at + index] = 0
+    total = length - _IPV4
+    octets[at + _DSCP] = dscp
+    octets[at + _TOTAL_LENGTH] = total >> 8
+    octets[at + _TOTAL_LENGTH + 1] = total & 0xFF
+    if stored == _UDP_HEADERS:
+        octets[at + _UDP_LENGTH] = (total - 20) >> 8
+        octets[at + _UDP_LENGTH + 1] = (total - 20) & 0xFF
+    checksum = np.int64(0)
+    for index in range(at + _IPV4, at + _IPV4 + 20, 2):
+        checksum += np.int64(octets[index]) << 8 | np.int64(octets[index + 1])
+    checksum = (checksum & 0xFFFF) + (checksum >> 16)
+    checksum = ~((checksum & 0xFFFF) + (checksum >> 16))
+    octets[at + _CHECKSUM] = checksum >> 8 & 0xFF
+    octets[at + _CHECKSUM + 1] = checksum & 0xFF
+    state.packets[packet, PACKET_FLOW] = flow
+    state.packets[packet, PACKET_LENGTH] = length
+    state.packets[packet, PACKET_STORED] = stored
+
+
+@compiled
+def deliver(state: State, link: int, packet: int) -> None:
+    """A packet has reached the NIC at the end of a link."""
+    flow = state.packets[packet, PACKET_FLOW]
+    if flow == NONE:
+        row = state.scalars[CAPTURES]
+        state.captures[row, 0], state.captures[row, 1], state.captures[row, 2] = link, packet, state.scalars[NOW_PS]
+        state.scalars[CAPTURES] += 1
+        return
+    octets, at = state.octets, packet * OCTETS
+    address = np.int64(0)
+    for index in range(4):
+        address = address << 8 | np.int64(octets[at + _DESTINATION + index])
+    if address != state.links[link, LINK_ADDRESS]:
+        state.scalars[MISDELIVERED] += 1
+    elif state.packets[packet, PACKET_KIND] == DATA:
+        receive_data(state, flow, state.packets[packet, PACKET_NUMBER], np.int64(octets[at + _DSCP]))
+    else:
+        receive_acknowledgement(
+            state, flow, state.packets[packet, PACKET_NUMBER], state.packets[packet, PACKET_RECEIVED]
+        )
+    release_packet(state, packet)
+
+
+@compiled
+def receive_data(state: State, flow: int, number: int, dscp: Integer) -> None:
+    """The receiver's side of a data packet."""
+    flows = state.flows
+    expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
+    in_order = number == expected
+    if in_order:
+        expected += 1
+        while received & 1:
+            expected += 1
+            received >>= 1
+        received >>= 1
+    elif number > expected:
+        received |= np.int64(1) << (number - expected - 1)
+    flows[flow, FLOW_EXPECTED] = expected
+    flows[flow, FLOW_RECEIVED] = received
+    flows[flow, FLOW_UNANSWERED] += 1
+    complete = in_order and expected == flows[flow, FLOW_LAST]
+    if complete or not in_order or received != 0 or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
+        send_acknowledgement(state, flow, dscp)
+    if complete:
+        row = state.scalars[COMPLETIONS]
+        state.completions[row, 0], state.completions[row, 1] = flow, state.scalars[NOW_PS]
+        state.scalars[COMPLETIONS] += 1
+
+
+@compiled
+def receive_acknowledgement(state: State, flow: int, expected: int, received: int) -> None:
+    """The sender's side of an acknowledgement."""
+    flows = state.flows
+    if expected > flows[flow, FLOW_UNACKNOWLEDGED]:
+        flows[flow, FLOW_UNACKNOWLEDGED] = expected
+        flows[flow, FLOW_PROGRESS_PS] = state.scalars[NOW_PS]
+        flows[flow, FLOW_TIMEOUT_PS] = FIRST_TIMEOUT_PS
+    elif expected < flows[flow, FLOW_UNACKNOWLEDGED]:
+        return
+    overtaking, seen = 0, received
+    while seen and overtaking < OVERTAKEN_BY:
+        seen &= seen - 1
+        overtaking += 1
+    if overtaking == OVERTAKEN_BY and expected > flows[flow, FLOW_RETRANSMITTED]:
+        flows[flow, FLOW_RETRANSMITTED] = expected
+        flows[flow, FLOW_RETRANSMISSIONS] += 1
+        send_data(state, flow, expected)
+    fill_window(state, flow)
+
+
+@compiled
+def time_out(state: State, flow: int) -> None:
+    """The timer of a flow has run down: send the lowest number again where nothing has moved for the timeout."""
+    flows, now_ps = state.flows, state.scalars[NOW_PS]
+    if flows[flow, FLOW_UNACKNOWLEDGED] == flows[flow, FLOW_LAST]:
+        flows[flow, FLOW_TIMER_ARMED] = 0
+        return
+    due_ps = flows[flow, FLOW_PROGRESS_PS] + flows[flow, FLOW_TIMEOUT_PS]
+    if due_ps <= now_ps:
+        flows[flow, FLOW_RETRANSMISSIONS] += 1
+        send_data(state, flow, flows[flow, FLOW_UNACKNOWLEDGED])
+        flows[flow, FLOW_PROGRESS_PS] = now_ps
+        flows[flow, FLOW_TIMEOUT_PS] = min(2 * flows[flow, FLOW_TIMEOUT_PS], LAST_TIMEOUT_PS)
+        due_ps = now_ps + flows[flow, FLOW_TIMEOUT_PS]
+    schedule(state, due_ps, TIMED_OUT, flow, NONE)

@@ -1,0 +1,75 @@
+"""What a table, an action profile or a counter of an emulated switch holds, by name and as integers."""
+
+from dataclasses import dataclass
+
+
+class SwitchError(Exception):
+    """A request that a switch refuses; it has changed nothing. The subclass says which kind of error it is."""
+
+
+class NotFoundError(SwitchError):
+    """The entry, member or group is not there."""
+
+
+class AlreadyExistsError(SwitchError):
+    """An entry with the same match and priority, or a member or group with the same id, is there."""
+
+
+class InvalidRequestError(SwitchError):
+    """The request contradicts the program: an unknown name, a wrong number of fields, a missing member…"""
+
+
+class ResourceExhaustedError(SwitchError):
+    """The table, profile or group is full."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FieldMatch:
+    """One field of a match: packets whose field equals ``value`` under ``mask``.
+
+    Exact match has all bits set in the mask, LPM the leading ones, a field left out has mask 0.
+    """
+
+    value: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    """An action of the program with its arguments, in order."""
+
+    action: str
+    arguments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReference:
+    """The action of one member of the table's action profile."""
+
+    member_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReference:
+    """The action of the member that the selector picks from a group."""
+
+    group_id: int
+
+
+EntryAction = ActionCall | MemberReference | GroupReference
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKey:
+    """Identity of an entry in its table; ``priority`` is 0 where the table has no ternary field."""
+
+    match: tuple[FieldMatch, ...]
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CounterValue:
+    """What a counter cell has counted."""
+
+    packets: int
+    bytes: int

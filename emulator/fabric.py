@@ -1,0 +1,289 @@
+"""An emulated fabric: every switch of a topology running one compiled program, its links, and hosts that send.
+
+The clock is the engine's own: ``run`` takes it to a given time and Python acts only while it stands. The same calls
+give the same results, to the picosecond, on every machine.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.compiler.program import Program
+from emulator.engine import state as s
+from emulator.engine.build import first_state, grown, grown_packets
+from emulator.engine.queues import release_packet
+from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
+from emulator.headers import UDP_HEADER_BYTES, template
+from emulator.memory import Arena
+from emulator.switch import EmulatedSwitch
+from topologies.addressing import FiveTuple
+from topologies.fabric import Fabric
+
+PS_PER_S = 1_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """How hosts send.
+
+    ``mtu_bytes`` is the payload of a full packet (4,096: the largest of RoCEv2), ``window_packets`` what a flow has in
+    flight at most, ``acknowledge_every`` the packets that one acknowledgement answers.
+    """
+
+    mtu_bytes: int = 4096
+    window_packets: int = 32
+    acknowledge_every: int = 4
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.mtu_bytes <= 9000:
+            raise ValueError(f"mtu_bytes must be in 1..9000, not {self.mtu_bytes}")
+        if not 1 <= self.acknowledge_every <= self.window_packets <= MAX_WINDOW:
+            raise ValueError(
+                f"acknowledge_every and window_packets must be in 1..{MAX_WINDOW} in this order, "
+                f"not {self.acknowledge_every} and {self.window_packets}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The last byte of a flow's transfer has reached its receiver."""
+
+    flow: int
+    time_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A packet that was injected and has reached a NIC; ``link`` is the one it came by.
+
+    ``octets`` are the bytes that were kept; up to ``length`` the rest are zeros.
+    """
+
+    link: int
+    time_ps: int
+    octets: bytes
+    length: int
+
+
+class TraceKind(IntEnum):
+    """What a row of the trace says of a packet."""
+
+    QUEUED = s.QUEUED
+    STARTED = s.STARTED
+    LOST = s.LOST
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """A packet has come to a queue, started on its link, or found the queue full; ``flow`` is -1 for injected ones."""
+
+    time_ps: int
+    kind: TraceKind
+    link: int
+    level: int
+    flow: int
+    number: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """Packets that a switch has dropped so far, by reason."""
+
+    by_program: int
+    no_such_port: int
+    queue_full: int
+    no_pipeline: int
+
+
+class EmulatedFabric:
+    """Switches, links and hosts of a topology in virtual time.
+
+    Rates of the topology are payload rates: a link is as much faster as headers and acknowledgements of full packets
+    take. ``rate_scale`` divides all rates (the caller divides sizes by the same), which shortens a run and changes no
+    times but those of single packets. Every queue holds ``queue_limit_bytes``. ``trace_rows`` above 0 keeps a trace of
+    that many queue and link events, see ``take_trace``.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        program: Program,
+        options: HostOptions | None = None,
+        *,
+        rate_scale: float = 1.0,
+        queue_limit_bytes: int = 16_000_000,
+        trace_rows: int = 0,
+    ) -> None:
+        self.fabric = fabric
+        self.program = program
+        self.options = options or HostOptions()
+        self._arena = Arena()
+        block_words = program.resources.block_words
+        self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
+        self.switches: Mapping[str, EmulatedSwitch] = {
+            name: EmulatedSwitch(name, index + 1, self._arena, self._blocks + index * block_words, program.resources)
+            for index, name in enumerate(fabric.switches)
+        }
+        overhead = wire_overhead(self.options)
+        self._state = first_state(fabric, program, self._blocks, rate_scale / overhead, queue_limit_bytes, trace_rows)
+        self._num_flows = 0
+        self._captured: list[Capture] = []
+        self._traced: list[TraceRow] = []
+
+    # ---- time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def now_ps(self) -> int:
+        """The virtual time."""
+        return int(self._state.scalars[s.NOW_PS])
+
+    def run(self, until_ps: int) -> tuple[Completion, ...]:
+        """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
+
+        Raises ValueError for a time that has passed.
+        """
+        if until_ps < self.now_ps:
+            raise ValueError(f"it is {self.now_ps} ps; time cannot run to {until_ps} ps")
+        for index, switch in enumerate(self.switches.values()):
+            self._state.ready[index] = switch.is_ready
+        while True:
+            self._make_room()
+            self.program.run(self._state, self._arena.words, until_ps)
+            self._collect()
+            completed = int(self._state.scalars[s.COMPLETIONS])
+            if completed:
+                self._state.scalars[s.COMPLETIONS] = 0
+                return tuple(Completion(int(row[0]), int(row[1])) for row in self._state.completions[:completed])
+            if self._state.scalars[s.IDLE_UNTIL_PS] == until_ps:
+                return ()
+
+    # ---- hosts ------------------------------------------------------------------------------------------------------
+
+    def add_flow(self, five_tuple: FiveTuple) -> int:
+        """A connection between two NICs; its number is returned. Raises ValueError for an address nobody has."""
+        for address in (five_tuple.source_address, five_tuple.destination_address):
+            if address not in self.fabric.nic_by_address:
+                raise ValueError(f"no NIC has the address of {five_tuple}")
+        source = self.fabric.nic_by_address[five_tuple.source_address]
+        destination = self.fabric.nic_by_address[five_tuple.destination_address]
+        flow = self._num_flows
+        if flow == len(self._state.flows):
+            self._state = self._state._replace(flows=grown(self._state.flows), templates=grown(self._state.templates))
+        row = self._state.flows[flow]
+        row[s.FLOW_SOURCE_LINK], row[s.FLOW_DESTINATION_LINK] = source.link, destination.link
+        row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
+        row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
+        row[s.FLOW_RETRANSMITTED] = -1
+        backwards = FiveTuple(
+            five_tuple.destination_address,
+            five_tuple.source_address,
+            five_tuple.protocol,
+            five_tuple.destination_port,
+            five_tuple.source_port,
+        )
+        for direction, (one_way, nic) in enumerate(((five_tuple, source), (backwards, destination))):
+            header = template(one_way, nic.mac)
+            row[s.FLOW_HEADER_BYTES] = len(header)
+            self._state.templates[flow, direction, : len(header)] = np.frombuffer(header, dtype=np.uint8)
+        self._num_flows += 1
+        return flow
+
+    def set_flow_level(self, flow: int, level: int) -> None:
+        """The queue in which the sending host's own NIC keeps the flow's packets from now on; the wire shows
+        nothing.""" self._state.flows[flow, s.FLOW_LEVEL] = level
+
+    def start_transfer(self, flow: int, size_bytes: int) -> None:
+        """Send so many bytes of payload now, at least one; the flow's transfer before must be complete.
+
+        Raises ValueError where it is not, or the size is not positive.
+        """
+        row = self._state.flows[flow]
+        if row[s.FLOW_EXPECTED] != row[s.FLOW_LAST]:
+            raise ValueError(f"flow {flow} has not finished its last transfer")
+        if size_bytes < 1:
+            raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
+        self._make_room()
+        num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
+        begin_transfer(self._state, flow, num_packets, size_bytes - (num_packets - 1) * self.options.mtu_bytes)
+
+    # ---- single packets ---------------------------------------------------------------------------------------------
+
+    def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
+        """Let a packet arrive now at the end of a link; bytes beyond those given, up to ``length``, are zeros.
+
+        Raises ValueError where more bytes are given than a packet keeps.
+        """
+        if len(octets) > s.OCTETS:
+            raise ValueError(f"a packet keeps {s.OCTETS} bytes, not {len(octets)}")
+        self._make_room()
+        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), len(octets) if length is None else length)
+
+    def captured(self) -> tuple[Capture, ...]:
+        """Injected packets that have reached a NIC since the last call."""
+        found, self._captured = tuple(self._captured), []
+        return found
+
+    # ---- what has happened ------------------------------------------------------------------------------------------
+
+    @property
+    def packet_hops(self) -> int:
+        """Packets that switches have taken from a queue so far."""
+        return int(self._state.scalars[s.HOPS])
+
+    @property
+    def misdelivered(self) -> int:
+        """Packets of flows that have reached a NIC with another address."""
+        return int(self._state.scalars[s.MISDELIVERED])
+
+    def drops(self, switch: str) -> Drops:
+        """What a switch has dropped so far."""
+        return Drops(*(int(count) for count in self._state.drops[self.fabric.switch_index[switch]]))
+
+    def retransmissions(self, flow: int) -> int:
+        """Packets that a flow has sent more than once."""
+        return int(self._state.flows[flow, s.FLOW_RETRANSMISSIONS])
+
+    def sent_bytes(self) -> NDArray[np.int64]:
+        """Bytes that every link has sent so far from each of its eight queues, shape (links, 8)."""
+        return self._state.links[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
+
+    def take_trace(self) -> list[TraceRow]:
+        """What queues and links have done since the last call, in order; empty unless a trace is kept."""
+        self._collect()
+        found, self._traced = self._traced, []
+        return found
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        """Grow what a single event might overfill."""
+        state = self._state
+        if state.scalars[s.FREE_PACKETS] < s.RESERVE:
+            state = grown_packets(state)
+        if state.scalars[s.EVENTS] + s.RESERVE > len(state.events):
+            state = state._replace(events=grown(state.events))
+        self._state = state
+
+    def _collect(self) -> None:
+        """Take captures and trace out of the engine's arrays."""
+        state = self._state
+        for link, packet, time_ps in state.captures[: state.scalars[s.CAPTURES]].tolist():
+            at, stored = packet * s.OCTETS, state.packets[packet, s.PACKET_STORED]
+            octets = state.octets[at : at + stored].tobytes()
+            self._captured.append(Capture(link, time_ps, octets, int(state.packets[packet, s.PACKET_LENGTH])))
+            release_packet(state, packet)
+        state.scalars[s.CAPTURES] = 0
+        for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
+            self._traced.append(TraceRow(time_ps, TraceKind(kind), *rest))
+        state.scalars[s.TRACED] = 0
+
+
+def wire_overhead(options: HostOptions) -> float:
+    """Bytes on the wire per byte of payload, acknowledgements of as much traffic the other way included."""
+    acknowledgements = ACKNOWLEDGEMENT_BYTES / options.acknowledge_every
+    return (options.mtu_bytes + UDP_HEADER_BYTES + acknowledgements) / options.mtu_bytes

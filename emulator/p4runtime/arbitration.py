@@ -1,0 +1,50 @@
+"""Who controls a device: client arbitration by election id (P4Runtime specification, sections 5 and 16.2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+
+class ElectionIdInUseError(Exception):
+    """Another live stream bids this election id."""
+
+    def __init__(self, election_id: int) -> None:
+        super().__init__(f"election id {election_id} exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Arbitration:
+    """The live streams of one device and role, and what each bids; pure: every step returns the next state.
+
+    ``bids`` has the election id of every live stream, ``None`` for one that never wants to be primary. ``highest_id``
+    is the highest id ever seen, ``None`` before the first. No two streams bid the same id and none bids more than the
+    highest, so the primary is the stream that bids the highest id; there is none after it has left or lowered its bid.
+    """
+
+    bids: Mapping[int, int | None] = field(default_factory=dict)
+    highest_id: int | None = None
+
+    @property
+    def primary(self) -> int | None:
+        """The stream that may write, if there is one."""
+        if self.highest_id is None:
+            return None
+        return next((stream for stream, election_id in self.bids.items() if election_id == self.highest_id), None)
+
+    def bid(self, stream: int, election_id: int | None) -> tuple["Arbitration", tuple[int, ...]]:
+        """A stream makes its first bid or another one.
+
+        Returns the next state and the streams to be told of it, a new primary last. Raises ElectionIdInUseError.
+        """
+        others = tuple(other for other in self.bids if other != stream)
+        if election_id is not None and any(self.bids[other] == election_id for other in others):
+            raise ElectionIdInUseError(election_id)
+        bids = {**self.bids, stream: election_id}
+        if election_id is not None and (self.highest_id is None or election_id >= self.highest_id):
+            return Arbitration(bids, election_id), (*others, stream)
+        steps_down = self.primary == stream
+        return replace(self, bids=bids), (*others, stream) if steps_down else (stream,)
+
+    def leave(self, stream: int) -> tuple["Arbitration", tuple[int, ...]]:
+        """A stream ends. Returns the next state and the streams to be told of it."""
+        bids = {other: election_id for other, election_id in self.bids.items() if other != stream}
+        return replace(self, bids=bids), tuple(bids) if self.primary == stream else ()

@@ -1,0 +1,89 @@
+"""Why a P4Runtime request is refused, and how a batch tells what became of each of its parts."""
+
+from collections.abc import Sequence
+
+import grpc
+from finsy.proto import p4r, rpc_code, rpc_status
+
+from emulator.entries import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    NotFoundError,
+    ResourceExhaustedError,
+    SwitchError,
+)
+
+STATUS_DETAILS_KEY = "grpc-status-details-bin"
+
+_STATUS_CODES: dict[type[SwitchError], grpc.StatusCode] = {
+    NotFoundError: grpc.StatusCode.NOT_FOUND,
+    AlreadyExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+class RequestError(Exception):
+    """A request, or one part of a batch, that is refused with this status; it has changed nothing."""
+
+    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class BatchError(RequestError):
+    """A batch of which at least one part failed; ``results`` has one error per part, OK for those that succeeded."""
+
+    def __init__(self, message: str, results: Sequence[p4r.Error]) -> None:
+        super().__init__(grpc.StatusCode.UNKNOWN, message)
+        self.results = results
+
+    def status(self) -> rpc_status.Status:
+        """The status with its details, as clients expect it in the trailing metadata (specification, section 12.3)."""
+        status = rpc_status.Status(code=rpc_code.UNKNOWN, message=str(self))
+        for result in self.results:
+            status.details.add().Pack(result)
+        return status
+
+
+def invalid_argument(message: str) -> RequestError:
+    """The request contradicts the P4Info or itself."""
+    return RequestError(grpc.StatusCode.INVALID_ARGUMENT, message)
+
+
+def unimplemented(message: str) -> RequestError:
+    """The request asks for something that this server does not do."""
+    return RequestError(grpc.StatusCode.UNIMPLEMENTED, message)
+
+
+def not_found(message: str) -> RequestError:
+    """The request names something that is not there."""
+    return RequestError(grpc.StatusCode.NOT_FOUND, message)
+
+
+def permission_denied(message: str) -> RequestError:
+    """The request changes what this client, or nobody, may change."""
+    return RequestError(grpc.StatusCode.PERMISSION_DENIED, message)
+
+
+def failed_precondition(message: str) -> RequestError:
+    """The request is sound but the device is not in a state to carry it out."""
+    return RequestError(grpc.StatusCode.FAILED_PRECONDITION, message)
+
+
+def result_of(error: RequestError | SwitchError | None) -> p4r.Error:
+    """What became of one part of a batch; ``None`` is success."""
+    if error is None:
+        return p4r.Error(canonical_code=rpc_code.OK)
+    if isinstance(error, RequestError):
+        code = error.code
+    else:
+        code = _STATUS_CODES.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
+    return p4r.Error(canonical_code=code.value[0], message=str(error))
+
+
+def require_success(parts: str, results: Sequence[p4r.Error]) -> None:
+    """Raises BatchError where one of a batch's parts failed."""
+    failures = sum(result.canonical_code != rpc_code.OK for result in results)
+    if failures:
+        raise BatchError(f"{failures} of {len(results)} {parts} failed", results)

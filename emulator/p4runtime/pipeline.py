@@ -1,0 +1,61 @@
+"""A forwarding pipeline: a P4Info and the program that it describes, known to agree."""
+
+from dataclasses import dataclass
+
+from finsy.proto import p4i, p4r
+from google.protobuf import text_format
+
+from emulator.p4runtime.device_config import DeviceConfig, check_agreement, read_device_config
+from emulator.p4runtime.errors import invalid_argument
+from emulator.p4runtime.schema import Schema, read_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What a controller pushes to a device, checked; ``message`` is what it gets back."""
+
+    message: p4r.ForwardingPipelineConfig
+    schema: Schema
+    program: DeviceConfig
+
+    def is_same_as(self, other: "Pipeline") -> bool:
+        """Whether both have the same program and the same P4Info; the cookie does not count."""
+        return self.program.digest == other.program.digest and self.message.p4info == other.message.p4info
+
+    def part(
+        self, response_type: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType
+    ) -> p4r.ForwardingPipelineConfig:
+        """The fields that a GetForwardingPipelineConfig asks for; the cookie is in all of them."""
+        request = p4r.GetForwardingPipelineConfigRequest
+        wanted = p4r.ForwardingPipelineConfig()
+        wanted.CopyFrom(self.message)
+        if response_type in (request.COOKIE_ONLY, request.DEVICE_CONFIG_AND_COOKIE):
+            wanted.ClearField("p4info")
+        if response_type in (request.COOKIE_ONLY, request.P4INFO_AND_COOKIE):
+            wanted.ClearField("p4_device_config")
+        return wanted
+
+
+def load_pipeline(message: p4r.ForwardingPipelineConfig) -> Pipeline:
+    """Check a pipeline.
+
+    Raises RequestError: INVALID_ARGUMENT where a part is missing or corrupt or the P4Info does not agree with the BMv2
+    JSON, UNIMPLEMENTED where this server cannot serve the P4Info.
+    """
+    if not message.HasField("p4info"):
+        raise invalid_argument("the pipeline has no P4Info")
+    if not message.p4_device_config:
+        raise invalid_argument("the pipeline has no device config")
+    schema = read_schema(message.p4info)
+    program = read_device_config(message.p4_device_config)
+    check_agreement(schema, program)
+    return Pipeline(message, schema, program)
+
+
+def compiled_pipeline(p4info_text: str, device_config: bytes) -> Pipeline:
+    """The pipeline of p4c's two outputs: the P4Info in text form and the BMv2 JSON. Raises RequestError as above."""
+    try:
+        p4info = text_format.Parse(p4info_text, p4i.P4Info())
+    except text_format.ParseError as error:
+        raise invalid_argument(f"the P4Info is not one in text form: {error}") from None
+    return load_pipeline(p4r.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config))

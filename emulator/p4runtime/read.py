@@ -1,0 +1,69 @@
+"""Read: what a switch holds, with wildcards, in messages that any client accepts (specification, section 13)."""
+
+from collections.abc import Iterable, Iterator
+
+from finsy.proto import p4r
+
+from emulator.entries import SwitchError
+from emulator.p4runtime.action_profiles import read_groups, read_members
+from emulator.p4runtime.counters import read_counters, read_direct_counters
+from emulator.p4runtime.errors import RequestError, invalid_argument, result_of, unimplemented
+from emulator.p4runtime.table_entries import read_table_entries
+from emulator.p4runtime.target import Target
+
+# gRPC clients refuse more than 4 MiB unless told otherwise.
+MAX_RESPONSE_BYTES = 3_000_000
+
+
+def read_batch(target: Target, requests: Iterable[p4r.Entity]) -> tuple[list[p4r.Entity], list[p4r.Error]]:
+    """What the requests select, and one result per request; the entities of a request that fails are left out."""
+    entities: list[p4r.Entity] = []
+    results: list[p4r.Error] = []
+    for request in requests:
+        try:
+            entities += list(read_entities(target, request))
+            results.append(result_of(None))
+        except (RequestError, SwitchError) as error:
+            results.append(result_of(error))
+    return entities, results
+
+
+def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:
+    """What one request selects. Raises RequestError or SwitchError."""
+    match request.WhichOneof("entity"):
+        case "table_entry":
+            for entry in read_table_entries(target, request.table_entry):
+                yield p4r.Entity(table_entry=entry)
+        case "action_profile_member":
+            for member in read_members(target, request.action_profile_member):
+                yield p4r.Entity(action_profile_member=member)
+        case "action_profile_group":
+            for group in read_groups(target, request.action_profile_group):
+                yield p4r.Entity(action_profile_group=group)
+        case "counter_entry":
+            for counter in read_counters(target, request.counter_entry):
+                yield p4r.Entity(counter_entry=counter)
+        case "direct_counter_entry":
+            for direct_counter in read_direct_counters(target, request.direct_counter_entry):
+                yield p4r.Entity(direct_counter_entry=direct_counter)
+        case None:
+            raise invalid_argument("the request's entity is not set")
+        case other:
+            raise unimplemented(f"reading a {other} is not supported")
+
+
+def responses(entities: Iterable[p4r.Entity]) -> Iterator[p4r.ReadResponse]:
+    """The entities in as few messages as MAX_RESPONSE_BYTES allows."""
+    response = p4r.ReadResponse()
+    size_bytes = 0
+    for entity in entities:
+        # Tag and length take at most six bytes more.
+        entity_bytes = entity.ByteSize() + 6
+        if response.entities and size_bytes + entity_bytes > MAX_RESPONSE_BYTES:
+            yield response
+            response = p4r.ReadResponse()
+            size_bytes = 0
+        response.entities.append(entity)
+        size_bytes += entity_bytes
+    if response.entities:
+        yield response

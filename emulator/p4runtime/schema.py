@@ -1,0 +1,225 @@
+"""What a P4Info declares, by id and with its references resolved."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol, TypeVar
+
+from finsy.proto import p4i
+
+from emulator.p4runtime.errors import invalid_argument, unimplemented
+
+
+class MatchKind(Enum):
+    """How a match field is compared; the values are the names that BMv2 uses."""
+
+    EXACT = "exact"
+    LPM = "lpm"
+    TERNARY = "ternary"
+    RANGE = "range"
+    OPTIONAL = "optional"
+
+
+class ActionScope(Enum):
+    """Where a table may use an action."""
+
+    EVERYWHERE = auto()
+    ENTRIES_ONLY = auto()
+    DEFAULT_ONLY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class MatchField:
+    """One field of a table's key."""
+
+    id: int
+    name: str
+    width_bits: int
+    kind: MatchKind
+
+    @property
+    def full_mask(self) -> int:
+        """The mask of an exact match."""
+        return (1 << self.width_bits) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument that the control plane gives to an action."""
+
+    id: int
+    name: str
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action; ``parameters`` are in the program's order."""
+
+    id: int
+    name: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An action profile, or an action selector where ``has_selector``."""
+
+    id: int
+    name: str
+    has_selector: bool
+    max_group_size: int
+    table_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """An indirect counter of ``size`` cells."""
+
+    id: int
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; ``match_fields`` are in the order of the key, ``scopes`` has every action it may use."""
+
+    id: int
+    name: str
+    match_fields: tuple[MatchField, ...]
+    scopes: Mapping[int, ActionScope]
+    profile: Profile | None
+    direct_counter: str | None
+    has_const_entries: bool
+    has_const_default: bool
+    has_idle_timeout: bool
+
+    @property
+    def has_priorities(self) -> bool:
+        """Whether entries may overlap, so that each needs a priority."""
+        return any(field.kind in _OVERLAPPING for field in self.match_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The objects of a P4Info that this server can read or write."""
+
+    tables: Mapping[int, Table]
+    actions: Mapping[int, Action]
+    profiles: Mapping[int, Profile]
+    counters: Mapping[int, Counter]
+    actions_by_name: Mapping[str, Action]
+
+    def table(self, table_id: int) -> Table:
+        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        return _by_id(self.tables, "table", table_id)
+
+    def action(self, action_id: int) -> Action:
+        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        return _by_id(self.actions, "action", action_id)
+
+    def profile(self, profile_id: int) -> Profile:
+        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        return _by_id(self.profiles, "action profile", profile_id)
+
+    def counter(self, counter_id: int) -> Counter:
+        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        return _by_id(self.counters, "counter", counter_id)
+
+
+_OVERLAPPING = frozenset({MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL})
+_MATCH_KINDS = {
+    p4i.MatchField.EXACT: MatchKind.EXACT,
+    p4i.MatchField.LPM: MatchKind.LPM,
+    p4i.MatchField.TERNARY: MatchKind.TERNARY,
+    p4i.MatchField.RANGE: MatchKind.RANGE,
+    p4i.MatchField.OPTIONAL: MatchKind.OPTIONAL,
+}
+_SCOPES = {
+    p4i.ActionRef.TABLE_AND_DEFAULT: ActionScope.EVERYWHERE,
+    p4i.ActionRef.TABLE_ONLY: ActionScope.ENTRIES_ONLY,
+    p4i.ActionRef.DEFAULT_ONLY: ActionScope.DEFAULT_ONLY,
+}
+
+
+def read_schema(p4info: p4i.P4Info) -> Schema:
+    """Resolve a P4Info.
+
+    Raises RequestError: INVALID_ARGUMENT where an id is used twice or refers to nothing, UNIMPLEMENTED where a match
+    kind is the architecture's own.
+    """
+    actions = _unique(_action(message) for message in p4info.actions)
+    profiles = _unique(
+        Profile(
+            message.preamble.id,
+            message.preamble.name,
+            message.with_selector,
+            message.max_group_size,
+            tuple(message.table_ids),
+        )
+        for message in p4info.action_profiles
+    )
+    counters = _unique(Counter(message.preamble.id, message.preamble.name, message.size) for message in p4info.counters)
+    direct_counters = {message.direct_table_id: message.preamble.name for message in p4info.direct_counters}
+    tables = _unique(_table(message, profiles, direct_counters) for message in p4info.tables)
+    schema = Schema(tables, actions, profiles, counters, {action.name: action for action in actions.values()})
+    for table in tables.values():
+        for action_id in table.scopes:
+            schema.action(action_id)
+    for table_id in (*direct_counters, *(table_id for profile in profiles.values() for table_id in profile.table_ids)):
+        schema.table(table_id)
+    return schema
+
+
+def _action(message: p4i.Action) -> Action:
+    parameters = tuple(Parameter(parameter.id, parameter.name, parameter.bitwidth) for parameter in message.params)
+    return Action(message.preamble.id, message.preamble.name, parameters)
+
+
+def _table(message: p4i.Table, profiles: Mapping[int, Profile], direct_counters: Mapping[int, str]) -> Table:
+    return Table(
+        id=message.preamble.id,
+        name=message.preamble.name,
+        match_fields=tuple(_match_field(message.preamble.name, field) for field in message.match_fields),
+        scopes={reference.id: _SCOPES[reference.scope] for reference in message.action_refs},
+        profile=_by_id(profiles, "action profile", message.implementation_id) if message.implementation_id else None,
+        direct_counter=direct_counters.get(message.preamble.id),
+        has_const_entries=message.is_const_table,
+        has_const_default=bool(message.const_default_action_id),
+        has_idle_timeout=message.idle_timeout_behavior != p4i.Table.NO_TIMEOUT,
+    )
+
+
+def _match_field(table: str, message: p4i.MatchField) -> MatchField:
+    kind = _MATCH_KINDS.get(message.match_type)
+    if kind is None:
+        raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
+    return MatchField(message.id, message.name, message.bitwidth, kind)
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+
+
+_Object = TypeVar("_Object")
+_NamedObject = TypeVar("_NamedObject", bound=_Named)
+
+
+def _unique(objects: Iterable[_NamedObject]) -> dict[int, _NamedObject]:
+    by_id: dict[int, _NamedObject] = {}
+    for item in objects:
+        if item.id in by_id:
+            raise invalid_argument(f"P4Info: {by_id[item.id].name} and {item.name} have the same id {item.id:#010x}")
+        by_id[item.id] = item
+    return by_id
+
+
+def _by_id(objects: Mapping[int, _Object], kind: str, object_id: int) -> _Object:
+    try:
+        return objects[object_id]
+    except KeyError:
+        raise invalid_argument(f"the P4Info has no {kind} with id {object_id:#010x}") from None

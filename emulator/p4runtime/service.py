@@ -1,0 +1,151 @@
+"""The P4Runtime service over the switches of a fabric: what gRPC calls."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+import grpc
+from finsy.proto import U128, p4r, p4r_grpc
+
+from emulator.p4runtime.device import Device
+from emulator.p4runtime.errors import (
+    STATUS_DETAILS_KEY,
+    BatchError,
+    RequestError,
+    not_found,
+    require_success,
+    unimplemented,
+)
+from emulator.p4runtime.pipeline import Pipeline
+from emulator.p4runtime.read import read_batch, responses
+from emulator.p4runtime.stream import StreamSession
+from emulator.p4runtime.write import write_batch
+from emulator.switch import EmulatedSwitch
+
+API_VERSION = "1.4.1"
+
+
+class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
+    """All switches of a fabric, told apart by their device ids.
+
+    ``program`` is the pipeline that the fabric was compiled for; a device has none until a controller sets it.
+    ``exclusive`` is held while switches are read or written and never while anything is awaited: the fabric's clock
+    takes it to advance, so that a batch takes effect between two packets. Raises ValueError where two switches have
+    the same id.
+    """
+
+    def __init__(self, switches: Iterable[EmulatedSwitch], program: Pipeline, exclusive: asyncio.Lock) -> None:
+        self._devices: dict[int, Device] = {}
+        for switch in switches:
+            if switch.device_id in self._devices:
+                other = self._devices[switch.device_id].switch
+                raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
+            self._devices[switch.device_id] = Device(switch, program)
+        self._exclusive = exclusive
+        self._stream_numbers = count()
+
+    # grpc.aio also serves a stream by a coroutine that writes, which its generated base class does not know.
+    async def StreamChannel(  # type: ignore[override]  # noqa: N802
+        self,
+        request_iterator: AsyncIterator[p4r.StreamMessageRequest],
+        context: grpc.aio.ServicerContext[p4r.StreamMessageRequest, p4r.StreamMessageResponse],
+    ) -> None:
+        """Arbitration, until the client ends the stream."""
+        async with _Aborting(context):
+            await StreamSession(next(self._stream_numbers), self._devices).run(request_iterator, context.write)
+
+    async def Write(  # noqa: N802
+        self, request: p4r.WriteRequest, context: grpc.aio.ServicerContext[p4r.WriteRequest, p4r.WriteResponse]
+    ) -> p4r.WriteResponse:
+        """Carry out a batch of updates for the primary controller."""
+        async with _Aborting(context), self._exclusive:
+            # The primary may have changed while this waited its turn: all is checked inside.
+            device = self._primary_device(request)
+            target = device.require_target()
+            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+                raise unimplemented(f"atomicity {p4r.WriteRequest.Atomicity.Name(request.atomicity)} is not supported")
+            write_batch(target, request.updates)
+        return p4r.WriteResponse()
+
+    async def Read(  # noqa: N802
+        self, request: p4r.ReadRequest, context: grpc.aio.ServicerContext[p4r.ReadRequest, p4r.ReadResponse]
+    ) -> AsyncIterator[p4r.ReadResponse]:
+        """What a device holds at one moment."""
+        async with _Aborting(context):
+            async with self._exclusive:
+                _require_default_role(request.role)
+                target = self._device(request.device_id).require_target()
+                entities, results = read_batch(target, request.entities)
+            for response in responses(entities):
+                yield response
+            require_success("reads", results)
+
+    async def SetForwardingPipelineConfig(  # noqa: N802
+        self,
+        request: p4r.SetForwardingPipelineConfigRequest,
+        context: grpc.aio.ServicerContext[
+            p4r.SetForwardingPipelineConfigRequest, p4r.SetForwardingPipelineConfigResponse
+        ],
+    ) -> p4r.SetForwardingPipelineConfigResponse:
+        """Verify or commit a pipeline for the primary controller."""
+        async with _Aborting(context), self._exclusive:
+            self._primary_device(request).configure(request.action, request.config)
+        return p4r.SetForwardingPipelineConfigResponse()
+
+    async def GetForwardingPipelineConfig(  # noqa: N802
+        self,
+        request: p4r.GetForwardingPipelineConfigRequest,
+        context: grpc.aio.ServicerContext[
+            p4r.GetForwardingPipelineConfigRequest, p4r.GetForwardingPipelineConfigResponse
+        ],
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        """The pipeline that a device was given."""
+        async with _Aborting(context):
+            pipeline = self._device(request.device_id).require_target().pipeline
+        return p4r.GetForwardingPipelineConfigResponse(config=pipeline.part(request.response_type))
+
+    async def Capabilities(  # noqa: N802
+        self,
+        _request: p4r.CapabilitiesRequest,
+        _context: grpc.aio.ServicerContext[p4r.CapabilitiesRequest, p4r.CapabilitiesResponse],
+    ) -> p4r.CapabilitiesResponse:
+        """The version of P4Runtime that is served."""
+        return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    def _device(self, device_id: int) -> Device:
+        device = self._devices.get(device_id)
+        if device is None:
+            raise not_found(f"there is no device {device_id}")
+        return device
+
+    def _primary_device(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> Device:
+        device = self._device(request.device_id)
+        _require_default_role(request.role or request.role_id)
+        device.require_primary(U128.decode(request.election_id) if request.HasField("election_id") else None)
+        return device
+
+
+class _Aborting:
+    """Ends the call with the status of a RequestError that is raised inside."""
+
+    def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        self._context = context
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, BatchError):
+            details = ((STATUS_DETAILS_KEY, error.status().SerializeToString()),)
+            await self._context.abort(error.code, str(error), details)
+        if isinstance(error, RequestError):
+            await self._context.abort(error.code, str(error))
+
+
+def _require_default_role(role: str | int) -> None:
+    if role:
+        raise not_found(f"there is no role {role!r}, only the default role")

@@ -1,0 +1,70 @@
+"""StreamChannel: one controller's session with one device (P4Runtime specification, sections 5 and 16)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import grpc
+from finsy.proto import U128, p4r
+
+from emulator.p4runtime.device import Device
+from emulator.p4runtime.errors import RequestError, failed_precondition, not_found, unimplemented
+
+Write = Callable[[p4r.StreamMessageResponse], Awaitable[None]]
+
+
+class StreamSession:
+    """A stream from its opening to its end; it belongs to the device of its first bid. ``stream`` is its number."""
+
+    def __init__(self, stream: int, devices: Mapping[int, Device]) -> None:
+        self._stream = stream
+        self._devices = devices
+        self._device: Device | None = None
+        self._outbox: asyncio.Queue[p4r.StreamMessageResponse] = asyncio.Queue()
+
+    async def run(self, requests: AsyncIterator[p4r.StreamMessageRequest], write: Write) -> None:
+        """Serve the stream until the client ends it. Raises RequestError where the server must end it."""
+        writer = asyncio.create_task(self._drain(write))
+        try:
+            async for request in requests:
+                self._receive(request)
+        finally:
+            if self._device is not None:
+                self._device.leave(self._stream)
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+
+    async def _drain(self, write: Write) -> None:
+        while True:
+            await write(await self._outbox.get())
+
+    def _receive(self, request: p4r.StreamMessageRequest) -> None:
+        match request.WhichOneof("update"):
+            case "arbitration":
+                self._bid(request.arbitration)
+            case "packet":
+                self._refuse(p4r.StreamError(packet_out=p4r.PacketOutError()), "a PacketOut")
+            case "digest_ack":
+                self._refuse(p4r.StreamError(digest_list_ack=p4r.DigestListAckError()), "a DigestListAck")
+            case other:
+                self._refuse(p4r.StreamError(other=p4r.StreamOtherError()), f"a stream message of type {other}")
+
+    def _bid(self, update: p4r.MasterArbitrationUpdate) -> None:
+        device = self._devices.get(update.device_id)
+        if self._device is not None and device is not self._device:
+            raise failed_precondition(f"the stream belongs to device {self._device.switch.device_id}")
+        if device is None:
+            raise not_found(f"there is no device {update.device_id}")
+        role = update.role
+        if role.name or role.id:
+            raise unimplemented(f"role {role.name or role.id!r} is not supported, only the default role")
+        if role.HasField("config"):
+            raise unimplemented("a role config is not supported")
+        election_id = U128.decode(update.election_id) if update.HasField("election_id") else None
+        device.bid(self._stream, election_id, self._outbox.put_nowait)
+        self._device = device
+
+    def _refuse(self, error: p4r.StreamError, what: str) -> None:
+        reason = RequestError(grpc.StatusCode.UNIMPLEMENTED, f"{what} is not supported")
+        error.canonical_code = reason.code.value[0]
+        error.message = str(reason)
+        self._outbox.put_nowait(p4r.StreamMessageResponse(error=error))

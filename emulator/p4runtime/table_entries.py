@@ -1,0 +1,207 @@
+"""TableEntry: rows of tables and their default entries (P4Runtime specification, section 9.1)."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from finsy.proto import p4r
+
+from emulator.entries import CounterValue, EntryAction, EntryKey, NotFoundError
+from emulator.p4runtime.action_profiles import require_reference
+from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
+from emulator.p4runtime.schema import Table
+from emulator.p4runtime.target import EntryMetadata, Target
+from emulator.p4runtime.translate import (
+    decode_action,
+    decode_key,
+    decode_match,
+    decode_table_action,
+    encode_action,
+    encode_key,
+    encode_table_action,
+)
+
+
+def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.TableEntry) -> None:
+    """Insert, modify or delete a row, or modify the default entry.
+
+    Raises RequestError or SwitchError and has then changed nothing.
+    """
+    table = target.schema.table(message.table_id)
+    if message.is_const:
+        raise invalid_argument(f"table {table.name}: is_const is not a client's to set")
+    if message.is_default_action:
+        _write_default(target, kind, table, message)
+        return
+    if not table.match_fields:
+        raise invalid_argument(f"table {table.name} has no key and so no entries but its default")
+    key = decode_key(table, message.match, message.priority)
+    if kind == p4r.Update.DELETE:
+        _refuse_constant(table)
+        target.switch.delete(table.name, key)
+        target.notes.entries.pop((table.name, key), None)
+        return
+    _refuse_unsupported(table, message)
+    counter = decode_counter(message.counter_data) if message.HasField("counter_data") else None
+    if counter is not None and table.direct_counter is None:
+        raise invalid_argument(f"table {table.name} has no direct counter, but counter_data is given")
+    action = _decode_action(target, table, message)
+    if kind == p4r.Update.INSERT:
+        _refuse_constant(table)
+        if action is None:
+            raise invalid_argument(f"table {table.name}: an entry to insert needs an action")
+        target.switch.insert(table.name, key, action)
+    elif action is not None:
+        _refuse_constant(table)
+        target.switch.modify(table.name, key, action)
+    else:
+        target.switch.entry(table.name, key)
+    if counter is not None:
+        target.switch.set_direct_counter(table.name, key, counter)
+    _note(target, table, key, message)
+
+
+def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
+    """The rows, or the default entries, that a request selects.
+
+    The counter is read where the request has ``counter_data`` and the table a direct counter. Raises RequestError.
+    """
+    if request.is_default_action:
+        yield from _read_defaults(target, request)
+        return
+    for table, key, action in select_entries(target, request):
+        metadata = target.notes.entries.get((table.name, key), EntryMetadata())
+        if request.metadata not in (b"", metadata.metadata):
+            continue
+        if request.controller_metadata not in (0, metadata.controller_metadata):
+            continue
+        entry = encode_key(table, key)
+        entry.action.CopyFrom(encode_table_action(target.schema, action))
+        if request.action.action.action_id not in (0, entry.action.action.action_id):
+            continue
+        entry.metadata = metadata.metadata
+        entry.controller_metadata = metadata.controller_metadata
+        entry.is_const = table.has_const_entries
+        if request.HasField("counter_data") and table.direct_counter is not None:
+            value = target.switch.direct_counter(table.name, key)
+            entry.counter_data.CopyFrom(encode_counter(value))
+        yield entry
+
+
+def select_entries(target: Target, request: p4r.TableEntry) -> Iterator[tuple[Table, EntryKey, EntryAction]]:
+    """The rows with the table, match and priority of a request, each a wildcard where it is not set.
+
+    Raises RequestError where the match or the filter is not one that the table can have.
+    """
+    for table in _selected_tables(target, request):
+        if request.match and (request.priority or not table.has_priorities):
+            key = decode_key(table, request.match, request.priority)
+            with suppress(NotFoundError):
+                yield table, key, target.switch.entry(table.name, key)
+            return
+        match = decode_match(table, request.match) if request.match else None
+        for key, action in target.switch.entries(table.name):
+            if match in (None, key.match) and request.priority in (0, key.priority):
+                yield table, key, action
+
+
+def decode_counter(message: p4r.CounterData) -> CounterValue:
+    """Raises RequestError, INVALID_ARGUMENT, where a count is negative."""
+    if message.packet_count < 0 or message.byte_count < 0:
+        raise invalid_argument(f"a counter cannot be {min(message.packet_count, message.byte_count)}")
+    return CounterValue(packets=message.packet_count, bytes=message.byte_count)
+
+
+def encode_counter(value: CounterValue) -> p4r.CounterData:
+    """The counts of a cell."""
+    return p4r.CounterData(packet_count=value.packets, byte_count=value.bytes)
+
+
+def _selected_tables(target: Target, request: p4r.TableEntry) -> list[Table]:
+    if request.table_id:
+        tables = [target.schema.table(request.table_id)]
+    elif request.match or request.priority or request.HasField("action") or request.metadata:
+        raise invalid_argument("a read of all tables (table_id 0) takes no other filter")
+    else:
+        tables = list(target.schema.tables.values())
+    for table in tables:
+        _refuse_idle_timeout(table, request)
+    return tables
+
+
+def _read_defaults(target: Target, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
+    if request.match or request.priority:
+        raise invalid_argument("a default entry has no match and no priority")
+    if request.HasField("counter_data"):
+        raise unimplemented("the direct counter of a default entry is not supported")
+    for table in _selected_tables(target, request):
+        try:
+            action = encode_action(target.schema, target.switch.default(table.name))
+        except NotFoundError:
+            # As on BMv2, a table that takes its actions from a profile has no default.
+            continue
+        metadata = target.notes.entries.get((table.name, None), EntryMetadata())
+        yield p4r.TableEntry(
+            table_id=table.id,
+            action=p4r.TableAction(action=action),
+            is_default_action=True,
+            is_const=table.has_const_default,
+            metadata=metadata.metadata,
+            controller_metadata=metadata.controller_metadata,
+        )
+
+
+def _write_default(target: Target, kind: p4r.Update.Type.ValueType, table: Table, message: p4r.TableEntry) -> None:
+    if kind != p4r.Update.MODIFY:
+        raise invalid_argument(f"table {table.name}: a default entry can only be modified")
+    if message.match or message.priority:
+        raise invalid_argument(f"table {table.name}: a default entry has no match and no priority")
+    if table.has_const_default or table.profile is not None:
+        raise permission_denied(f"table {table.name}: its default entry is constant")
+    if message.HasField("counter_data"):
+        raise unimplemented("the direct counter of a default entry is not supported")
+    _refuse_unsupported(table, message)
+    if not message.HasField("action"):
+        target.switch.set_default(table.name, None)
+        target.notes.entries.pop((table.name, None), None)
+        return
+    if message.action.WhichOneof("type") != "action":
+        raise invalid_argument(f"table {table.name}: its default entry takes an action")
+    action = decode_action(target.schema, table, message.action.action, as_default=True)
+    target.switch.set_default(table.name, action)
+    _note(target, table, None, message)
+
+
+def _decode_action(target: Target, table: Table, message: p4r.TableEntry) -> EntryAction | None:
+    if not message.HasField("action"):
+        return None
+    action = decode_table_action(target.schema, table, message.action)
+    if table.profile is not None:
+        require_reference(target, table.profile, action)
+    return action
+
+
+def _note(target: Target, table: Table, key: EntryKey | None, message: p4r.TableEntry) -> None:
+    target.notes.entries.pop((table.name, key), None)
+    if message.metadata or message.controller_metadata:
+        metadata = EntryMetadata(message.metadata, message.controller_metadata)
+        target.notes.entries[table.name, key] = metadata
+
+
+def _refuse_constant(table: Table) -> None:
+    if table.has_const_entries:
+        raise permission_denied(f"table {table.name}: its entries are constant")
+
+
+def _refuse_unsupported(table: Table, message: p4r.TableEntry) -> None:
+    _refuse_idle_timeout(table, message)
+    for name in ("meter_config", "meter_counter_data"):
+        if message.HasField(name):
+            raise unimplemented(f"table {table.name}: {name} is not supported")
+
+
+def _refuse_idle_timeout(table: Table, message: p4r.TableEntry) -> None:
+    if not message.idle_timeout_ns and not message.HasField("time_since_last_hit"):
+        return
+    if not table.has_idle_timeout:
+        raise invalid_argument(f"table {table.name} has no idle timeout")
+    raise unimplemented(f"table {table.name}: idle timeouts are not supported")

@@ -1,0 +1,171 @@
+"""Matches and actions between P4Runtime's messages and what a switch holds (specification, section 9.1)."""
+
+from collections.abc import Sequence
+
+from finsy.proto import p4r
+
+from emulator.entries import ActionCall, EntryAction, EntryKey, FieldMatch, GroupReference, MemberReference
+from emulator.p4runtime.bytestrings import decode_value, encode_value
+from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
+from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Schema, Table
+
+
+def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> EntryKey:
+    """The key that a match and a priority stand for.
+
+    Raises RequestError: OUT_OF_RANGE for a value that does not fit its field, INVALID_ARGUMENT for anything else that
+    the table's key does not allow, UNIMPLEMENTED for a range.
+    """
+    if table.has_priorities and priority <= 0:
+        raise invalid_argument(f"table {table.name}: an entry needs a priority above 0, not {priority}")
+    if not table.has_priorities and priority != 0:
+        raise invalid_argument(f"table {table.name}: its key allows no priority, but {priority} is given")
+    return EntryKey(decode_match(table, match), priority)
+
+
+def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch, ...]:
+    """The fields of a match, in the order of the table's key. Raises RequestError as ``decode_key`` does."""
+    known = {field.id for field in table.match_fields}
+    given: dict[int, p4r.FieldMatch] = {}
+    for message in match:
+        if message.field_id not in known:
+            raise invalid_argument(f"table {table.name}: its key has no field with id {message.field_id}")
+        if message.field_id in given:
+            raise invalid_argument(f"table {table.name}: field {message.field_id} is given twice")
+        given[message.field_id] = message
+    return tuple(_decode_field(table, field, given.get(field.id)) for field in table.match_fields)
+
+
+def encode_key(table: Table, key: EntryKey) -> p4r.TableEntry:
+    """A table entry with its key alone, values canonical and fields that match everything left out."""
+    entry = p4r.TableEntry(table_id=table.id, priority=key.priority)
+    for field, match in zip(table.match_fields, key.match, strict=True):
+        if match.mask:
+            entry.match.append(_encode_field(field, match))
+    return entry
+
+
+def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_default: bool = False) -> ActionCall:
+    """An action that the table may use, with its arguments in order.
+
+    Raises RequestError: INVALID_ARGUMENT for an unknown action or for arguments that are not its own, OUT_OF_RANGE for
+    a value that does not fit, PERMISSION_DENIED for an action that the table may not use here.
+    """
+    action = schema.action(message.action_id)
+    scope = table.scopes.get(action.id)
+    if scope is None:
+        raise invalid_argument(f"table {table.name} has no action {action.name}")
+    if scope is (ActionScope.ENTRIES_ONLY if as_default else ActionScope.DEFAULT_ONLY):
+        place = "as its default" if as_default else "in its entries"
+        raise permission_denied(f"table {table.name} may not use action {action.name} {place}")
+    values = {parameter.param_id: parameter.value for parameter in message.params}
+    if len(values) != len(message.params):
+        raise invalid_argument(f"action {action.name}: a parameter is given twice")
+    if values.keys() != {parameter.id for parameter in action.parameters}:
+        wanted = ", ".join(f"{parameter.name} ({parameter.id})" for parameter in action.parameters) or "none"
+        raise invalid_argument(f"action {action.name}: its parameters are {wanted}, but {sorted(values)} are given")
+    arguments = tuple(
+        decode_value(values[parameter.id], parameter.width_bits, f"action {action.name}, parameter {parameter.name}")
+        for parameter in action.parameters
+    )
+    return ActionCall(action.name, arguments)
+
+
+def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
+    """An action with its arguments in canonical form."""
+    action = schema.actions_by_name[call.action]
+    message = p4r.Action(action_id=action.id)
+    for parameter, value in zip(action.parameters, call.arguments, strict=True):
+        message.params.add(param_id=parameter.id, value=encode_value(value))
+    return message
+
+
+def decode_table_action(schema: Schema, table: Table, message: p4r.TableAction) -> EntryAction:
+    """What an entry does: an action of a direct table, a member or a group of an indirect one.
+
+    Raises RequestError as ``decode_action`` does; UNIMPLEMENTED for an action set in one shot.
+    """
+    kind = message.WhichOneof("type")
+    match kind, table.profile:
+        case None, _:
+            raise invalid_argument(f"table {table.name}: the type of the entry's action is not set")
+        case "action", None:
+            return decode_action(schema, table, message.action)
+        case "action_profile_member_id", profile if profile is not None:
+            return MemberReference(message.action_profile_member_id)
+        case "action_profile_group_id", profile if profile is not None and profile.has_selector:
+            return GroupReference(message.action_profile_group_id)
+        case "action_profile_action_set", profile if profile is not None and profile.has_selector:
+            raise unimplemented("an action_profile_action_set (one shot) is not supported; use members and groups")
+        case _:
+            raise invalid_argument(f"table {table.name}: its entries do not take an {kind}")
+
+
+def encode_table_action(schema: Schema, action: EntryAction) -> p4r.TableAction:
+    """What an entry does, as P4Runtime says it."""
+    match action:
+        case ActionCall():
+            return p4r.TableAction(action=encode_action(schema, action))
+        case MemberReference(member_id):
+            return p4r.TableAction(action_profile_member_id=member_id)
+        case GroupReference(group_id):
+            return p4r.TableAction(action_profile_group_id=group_id)
+
+
+def leading_ones(width_bits: int, count: int) -> int:
+    """The mask of a prefix."""
+    return ((1 << count) - 1) << (width_bits - count)
+
+
+def _decode_field(table: Table, field: MatchField, message: p4r.FieldMatch | None) -> FieldMatch:
+    where = f"table {table.name}, field {field.name}"
+    if message is None:
+        if field.kind is MatchKind.EXACT:
+            raise invalid_argument(f"{where}: an exact field must be given")
+        return FieldMatch(0, 0)
+    kind = message.WhichOneof("field_match_type")
+    if kind != field.kind.value:
+        raise invalid_argument(f"{where}: the match is {field.kind.value}, not {kind or 'unset'}")
+    match field.kind:
+        case MatchKind.EXACT:
+            return FieldMatch(decode_value(message.exact.value, field.width_bits, where), field.full_mask)
+        case MatchKind.OPTIONAL:
+            return FieldMatch(decode_value(message.optional.value, field.width_bits, where), field.full_mask)
+        case MatchKind.LPM:
+            length = message.lpm.prefix_len
+            if not 0 < length <= field.width_bits:
+                raise invalid_argument(f"{where}: prefix length {length} is not within 1 to {field.width_bits}")
+            mask = leading_ones(field.width_bits, length)
+            return _masked(decode_value(message.lpm.value, field.width_bits, where), mask, where)
+        case MatchKind.TERNARY:
+            mask = decode_value(message.ternary.mask, field.width_bits, where)
+            if mask == 0:
+                raise invalid_argument(f"{where}: a field that matches everything must be left out")
+            return _masked(decode_value(message.ternary.value, field.width_bits, where), mask, where)
+        case MatchKind.RANGE:
+            raise unimplemented(f"{where}: range matches are not supported")
+
+
+def _masked(value: int, mask: int, where: str) -> FieldMatch:
+    if value & ~mask:
+        raise invalid_argument(f"{where}: value {value:#x} has bits outside its mask {mask:#x}")
+    return FieldMatch(value, mask)
+
+
+def _encode_field(field: MatchField, match: FieldMatch) -> p4r.FieldMatch:
+    value = encode_value(match.value)
+    message = p4r.FieldMatch(field_id=field.id)
+    match field.kind:
+        case MatchKind.EXACT:
+            message.exact.value = value
+        case MatchKind.OPTIONAL:
+            message.optional.value = value
+        case MatchKind.LPM:
+            message.lpm.value = value
+            message.lpm.prefix_len = match.mask.bit_count()
+        case MatchKind.TERNARY:
+            message.ternary.value = value
+            message.ternary.mask = encode_value(match.mask)
+        case MatchKind.RANGE:
+            raise unimplemented(f"field {field.name}: range matches are not supported")
+    return message

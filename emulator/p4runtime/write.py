@@ -1,0 +1,50 @@
+"""Write: a batch of updates, each carried out or refused for itself (P4Runtime specification, section 12)."""
+
+from collections.abc import Iterable
+
+from finsy.proto import p4r
+
+from emulator.entries import SwitchError
+from emulator.p4runtime.action_profiles import write_group, write_member
+from emulator.p4runtime.counters import write_counter, write_direct_counter
+from emulator.p4runtime.errors import RequestError, invalid_argument, require_success, result_of, unimplemented
+from emulator.p4runtime.table_entries import write_table_entry
+from emulator.p4runtime.target import Target
+
+
+def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
+    """Carry out all updates in order, going on where one fails (CONTINUE_ON_ERROR).
+
+    Raises BatchError where any failed; the others are done.
+    """
+    require_success("updates", [_attempt(target, update) for update in updates])
+
+
+def write_update(target: Target, update: p4r.Update) -> None:
+    """Carry out one update. Raises RequestError or SwitchError and has then changed nothing."""
+    if update.type not in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE):
+        raise invalid_argument("the update's type is not set")
+    entity = update.entity
+    match entity.WhichOneof("entity"):
+        case "table_entry":
+            write_table_entry(target, update.type, entity.table_entry)
+        case "action_profile_member":
+            write_member(target, update.type, entity.action_profile_member)
+        case "action_profile_group":
+            write_group(target, update.type, entity.action_profile_group)
+        case "counter_entry":
+            write_counter(target, update.type, entity.counter_entry)
+        case "direct_counter_entry":
+            write_direct_counter(target, update.type, entity.direct_counter_entry)
+        case None:
+            raise invalid_argument("the update's entity is not set")
+        case other:
+            raise unimplemented(f"writing a {other} is not supported")
+
+
+def _attempt(target: Target, update: p4r.Update) -> p4r.Error:
+    try:
+        write_update(target, update)
+    except (RequestError, SwitchError) as error:
+        return result_of(error)
+    return result_of(None)

@@ -1,0 +1,121 @@
+"""The slots of one table of one switch: the hash table that compiled code searches, written from the control side."""
+
+from emulator.compiler.tables import Table
+from emulator.memory import (
+    DEFAULT,
+    DELETED,
+    EMPTY,
+    NUM_PREFIXES,
+    PREFIXES,
+    SLOT_MASK,
+    SLOTS,
+    USED,
+    Arena,
+    key_hash,
+)
+
+_FIRST_SLOTS = 16
+_MAX_PREFIXES = 129
+
+
+class TableSlots:
+    """Open addressing over a power of two of slots, at most half of them taken; deleted ones keep their place."""
+
+    def __init__(self, arena: Arena, descriptor: int, table: Table) -> None:
+        self._arena = arena
+        self._descriptor = descriptor
+        self._table = table
+        self._places: dict[tuple[int, ...], int] = {}
+        self._allocate(_FIRST_SLOTS)
+        self._prefixes: dict[int, int] = {}
+        if table.lpm_field:
+            self._write(PREFIXES, arena.allocate(_MAX_PREFIXES))
+
+    def __contains__(self, key: tuple[int, ...]) -> bool:
+        return key in self._places
+
+    def insert(self, key: tuple[int, ...], action: tuple[int, ...]) -> None:
+        """Add an entry whose key is not there; an LPM table's key ends with the prefix mask."""
+        if 2 * (self._taken + 1) > self._num_slots:
+            self._rebuild()
+        self._place(key, action)
+        if self._table.lpm_field:
+            self._count_prefix(key[-1], 1)
+
+    def modify(self, key: tuple[int, ...], action: tuple[int, ...]) -> None:
+        """Replace the action of an entry that is there."""
+        self._write_action(self._places[key], action)
+
+    def delete(self, key: tuple[int, ...]) -> None:
+        """Remove an entry that is there."""
+        self._arena.words[self._places.pop(key)] = DELETED
+        if self._table.lpm_field:
+            self._count_prefix(key[-1], -1)
+
+    def counter_offset(self, key: tuple[int, ...]) -> int:
+        """Where the direct counter of an entry stands in the arena."""
+        return self._places[key] + self._table.counter_offset
+
+    def set_default(self, action: tuple[int, ...] | None) -> None:
+        """Replace the default action; None leaves the table without one."""
+        words, place = self._arena.words, self._descriptor + DEFAULT
+        if action is None:
+            words[place] = 0
+            return
+        if words[place] == 0:
+            offset = self._arena.allocate(self._table.action_words)
+            self._arena.words[place] = offset
+        offset = int(self._arena.words[place])
+        self._arena.words[offset : offset + len(action)] = action
+
+    def _allocate(self, num_slots: int) -> None:
+        self._num_slots, self._taken = num_slots, 0
+        self._slots = self._arena.allocate(num_slots * self._table.slot_words)
+        self._write(SLOTS, self._slots)
+        self._write(SLOT_MASK, num_slots - 1)
+
+    def _rebuild(self) -> None:
+        old_slots, old_words = self._slots, self._num_slots * self._table.slot_words
+        places, self._places = self._places, {}
+        self._allocate(4 * _FIRST_SLOTS if len(places) < _FIRST_SLOTS else 1 << (4 * len(places)).bit_length())
+        width = self._table.slot_words
+        for key, place in places.items():
+            words = self._arena.words
+            new = self._find_free(key)
+            words[new : new + width] = words[place : place + width]
+            self._places[key] = new
+            self._taken += 1
+        self._arena.free(old_slots, old_words)
+
+    def _find_free(self, key: tuple[int, ...]) -> int:
+        position = (key_hash(key) & 0x7FFF_FFFF) & self._num_slots - 1
+        while True:
+            place = self._slots + position * self._table.slot_words
+            if self._arena.words[place] == EMPTY:
+                return place
+            position = position + 1 & self._num_slots - 1
+
+    def _place(self, key: tuple[int, ...], action: tuple[int, ...]) -> None:
+        place = self._find_free(key)
+        words = self._arena.words
+        words[place + 1 : place + 1 + len(key)] = key
+        self._write_action(place, action)
+        words[place] = USED
+        self._places[key] = place
+        self._taken += 1
+
+    def _write_action(self, place: int, action: tuple[int, ...]) -> None:
+        start = place + self._table.action_offset
+        self._arena.words[start : start + len(action)] = action
+
+    def _write(self, column: int, value: int) -> None:
+        self._arena.words[self._descriptor + column] = value
+
+    def _count_prefix(self, prefix: int, change: int) -> None:
+        self._prefixes[prefix] = self._prefixes.get(prefix, 0) + change
+        if self._prefixes[prefix] == 0:
+            del self._prefixes[prefix]
+        longest_first = sorted(self._prefixes, reverse=True)
+        start = int(self._arena.words[self._descriptor + PREFIXES])
+        self._arena.words[start : start + len(longest_first)] = longest_first
+        self._write(NUM_PREFIXES, len(longest_first))

@@ -1,0 +1,263 @@
+"""The control side of one emulated switch: what P4Runtime reads and writes."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from emulator.compiler.tables import MatchKind, Resources, Table
+from emulator.entries import (
+    ActionCall,
+    AlreadyExistsError,
+    CounterValue,
+    EntryAction,
+    EntryKey,
+    GroupReference,
+    InvalidRequestError,
+    MemberReference,
+    NotFoundError,
+    ResourceExhaustedError,
+)
+from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
+from emulator.profile import ProfileMemory, encode_call
+from emulator.slots import TableSlots
+
+
+class EmulatedSwitch:
+    """One switch of an emulated fabric. Every method takes effect before the next packet is processed.
+
+    Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. Every method that changes
+    something raises a ``SwitchError`` and changes nothing where the request cannot be carried out. A switch forwards
+    nothing until ``clear`` has been called, as one that was never given a pipeline.
+    """
+
+    def __init__(self, name: str, device_id: int, arena: Arena, block: int, resources: Resources) -> None:
+        self.name = name
+        self.device_id = device_id
+        self.is_ready = False
+        self._arena = arena
+        self._block = block
+        self._resources = resources
+
+    def clear(self) -> None:
+        """Empty every table, profile and counter, as after a new pipeline is committed; packets pass from then on."""
+        resources = self._resources
+        self._slots = {
+            name: TableSlots(self._arena, self._block + resources.table_descriptor(table), table)
+            for name, table in resources.tables.items()
+        }
+        self._entries: dict[str, dict[EntryKey, EntryAction]] = {name: {} for name in resources.tables}
+        self._defaults: dict[str, ActionCall | None] = {}
+        for table in resources.tables.values():
+            self._restore_default(table)
+        self._profiles = {
+            name: ProfileMemory(self._arena, profile, self._tables_of(name)[0])
+            for name, profile in resources.profiles.items()
+        }
+        for name, counter in resources.counters.items():
+            self._arena.words[self._block + resources.counter_descriptor(name)] = self._arena.allocate(
+                COUNTER_WORDS * counter.size
+            )
+        self.is_ready = True
+
+    # ---- table entries ----------------------------------------------------------------------------------------------
+
+    def insert(self, table: str, key: EntryKey, action: EntryAction) -> None:
+        """Add an entry."""
+        found, entries = self._table(table), self._entries[table]
+        words, call = self._key_words(found, key), self._action_words(found, action)
+        if key in entries:
+            raise AlreadyExistsError(f"table {table!r} has this entry")
+        if len(entries) >= found.size:
+            raise ResourceExhaustedError(f"table {table!r} is full ({found.size} entries)")
+        self._slots[table].insert(words, call)
+        entries[key] = action
+
+    def modify(self, table: str, key: EntryKey, action: EntryAction) -> None:
+        """Replace the action of an entry; its counter goes on."""
+        found = self._table(table)
+        self._require_entry(table, key)
+        self._slots[table].modify(self._key_words(found, key), self._action_words(found, action))
+        self._entries[table][key] = action
+
+    def delete(self, table: str, key: EntryKey) -> None:
+        """Remove an entry."""
+        found = self._table(table)
+        self._require_entry(table, key)
+        self._slots[table].delete(self._key_words(found, key))
+        del self._entries[table][key]
+
+    def entry(self, table: str, key: EntryKey) -> EntryAction:
+        """The action of an entry."""
+        self._table(table)
+        self._require_entry(table, key)
+        return self._entries[table][key]
+
+    def entries(self, table: str) -> Iterator[tuple[EntryKey, EntryAction]]:
+        """Entries in order of insertion."""
+        self._table(table)
+        return iter(list(self._entries[table].items()))
+
+    def set_default(self, table: str, action: ActionCall | None) -> None:
+        """Replace the default action; None restores the program's own."""
+        found = self._table(table)
+        if found.has_constant_default:
+            raise InvalidRequestError(f"the default action of table {table!r} is constant")
+        if action is None:
+            self._restore_default(found)
+            return
+        if found.profile:
+            raise InvalidRequestError(f"table {table!r} takes its actions from a profile and has no default action")
+        self._slots[table].set_default(encode_call(found, action))
+        self._defaults[table] = action
+
+    def default(self, table: str) -> ActionCall:
+        """The default action."""
+        self._table(table)
+        action = self._defaults[table]
+        if action is None:
+            raise NotFoundError(f"table {table!r} has no default action")
+        return action
+
+    # ---- action profiles --------------------------------------------------------------------------------------------
+
+    def insert_member(self, profile: str, member_id: int, action: ActionCall) -> None:
+        """Add a member."""
+        self._profile(profile).insert_member(member_id, action)
+
+    def modify_member(self, profile: str, member_id: int, action: ActionCall) -> None:
+        """Replace the action of a member, for every entry and group that refers to it."""
+        self._profile(profile).modify_member(member_id, action)
+
+    def delete_member(self, profile: str, member_id: int) -> None:
+        """Remove a member that no group and no entry refers to."""
+        memory = self._profile(profile)
+        self._require_unreferenced(profile, MemberReference(member_id))
+        memory.delete_member(member_id)
+
+    def members(self, profile: str) -> Mapping[int, ActionCall]:
+        """Actions of the members by id."""
+        return MappingProxyType(self._profile(profile).members)
+
+    def insert_group(self, profile: str, group_id: int, member_ids: tuple[int, ...], max_size: int) -> None:
+        """Add a group; the selector picks by position. ``max_size`` 0 sets no limit."""
+        self._require_size(profile, member_ids, max_size)
+        self._profile(profile).insert_group(group_id, member_ids)
+
+    def modify_group(self, profile: str, group_id: int, member_ids: tuple[int, ...]) -> None:
+        """Replace the members of a group at once."""
+        if not self._profile(profile).modify_group(group_id, member_ids):
+            return
+        for table in self._tables_of(profile):
+            for key, action in self._entries[table.name].items():
+                if action == GroupReference(group_id):
+                    self._slots[table.name].modify(self._key_words(table, key), self._action_words(table, action))
+
+    def delete_group(self, profile: str, group_id: int) -> None:
+        """Remove a group that no entry refers to."""
+        memory = self._profile(profile)
+        self._require_unreferenced(profile, GroupReference(group_id))
+        memory.delete_group(group_id)
+
+    def groups(self, profile: str) -> Mapping[int, tuple[int, ...]]:
+        """Members of the groups by id, in the order in which the selector counts them."""
+        return MappingProxyType(self._profile(profile).groups)
+
+    # ---- counters ---------------------------------------------------------------------------------------------------
+
+    def counter(self, name: str, index: int) -> CounterValue:
+        """A cell of an indirect counter."""
+        return self._read_cell(self._cell(name, index))
+
+    def set_counter(self, name: str, index: int, value: CounterValue) -> None:
+        """Overwrite a cell of an indirect counter."""
+        self._write_cell(self._cell(name, index), value)
+
+    def direct_counter(self, table: str, key: EntryKey) -> CounterValue:
+        """What the entry has counted."""
+        return self._read_cell(self._direct_cell(table, key))
+
+    def set_direct_counter(self, table: str, key: EntryKey, value: CounterValue) -> None:
+        """Overwrite what the entry has counted."""
+        self._write_cell(self._direct_cell(table, key), value)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _table(self, name: str) -> Table:
+        if name not in self._resources.tables:
+            raise InvalidRequestError(f"the program has no table {name!r}")
+        return self._resources.tables[name]
+
+    def _profile(self, name: str) -> ProfileMemory:
+        if name not in self._profiles:
+            raise InvalidRequestError(f"the program has no action profile {name!r}")
+        return self._profiles[name]
+
+    def _tables_of(self, profile: str) -> list[Table]:
+        return [table for table in self._resources.tables.values() if table.profile and table.profile.name == profile]
+
+    def _require_entry(self, table: str, key: EntryKey) -> None:
+        if key not in self._entries[table]:
+            raise NotFoundError(f"table {table!r} has no such entry")
+
+    def _require_unreferenced(self, profile: str, reference: EntryAction) -> None:
+        for table in self._tables_of(profile):
+            if reference in self._entries[table.name].values():
+                raise InvalidRequestError(f"an entry of table {table.name!r} refers to {reference}")
+
+    def _require_size(self, profile: str, member_ids: tuple[int, ...], max_size: int) -> None:
+        if max_size and len(member_ids) > max_size:
+            raise ResourceExhaustedError(
+                f"a group of profile {profile!r} with room for {max_size} members cannot hold {len(member_ids)}"
+            )
+
+    def _restore_default(self, table: Table) -> None:
+        self._slots[table.name].set_default(table.default and (table.default[0], *table.default[1]))
+        names = {action.number: action.name for action in table.actions}
+        self._defaults[table.name] = table.default and ActionCall(names[table.default[0]], table.default[1])
+
+    def _key_words(self, table: Table, key: EntryKey) -> tuple[int, ...]:
+        if len(key.match) != len(table.key):
+            raise InvalidRequestError(f"table {table.name!r} has {len(table.key)} key fields, not {len(key.match)}")
+        words = [0] * table.key_words
+        for field, match in zip(table.key, key.match, strict=True):
+            if field.kind is MatchKind.EXACT and match.mask != field.field.mask:
+                raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} is matched exactly")
+            if match.value & ~match.mask or match.mask & ~field.field.mask:
+                raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} has bits outside its mask")
+            words[field.key_word] |= match.value << field.shift
+            if field.kind is MatchKind.LPM:
+                words[-1] = match.mask
+        return tuple(words)
+
+    def _action_words(self, table: Table, action: EntryAction) -> tuple[int, ...]:
+        match action:
+            case ActionCall() if table.profile is None:
+                return encode_call(table, action)
+            case MemberReference(member_id) if table.profile:
+                return TO_MEMBER, self._profiles[table.profile.name].member_place(member_id)
+            case GroupReference(group_id) if table.profile and table.profile.selector:
+                return TO_GROUP, self._profiles[table.profile.name].group_place(group_id)
+        raise InvalidRequestError(f"table {table.name!r} does not take {type(action).__name__} as an action")
+
+    def _cell(self, name: str, index: int) -> int:
+        if name not in self._resources.counters:
+            raise InvalidRequestError(f"the program has no counter {name!r}")
+        size = self._resources.counters[name].size
+        if not 0 <= index < size:
+            raise InvalidRequestError(f"counter {name!r} has {size} cells, no index {index}")
+        start = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
+        return start + COUNTER_WORDS * index
+
+    def _direct_cell(self, table: str, key: EntryKey) -> int:
+        found = self._table(table)
+        if not found.has_counters:
+            raise InvalidRequestError(f"table {table!r} has no direct counter")
+        self._require_entry(table, key)
+        return self._slots[table].counter_offset(self._key_words(found, key))
+
+    def _read_cell(self, cell: int) -> CounterValue:
+        words = self._arena.words
+        return CounterValue(int(words[cell + PACKETS]), int(words[cell + BYTES]))
+
+    def _write_cell(self, cell: int, value: CounterValue) -> None:
+        self._arena.words[cell + PACKETS] = value.packets
+        self._arena.words[cell + BYTES] = value.bytes

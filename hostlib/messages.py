@@ -1,0 +1,123 @@
+"""Between the types of the host library and the messages of the wire format."""
+
+from ipaddress import IPv4Address
+
+from hostlib.types import (
+    Directives,
+    FiveTuple,
+    Flow,
+    FlowDecision,
+    FlowDirective,
+    FlowGroup,
+    Job,
+    JobDecision,
+    Nic,
+    Path,
+    PlanInForce,
+    Settled,
+)
+from hostlib.wire.methods import PROTOCOL_VERSION
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+
+
+def job_to_wire(job: Job) -> wire.RegisterJobRequest:
+    profile = wire.Profile(compute_s=job.profile.compute_s, comm_start=job.profile.comm_start, work=job.profile.work)
+    return wire.RegisterJobRequest(
+        protocol_version=PROTOCOL_VERSION, name=job.name, hosts=job.hosts, gpus=job.gpus, profile=profile
+    )
+
+
+def flow_group_to_wire(group: FlowGroup) -> wire.FlowGroup:
+    return wire.FlowGroup(name=group.name, flows=[_flow_to_wire(flow) for flow in group.flows])
+
+
+def _flow_to_wire(flow: Flow) -> wire.Flow:
+    return wire.Flow(
+        source=wire.Nic(host=flow.source.host, nic=flow.source.index),
+        destination=wire.Nic(host=flow.destination.host, nic=flow.destination.index),
+        size_bytes=flow.size_bytes,
+        offset_s=flow.offset_s,
+        five_tuple=None if flow.five_tuple is None else _five_tuple_to_wire(flow.five_tuple),
+    )
+
+
+def _five_tuple_to_wire(five_tuple: FiveTuple) -> wire.FiveTuple:
+    return wire.FiveTuple(
+        source_address=int(five_tuple.source_address),
+        destination_address=int(five_tuple.destination_address),
+        protocol=five_tuple.protocol,
+        source_port=five_tuple.source_port,
+        destination_port=five_tuple.destination_port,
+    )
+
+
+def five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
+    return FiveTuple(
+        IPv4Address(message.source_address),
+        IPv4Address(message.destination_address),
+        message.protocol,
+        message.source_port,
+        message.destination_port,
+    )
+
+
+def directives_from_wire(message: wire.DirectivesResponse) -> Directives:
+    return Directives(
+        message.plan_number,
+        message.time_shift_s,
+        tuple(
+            FlowDirective(flow.flow_group, flow.flow, _path_from_wire(flow.path), flow.level, flow.order)
+            for flow in message.flows
+        ),
+    )
+
+
+def settled_from_wire(message: wire.SettleResponse) -> Settled:
+    next_timer_s = message.next_timer_s if message.HasField("next_timer_s") else None
+    return Settled(message.plan_number, next_timer_s, message.num_rules)
+
+
+def plan_from_wire(message: wire.GetPlanResponse) -> PlanInForce:
+    return PlanInForce(
+        message.plan_number,
+        message.policy,
+        message.num_rules,
+        tuple(_job_decision_from_wire(job) for job in message.jobs),
+        tuple(_flow_decision_from_wire(flow) for flow in message.flows),
+    )
+
+
+def _job_decision_from_wire(message: wire.JobDecision) -> JobDecision:
+    return JobDecision(
+        message.name,
+        message.rank,
+        message.level,
+        message.intensity if message.HasField("intensity") else None,
+        message.correction_factor if message.HasField("correction_factor") else None,
+        message.priority if message.HasField("priority") else None,
+        message.time_shift_s,
+        message.reason,
+    )
+
+
+def _flow_decision_from_wire(message: wire.FlowDecision) -> FlowDecision:
+    return FlowDecision(
+        message.job,
+        message.flow_group,
+        message.flow,
+        _nic_from_wire(message.source),
+        _nic_from_wire(message.destination),
+        five_tuple_from_wire(message.five_tuple),
+        _path_from_wire(message.path),
+        message.steered,
+        message.level,
+        message.order,
+    )
+
+
+def _nic_from_wire(message: wire.Nic) -> Nic:
+    return Nic(message.host, message.nic)
+
+
+def _path_from_wire(message: wire.Path) -> Path:
+    return Path(tuple(message.nodes), tuple(message.links))

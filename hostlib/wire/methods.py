@@ -1,0 +1,37 @@
+"""The methods of the service ``trainyard.v1.Controller``, typed, for both ends of the wire."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+
+PROTOCOL_VERSION = "trainyard.v1"
+SERVICE = f"{PROTOCOL_VERSION}.Controller"
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[RequestT, ResponseT]):
+    """One method of the service and the types it takes and returns."""
+
+    name: str
+    request: type[RequestT]
+    response: type[ResponseT]
+
+    @property
+    def path(self) -> str:
+        """The method as gRPC addresses it."""
+        return f"/{SERVICE}/{self.name}"
+
+
+REGISTER_JOB = Method("RegisterJob", wire.RegisterJobRequest, wire.RegisterJobResponse)
+REGISTER_FLOW_GROUPS = Method("RegisterFlowGroups", wire.RegisterFlowGroupsRequest, wire.RegisterFlowGroupsResponse)
+HEARTBEAT = Method("Heartbeat", wire.HeartbeatRequest, wire.HeartbeatResponse)
+DIRECTIVES = Method("Directives", wire.DirectivesRequest, wire.DirectivesResponse)
+DEREGISTER_JOB = Method("DeregisterJob", wire.DeregisterJobRequest, wire.DeregisterJobResponse)
+SETTLE = Method("Settle", wire.SettleRequest, wire.SettleResponse)
+GET_PLAN = Method("GetPlan", wire.GetPlanRequest, wire.GetPlanResponse)

@@ -1,0 +1,1 @@
+"""Generated code, by version of the protocol."""

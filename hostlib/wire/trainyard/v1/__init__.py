@@ -1,0 +1,1 @@
+"""Generated from ``trainyard.proto`` by ``make proto``."""

@@ -1,0 +1,239 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Profile(_message.Message):
+    __slots__ = ("compute_s", "comm_start", "work")
+    COMPUTE_S_FIELD_NUMBER: _ClassVar[int]
+    COMM_START_FIELD_NUMBER: _ClassVar[int]
+    WORK_FIELD_NUMBER: _ClassVar[int]
+    compute_s: float
+    comm_start: float
+    work: float
+    def __init__(self, compute_s: _Optional[float] = ..., comm_start: _Optional[float] = ..., work: _Optional[float] = ...) -> None: ...
+
+class RegisterJobRequest(_message.Message):
+    __slots__ = ("protocol_version", "name", "hosts", "gpus", "profile")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: str
+    name: str
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    gpus: int
+    profile: Profile
+    def __init__(self, protocol_version: _Optional[str] = ..., name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ...) -> None: ...
+
+class RegisterJobResponse(_message.Message):
+    __slots__ = ("lease_s",)
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    lease_s: float
+    def __init__(self, lease_s: _Optional[float] = ...) -> None: ...
+
+class Nic(_message.Message):
+    __slots__ = ("host", "nic")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    NIC_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    nic: int
+    def __init__(self, host: _Optional[str] = ..., nic: _Optional[int] = ...) -> None: ...
+
+class FiveTuple(_message.Message):
+    __slots__ = ("source_address", "destination_address", "protocol", "source_port", "destination_port")
+    SOURCE_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_PORT_FIELD_NUMBER: _ClassVar[int]
+    source_address: int
+    destination_address: int
+    protocol: int
+    source_port: int
+    destination_port: int
+    def __init__(self, source_address: _Optional[int] = ..., destination_address: _Optional[int] = ..., protocol: _Optional[int] = ..., source_port: _Optional[int] = ..., destination_port: _Optional[int] = ...) -> None: ...
+
+class Flow(_message.Message):
+    __slots__ = ("source", "destination", "size_bytes", "offset_s", "five_tuple")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_S_FIELD_NUMBER: _ClassVar[int]
+    FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
+    source: Nic
+    destination: Nic
+    size_bytes: int
+    offset_s: float
+    five_tuple: FiveTuple
+    def __init__(self, source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., size_bytes: _Optional[int] = ..., offset_s: _Optional[float] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ...) -> None: ...
+
+class FlowGroup(_message.Message):
+    __slots__ = ("name", "flows")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    flows: _containers.RepeatedCompositeFieldContainer[Flow]
+    def __init__(self, name: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ...) -> None: ...
+
+class RegisterFlowGroupsRequest(_message.Message):
+    __slots__ = ("job", "flow_groups")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    flow_groups: _containers.RepeatedCompositeFieldContainer[FlowGroup]
+    def __init__(self, job: _Optional[str] = ..., flow_groups: _Optional[_Iterable[_Union[FlowGroup, _Mapping]]] = ...) -> None: ...
+
+class RegisterFlowGroupsResponse(_message.Message):
+    __slots__ = ("flow_groups",)
+    FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    flow_groups: _containers.RepeatedCompositeFieldContainer[FlowGroupAssignment]
+    def __init__(self, flow_groups: _Optional[_Iterable[_Union[FlowGroupAssignment, _Mapping]]] = ...) -> None: ...
+
+class FlowGroupAssignment(_message.Message):
+    __slots__ = ("name", "five_tuples")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FIVE_TUPLES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    five_tuples: _containers.RepeatedCompositeFieldContainer[FiveTuple]
+    def __init__(self, name: _Optional[str] = ..., five_tuples: _Optional[_Iterable[_Union[FiveTuple, _Mapping]]] = ...) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class HeartbeatResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DirectivesRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class DirectivesResponse(_message.Message):
+    __slots__ = ("plan_number", "time_shift_s", "flows")
+    PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TIME_SHIFT_S_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    plan_number: int
+    time_shift_s: float
+    flows: _containers.RepeatedCompositeFieldContainer[FlowDirective]
+    def __init__(self, plan_number: _Optional[int] = ..., time_shift_s: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[FlowDirective, _Mapping]]] = ...) -> None: ...
+
+class Path(_message.Message):
+    __slots__ = ("nodes", "links")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    links: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, nodes: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class FlowDirective(_message.Message):
+    __slots__ = ("flow_group", "flow", "path", "level", "order")
+    FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
+    FLOW_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    flow_group: str
+    flow: int
+    path: Path
+    level: int
+    order: int
+    def __init__(self, flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., level: _Optional[int] = ..., order: _Optional[int] = ...) -> None: ...
+
+class DeregisterJobRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class DeregisterJobResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SettleRequest(_message.Message):
+    __slots__ = ("time_s",)
+    TIME_S_FIELD_NUMBER: _ClassVar[int]
+    time_s: float
+    def __init__(self, time_s: _Optional[float] = ...) -> None: ...
+
+class SettleResponse(_message.Message):
+    __slots__ = ("plan_number", "next_timer_s", "num_rules")
+    PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NEXT_TIMER_S_FIELD_NUMBER: _ClassVar[int]
+    NUM_RULES_FIELD_NUMBER: _ClassVar[int]
+    plan_number: int
+    next_timer_s: float
+    num_rules: int
+    def __init__(self, plan_number: _Optional[int] = ..., next_timer_s: _Optional[float] = ..., num_rules: _Optional[int] = ...) -> None: ...
+
+class GetPlanRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetPlanResponse(_message.Message):
+    __slots__ = ("plan_number", "policy", "num_rules", "jobs", "flows")
+    PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    NUM_RULES_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    plan_number: int
+    policy: str
+    num_rules: int
+    jobs: _containers.RepeatedCompositeFieldContainer[JobDecision]
+    flows: _containers.RepeatedCompositeFieldContainer[FlowDecision]
+    def __init__(self, plan_number: _Optional[int] = ..., policy: _Optional[str] = ..., num_rules: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[JobDecision, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[FlowDecision, _Mapping]]] = ...) -> None: ...
+
+class JobDecision(_message.Message):
+    __slots__ = ("name", "rank", "level", "intensity", "correction_factor", "priority", "time_shift_s", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_FIELD_NUMBER: _ClassVar[int]
+    CORRECTION_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    TIME_SHIFT_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    rank: int
+    level: int
+    intensity: float
+    correction_factor: float
+    priority: float
+    time_shift_s: float
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., intensity: _Optional[float] = ..., correction_factor: _Optional[float] = ..., priority: _Optional[float] = ..., time_shift_s: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class FlowDecision(_message.Message):
+    __slots__ = ("job", "flow_group", "flow", "source", "destination", "five_tuple", "path", "steered", "level", "order")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
+    FLOW_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    STEERED_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    flow_group: str
+    flow: int
+    source: Nic
+    destination: Nic
+    five_tuple: FiveTuple
+    path: Path
+    steered: bool
+    level: int
+    order: int
+    def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ...) -> None: ...

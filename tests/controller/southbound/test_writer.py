@@ -1,0 +1,122 @@
+"""One switch is kept at what it should hold: read back, caught up, never stripped before the first plan."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from controller.southbound.difference import Update, UpdateKind
+from controller.southbound.entries import Entity, key_of
+from controller.southbound.southbound import SouthboundError
+from controller.southbound.writer import MAX_UPDATES_PER_WRITE, SwitchAwayError, SwitchRefusalError, SwitchWriter
+
+
+def _entry(table: str, number: int, action: str) -> P4TableEntry:
+    field = "next_hop" if table == "next_hop" else "source_port"
+    return P4TableEntry(table, match=P4TableMatch({field: number}), action=P4TableAction(action))
+
+
+BASE = [_entry("next_hop", 1, "forward")]
+FLOW, OTHER_FLOW = _entry("flow", 1, "steer"), _entry("flow", 2, "steer")
+
+
+class FakeAccess:
+    """Access to a switch in memory; ``fail`` is raised by the next write."""
+
+    def __init__(self, *held: Entity) -> None:
+        self.held = {key_of(entity): entity for entity in held}
+        self.requests: list[Sequence[Update]] = []
+        self.fail: Exception | None = None
+
+    async def read(self) -> list[Entity]:
+        return list(self.held.values())
+
+    async def write(self, updates: Sequence[Update]) -> None:
+        if self.fail is not None:
+            failure, self.fail = self.fail, None
+            raise failure
+        self.requests.append(updates)
+        for update in updates:
+            if update.kind is UpdateKind.DELETE:
+                del self.held[key_of(update.entity)]
+            else:
+                self.held[key_of(update.entity)] = update.entity
+
+    def holds(self, *entities: Entity) -> bool:
+        return list(self.held.values()) == list(entities)
+
+
+def test_what_is_held_already_is_not_written_again() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess(*BASE, FLOW)
+        await writer.hold([FLOW])
+        await writer.connect(access)
+        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        assert access.requests == []
+
+    asyncio.run(scenario())
+
+
+def test_rules_that_are_found_stay_until_the_first_plan() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess(FLOW)
+        await writer.connect(access)
+        assert access.holds(FLOW, *BASE)
+        await writer.hold([OTHER_FLOW])
+        assert access.holds(*BASE, OTHER_FLOW)
+
+    asyncio.run(scenario())
+
+
+def test_switch_that_was_away_is_caught_up() -> None:
+    async def scenario() -> None:
+        writer, first, restarted = SwitchWriter("t0", BASE), FakeAccess(), FakeAccess()
+        await writer.connect(first)
+        writer.disconnect()
+        await writer.hold([FLOW])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+        await writer.connect(restarted)
+        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        assert restarted.holds(*BASE, FLOW)
+        assert first.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
+def test_connection_lost_during_a_write_is_no_error() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        await writer.connect(access)
+        access.fail = SwitchAwayError("gone")
+        await writer.hold([FLOW])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+
+    asyncio.run(scenario())
+
+
+def test_refusal_names_the_switch_and_it_is_read_again() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        await writer.connect(access)
+        access.fail = SwitchRefusalError("table 'flow' is full")
+        with pytest.raises(SouthboundError, match=r"'t0': table 'flow' is full"):
+            await writer.hold([FLOW])
+        # What the refused request did after all, unseen.
+        access.held[key_of(FLOW)] = FLOW
+        await writer.hold([FLOW, OTHER_FLOW])
+        assert [update.entity for update in access.requests[-1]] == [OTHER_FLOW]
+
+    asyncio.run(scenario())
+
+
+def test_requests_are_limited_in_size() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", []), FakeAccess()
+        await writer.connect(access)
+        await writer.hold([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
+        assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
+
+    asyncio.run(scenario())

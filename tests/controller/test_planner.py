@@ -1,0 +1,107 @@
+"""The planning loop: changes are planned together, one plan at a time."""
+
+import asyncio
+
+import pytest
+
+from controller.clock import DrivenClock
+from controller.directives import DirectiveBoard
+from controller.planner import Planner
+from controller.policy.policy_name import PolicyName
+from controller.registration import FlowGroupRequest, JobRequest
+from controller.registry import Registry
+from controller.snapshots import Snapshots
+from controller.southbound.recording import RecordingSouthbound
+from controller.southbound.rules import RulesBySwitch
+from controller.southbound.southbound import Southbound, SouthboundError
+from topologies.routing import Routing
+
+
+class SlowSouthbound(RecordingSouthbound):
+    """Acknowledges when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acknowledge = asyncio.Event()
+
+    async def write(self, rules: RulesBySwitch) -> None:
+        await super().write(rules)
+        await self.acknowledge.wait()
+
+
+class RefusingSouthbound(RecordingSouthbound):
+    """Refuses the first write."""
+
+    async def write(self, rules: RulesBySwitch) -> None:
+        await super().write(rules)
+        if len(self.written) == 1:
+            raise SouthboundError("switch 't0': table 'flow' is full")
+
+
+def _planner(registry: Registry, routing: Routing, southbound: Southbound, clock: DrivenClock) -> Planner:
+    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
+    return Planner(registry, snapshots, routing, PolicyName.ECMP, southbound, DirectiveBoard(registry), clock)
+
+
+def test_nothing_is_planned_without_a_change(registry: Registry, routing: Routing) -> None:
+    southbound = RecordingSouthbound()
+    planner = _planner(registry, routing, southbound, DrivenClock())
+    asyncio.run(planner.settle())
+    assert southbound.written == []
+    assert planner.decision is None
+
+
+def test_end_of_a_lease_is_a_change(registry: Registry, routing: Routing, job: JobRequest) -> None:
+    clock = DrivenClock()
+    planner = _planner(registry, routing, RecordingSouthbound(), clock)
+    registry.register_job(job, now_s=0.0)
+    planner.mark_changed()
+    asyncio.run(planner.settle())
+    assert planner.decision is not None
+    assert [planned.name for planned in planner.decision.plan.jobs] == ["gpt"]
+    clock.advance_to(registry.lease_s)
+    asyncio.run(planner.settle())
+    assert planner.decision.number == 2
+    assert planner.decision.plan.jobs == ()
+
+
+def test_changes_during_a_plan_are_planned_together(
+    registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    async def scenario() -> None:
+        southbound = SlowSouthbound()
+        planner = _planner(registry, routing, southbound, DrivenClock())
+        loop = asyncio.create_task(planner.run())
+        registry.register_job(job, now_s=0.0)
+        planner.mark_changed()
+        while not southbound.written:
+            await asyncio.sleep(0.001)
+        for name in ("a", "b", "c"):
+            registry.register_flow_groups("gpt", [FlowGroupRequest(name, ring.flows)])
+            planner.mark_changed()
+        southbound.acknowledge.set()
+        await planner.settle()
+        loop.cancel()
+        assert planner.decision is not None
+        assert planner.decision.number == len(southbound.written) == 2
+        assert len(planner.decision.plan.flows) == 6
+
+    asyncio.run(scenario())
+
+
+def test_refused_plan_does_not_come_into_force_and_is_tried_again(
+    registry: Registry, routing: Routing, job: JobRequest
+) -> None:
+    async def scenario() -> None:
+        southbound = RefusingSouthbound()
+        planner = _planner(registry, routing, southbound, DrivenClock())
+        registry.register_job(job, now_s=0.0)
+        planner.mark_changed()
+        with pytest.raises(SouthboundError, match="t0"):
+            await planner.settle()
+        assert planner.decision is None
+        await planner.settle()
+        assert planner.decision is not None
+        assert len(southbound.written) == 2
+
+    asyncio.run(scenario())

@@ -1,0 +1,247 @@
+"""The service and the host library's client over gRPC on loopback; the clock is driven."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+import grpc
+import grpc.aio
+import pytest
+
+from controller.clock import DrivenClock
+from controller.directives import DirectiveBoard
+from controller.planner import Planner
+from controller.policy.policy_name import PolicyName
+from controller.registry import Registry
+from controller.service import ControllerService
+from controller.snapshots import Snapshots
+from controller.southbound.recording import RecordingSouthbound
+from hostlib.client import Client
+from hostlib.errors import RefusedError, UnreachableError
+from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
+from hostlib.wire import methods
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from topologies.routing import Routing
+
+GPT = Job("gpt", ("h0", "h2"), 16, Profile(compute_s=1.0, comm_start=0.5, work=16.0))
+BERT = Job("bert", ("h1", "h3"), 8, Profile(compute_s=1.0, comm_start=0.5, work=1.0))
+RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)))
+OTHER_RING = FlowGroup("ring", (Flow(Nic("h1"), Nic("h3"), 10**9), Flow(Nic("h3"), Nic("h1"), 10**9)))
+
+Scenario = Callable[[Client, RecordingSouthbound], Awaitable[None]]
+
+
+@asynccontextmanager
+async def _served(registry: Registry, routing: Routing) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
+    southbound, board, clock = RecordingSouthbound(), DirectiveBoard(registry), DrivenClock()
+    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
+    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, southbound, board, clock)
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}", southbound
+    finally:
+        await server.stop(None)
+
+
+@pytest.fixture
+def run(registry: Registry, routing: Routing) -> Callable[[Scenario], None]:
+    """Runs a scenario against a controller of its own."""
+
+    def run_scenario(scenario: Scenario) -> None:
+        async def connected() -> None:
+            async with _served(registry, routing) as (address, southbound), Client(address) as client:
+                await asyncio.wait_for(scenario(client, southbound), timeout=20)
+
+        asyncio.run(connected())
+
+    return run_scenario
+
+
+Run = Callable[[Scenario], None]
+
+
+def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -> None:
+    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+        lease_s = await client.register_job(GPT)
+        await client.register_job(BERT)
+        five_tuples = await client.register_flow_groups("gpt", [RING])
+        await client.register_flow_groups("bert", [OTHER_RING])
+        assert southbound.written == []
+
+        settled = await client.settle(0.0)
+        assert (settled.plan_number, settled.next_timer_s) == (1, lease_s)
+        assert settled.num_rules == sum(len(rules) for rules in southbound.written[-1].values()) > 0
+
+        directives = await anext(client.directives("gpt"))
+        assert directives.plan_number == 1
+        there = directives.flows[0]
+        assert (there.flow_group, there.flow) == ("ring", 0)
+        assert (there.path.nodes[:2], there.path.nodes[3:]) == (("h0", "t0"), ("t1", "h2"))
+        assert len(there.path.links) == len(there.path.nodes) - 1
+        source_address = IPv4Address(routing.fabric.nics["h0"][0].address)
+        assert five_tuples["ring"][0].source_address == source_address
+
+    run(scenario)
+
+
+def test_plan_in_force_tells_its_reasons(run: Run) -> None:
+    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+        assert (await client.plan()).number == 0
+        await client.register_job(GPT)
+        await client.register_job(BERT)
+        five_tuples = await client.register_flow_groups("gpt", [RING])
+        await client.settle(0.0)
+        plan = await client.plan()
+        assert (plan.number, plan.policy) == (1, "crux")
+        assert {job.name for job in plan.jobs} == {"gpt", "bert"}
+        assert all(job.reason for job in plan.jobs)
+        flow = plan.flows[1]
+        assert (flow.job, flow.flow_group, flow.flow) == ("gpt", "ring", 1)
+        assert (flow.source, flow.destination) == (Nic("h2"), Nic("h0"))
+        assert flow.five_tuple == five_tuples["ring"][1]
+        assert (flow.path.nodes[0], flow.path.nodes[-1]) == ("h2", "h0")
+
+    run(scenario)
+
+
+def test_same_registration_twice_plans_once(run: Run) -> None:
+    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+        for _ in range(2):
+            await client.register_job(GPT)
+            first = await client.register_flow_groups("gpt", [RING])
+            assert (await client.settle(0.0)).plan_number == 1
+        assert await client.register_flow_groups("gpt", [RING]) == first
+        assert len(southbound.written) == 1
+
+    run(scenario)
+
+
+def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
+    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+        await client.register_job(GPT)
+        await client.register_flow_groups("gpt", [RING])
+        stream = client.directives("gpt")
+        await client.settle(0.0)
+        assert (await anext(stream)).plan_number == 1
+        await client.deregister("gpt")
+        await client.deregister("gpt")
+        settled = await client.settle(0.0)
+        assert (settled.plan_number, settled.num_rules, settled.next_timer_s) == (2, 0, None)
+        assert southbound.written[-1] == {}
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+
+    run(scenario)
+
+
+def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run) -> None:
+    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+        await client.register_job(GPT)
+        stream = client.directives("gpt")
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.05)
+        await client.deregister("gpt")
+        await client.settle(0.0)
+        with pytest.raises(StopAsyncIteration):
+            await waiting
+
+    run(scenario)
+
+
+def test_heartbeats_keep_a_lease_in_virtual_time(run: Run) -> None:
+    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+        lease_s = await client.register_job(GPT)
+        await client.settle(lease_s / 2)
+        await client.heartbeat("gpt")
+        assert (await client.settle(lease_s)).next_timer_s == lease_s * 1.5
+        assert (await client.settle(lease_s * 1.5)).next_timer_s is None
+        with pytest.raises(RefusedError, match="job: 'gpt'") as refusal:
+            await client.heartbeat("gpt")
+        assert refusal.value.status is grpc.StatusCode.NOT_FOUND
+
+    run(scenario)
+
+
+def test_time_never_goes_back(run: Run) -> None:
+    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+        await client.settle(2.0)
+        with pytest.raises(RefusedError, match="time_s") as refusal:
+            await client.settle(1.0)
+        assert refusal.value.status is grpc.StatusCode.INVALID_ARGUMENT
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("job", "status", "field"),
+    [
+        (replace(GPT, hosts=("h0", "h9")), grpc.StatusCode.INVALID_ARGUMENT, "hosts"),
+        (replace(GPT, gpus=8), grpc.StatusCode.ALREADY_EXISTS, "name"),
+    ],
+)
+def test_refused_job_changes_nothing(run: Run, job: Job, status: grpc.StatusCode, field: str) -> None:
+    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+        await client.register_job(GPT)
+        await client.settle(0.0)
+        with pytest.raises(RefusedError, match=field) as refusal:
+            await client.register_job(job)
+        assert refusal.value.status is status
+        assert (await client.settle(0.0)).plan_number == 1
+        assert len(southbound.written) == 1
+
+    run(scenario)
+
+
+def test_refused_flow_names_the_field_and_changes_nothing(run: Run) -> None:
+    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+        await client.register_job(GPT)
+        await client.settle(0.0)
+        bad = FlowGroup("bad", (replace(RING.flows[0], size_bytes=(1 << 63) + 1),))
+        with pytest.raises(RefusedError, match=r"flow_groups\[1\].flows\[0\].size_bytes") as refusal:
+            await client.register_flow_groups("gpt", [RING, bad])
+        assert refusal.value.status is grpc.StatusCode.INVALID_ARGUMENT
+        assert (await client.settle(0.0)).plan_number == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", ["", "trainyard.v2"])
+def test_other_protocol_versions_are_refused(registry: Registry, routing: Routing, version: str) -> None:
+    async def scenario() -> grpc.aio.AioRpcError:
+        async with _served(registry, routing) as (address, _), grpc.aio.insecure_channel(address) as channel:
+            register = channel.unary_unary(
+                methods.REGISTER_JOB.path,
+                request_serializer=wire.RegisterJobRequest.SerializeToString,
+                response_deserializer=wire.RegisterJobResponse.FromString,
+            )
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await register(wire.RegisterJobRequest(protocol_version=version, name="gpt", hosts=["h0"], gpus=8))
+            return refusal.value
+
+    refusal = asyncio.run(scenario())
+    assert refusal.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "protocol_version" in (refusal.details() or "")
+    assert registry.jobs == ()
+
+
+def test_stream_for_an_unknown_job_is_refused(run: Run) -> None:
+    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+        with pytest.raises(RefusedError, match="job: 'nobody'") as refusal:
+            await anext(client.directives("nobody"))
+        assert refusal.value.status is grpc.StatusCode.NOT_FOUND
+
+    run(scenario)
+
+
+def test_no_controller_is_an_error_of_its_own() -> None:
+    async def scenario() -> None:
+        async with Client("127.0.0.1:1", deadline_s=2.0) as client:
+            with pytest.raises(UnreachableError):
+                await client.heartbeat("gpt")
+
+    asyncio.run(scenario())

@@ -1,0 +1,84 @@
+"""Which pairs of P4Info and BMv2 JSON are a pipeline."""
+
+import json
+from pathlib import Path
+
+import grpc
+import pytest
+from finsy.proto import p4r
+
+from emulator.p4runtime.errors import RequestError
+from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline, load_pipeline
+
+ResponseType = p4r.GetForwardingPipelineConfigRequest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('name: "Ingress.flow" ', 'name: "Ingress.flood" ', "table Ingress.flood"),
+        ('name: "Ingress.forward"', 'name: "Ingress.backward"', "action Ingress.backward"),
+        ('name: "level" bitwidth: 3', 'name: "level" bitwidth: 4', "action Ingress.set_level"),
+        (
+            'name: "destination" bitwidth: 32 match_type: LPM',
+            'name: "destination" bitwidth: 32 match_type: EXACT',
+            "lpm",
+        ),
+        ('name: "Ingress.ecmp"', 'name: "Ingress.wcmp"', "action profile Ingress.wcmp"),
+        ("implementation_id: 0x11000001", "", "table Ingress.routing"),
+        ('name: "Egress.levels"', 'name: "Egress.ports"', "counter Egress.ports"),
+        ("size: 8", "size: 9", "counter Egress.levels"),
+        ('name: "Ingress.flow_counter"', 'name: "Ingress.count"', "direct counter Ingress.count"),
+        ("action_refs { id: 0x01000004 }", "action_refs { id: 0x01000005 }", "no action with id 0x01000005"),
+        ("direct_table_id: 0x02000001", "direct_table_id: 0x02000007", "no table with id 0x02000007"),
+        ("id: 0x02000002", "id: 0x02000001", "Ingress.flow and Ingress.level"),
+        ("tables {", "tables [", "not one in text form"),
+    ],
+)
+def test_a_p4info_that_disagrees_is_refused_by_name(
+    p4info_path: Path, device_config_path: Path, old: str, new: str, named: str
+) -> None:
+    text = p4info_path.read_text()
+    assert old in text
+    with pytest.raises(RequestError, match=named) as error:
+        compiled_pipeline(text.replace(old, new, 1), device_config_path.read_bytes())
+    assert error.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"program": "x"}', b"\xff\xfe", b"[" * 100_000])
+def test_a_device_config_that_is_no_bmv2_json_is_refused(pipeline: Pipeline, data: bytes) -> None:
+    message = p4r.ForwardingPipelineConfig(p4info=pipeline.message.p4info, p4_device_config=data)
+    with pytest.raises(RequestError, match="device config is not a BMv2 JSON") as error:
+        load_pipeline(message)
+    assert error.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_the_layout_of_the_json_does_not_count_but_its_content_does(pipeline: Pipeline) -> None:
+    document = json.loads(pipeline.message.p4_device_config)
+    other = p4r.ForwardingPipelineConfig()
+    other.CopyFrom(pipeline.message)
+    other.cookie.cookie = 7
+    other.p4_device_config = json.dumps(document, indent=8).encode()
+    assert load_pipeline(other).is_same_as(pipeline)
+    document["actions"][2]["primitives"] = [{"op": "drop"}]
+    other.p4_device_config = json.dumps(document).encode()
+    assert not load_pipeline(other).is_same_as(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("response_type", "fields"),
+    [
+        (ResponseType.ALL, {"p4info", "p4_device_config", "cookie"}),
+        (ResponseType.COOKIE_ONLY, {"cookie"}),
+        (ResponseType.P4INFO_AND_COOKIE, {"p4info", "cookie"}),
+        (ResponseType.DEVICE_CONFIG_AND_COOKIE, {"p4_device_config", "cookie"}),
+    ],
+)
+def test_parts(
+    pipeline: Pipeline, response_type: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType, fields: set[str]
+) -> None:
+    message = p4r.ForwardingPipelineConfig()
+    message.CopyFrom(pipeline.message)
+    message.cookie.cookie = 7
+    part = load_pipeline(message).part(response_type)
+    assert {field.name for field, _ in part.ListFields()} == fields

@@ -1,0 +1,179 @@
+"""k against the two worked examples of Crux, section 4.2, and against a second-by-second simulation."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from controller.policy.correction_factor import correction_factors, factor_of_gains, link_seconds
+from controller.policy.intensity import Iteration
+
+
+@dataclass
+class SteppedJob:
+    """A job with times in whole seconds, advanced one second at a time."""
+
+    compute_s: int
+    ready_s: int
+    comm_s: int
+    phase_s: int = 0
+
+    def __post_init__(self) -> None:
+        self.computed = min(self.phase_s, self.compute_s)
+        self.sent = min(max(self.phase_s - self.ready_s, 0), self.comm_s)
+        self.busy_s = self.carried_s = 0
+
+    @property
+    def iteration(self) -> Iteration:
+        return Iteration(self.compute_s, self.ready_s / self.compute_s if self.compute_s else 0.0, self.comm_s)
+
+    def step(self, link_is_free: bool) -> bool:
+        """Advance one second; whether the job used the link."""
+        if self.computed == self.compute_s and self.sent == self.comm_s:
+            self.computed = self.sent = 0
+        uses_link = link_is_free and self.computed >= self.ready_s and self.sent < self.comm_s
+        if self.computed < self.compute_s:
+            self.computed += 1
+            self.busy_s += 1
+        if uses_link:
+            self.sent += 1
+            self.carried_s += 1
+        return uses_link
+
+
+def step_through(first: SteppedJob, second: SteppedJob, horizon_s: int) -> None:
+    for _ in range(horizon_s):
+        second.step(link_is_free=not first.step(link_is_free=True))
+
+
+def carried(first: SteppedJob, second: SteppedJob, horizon_s: int) -> tuple[float, float]:
+    return link_seconds(first.iteration, second.iteration, horizon_s, first.phase_s, second.phase_s)
+
+
+def example_1() -> tuple[SteppedJob, SteppedJob]:
+    """Both jobs have just computed, so that communication comes first."""
+    return SteppedJob(2, 2, 2, phase_s=2), SteppedJob(1, 1, 1, phase_s=1)
+
+
+def example_2() -> tuple[SteppedJob, SteppedJob]:
+    """Job 1 starts to compute; job 2 is half way through its computation and starts to communicate."""
+    return SteppedJob(4, 2, 1, phase_s=0), SteppedJob(2, 1, 3, phase_s=1)
+
+
+def test_example_1_link_seconds_and_factor() -> None:
+    job_1, job_2 = example_1()
+    assert carried(job_1, job_2, 12) == (6.0, 3.0)
+    assert carried(job_2, job_1, 12) == (6.0, 4.0)
+    assert factor_of_gains((6 - 3) / 12, (6 - 4) / 12) == pytest.approx(1.5)
+
+
+def test_example_1_utilisation() -> None:
+    job_1, job_2 = example_1()
+    step_through(job_1, job_2, 12)
+    assert (10 * job_1.busy_s + 10 * job_2.busy_s) / (20 * 12) == pytest.approx(0.375)
+    job_1, job_2 = example_1()
+    step_through(job_2, job_1, 12)
+    assert (10 * job_1.busy_s + 10 * job_2.busy_s) / (20 * 12) == pytest.approx(10 / 24)
+
+
+def test_example_1_factor_in_the_long_run() -> None:
+    job_1, job_2 = (job.iteration for job in example_1())
+    assert correction_factors([job_1, job_2], job_1) == pytest.approx([1.0, 1.5])
+    assert correction_factors([job_1, job_2], job_2) == pytest.approx([2 / 3, 1.0])
+
+
+def test_example_2_link_seconds_and_idle_time() -> None:
+    job_1, job_2 = example_2()
+    assert carried(job_1, job_2, 12) == (3.0, 7.0)
+    assert carried(job_2, job_1, 12) == (9.0, 3.0)
+    step_through(job_1, job_2, 12)
+    assert 12 - job_2.busy_s == 7
+    job_1, job_2 = example_2()
+    step_through(job_2, job_1, 12)
+    assert 12 - job_2.busy_s == 6
+
+
+def test_example_2_costs_nothing_in_the_long_run() -> None:
+    job_1, job_2 = (job.iteration for job in example_2())
+    assert correction_factors([job_2], job_1) == [1.0]
+
+
+@st.composite
+def stepped_jobs(draw: st.DrawFn) -> SteppedJob:
+    compute_s, comm_s = draw(st.integers(0, 7)), draw(st.integers(1, 7))
+    ready_s = draw(st.integers(0, compute_s))
+    phase_s = draw(st.integers(0, max(compute_s, ready_s + comm_s) - 1))
+    return SteppedJob(compute_s, ready_s, comm_s, phase_s)
+
+
+@given(stepped_jobs(), stepped_jobs(), st.integers(1, 90))
+def test_link_seconds_agree_with_stepping(first: SteppedJob, second: SteppedJob, horizon_s: int) -> None:
+    seconds = carried(first, second, horizon_s)
+    step_through(first, second, horizon_s)
+    assert seconds == (first.carried_s, second.carried_s)
+
+
+@settings(max_examples=30)
+@given(stepped_jobs(), stepped_jobs())
+def test_long_run_factor_agrees_with_stepping(job: SteppedJob, reference: SteppedJob) -> None:
+    """Jobs whose iteration divides 16: then the 16 phases fall on whole seconds."""
+    period_s = int(job.iteration.duration_s)
+    assume(16 % period_s == 0)
+    gain = reference_gain = 0.0
+    for phase_s in range(period_s):
+        for sign in (1, -1):
+            tried = replace(job, phase_s=phase_s), replace(reference, phase_s=0)
+            first, second = tried[::sign]
+            step_through(first, second, 840)
+            before = [stepped.carried_s for stepped in tried]
+            step_through(first, second, 840)
+            gain += sign * (tried[0].carried_s - before[0]) / 840 / period_s
+            reference_gain -= sign * (tried[1].carried_s - before[1]) / 840 / period_s
+    factor = correction_factors([job.iteration], reference.iteration)[0]
+    assert factor == pytest.approx(factor_of_gains(gain, reference_gain), rel=0.1)
+
+
+@given(stepped_jobs(), stepped_jobs(), st.sampled_from([1e-3, 0.5, 1e3]))
+def test_factor_has_no_unit(job: SteppedJob, reference: SteppedJob, scale: float) -> None:
+    def scaled(iteration: Iteration) -> Iteration:
+        return Iteration(iteration.compute_s * scale, iteration.comm_start, iteration.comm_s * scale)
+
+    factor = correction_factors([job.iteration], reference.iteration)
+    assert correction_factors([scaled(job.iteration)], scaled(reference.iteration)) == pytest.approx(factor, rel=1e-3)
+
+
+def test_factor_is_clipped() -> None:
+    assert factor_of_gains(0.5, 0.0) == 8.0
+    assert factor_of_gains(0.5, 0.01) == 8.0
+    assert factor_of_gains(0.0, 0.5) == 1 / 8
+
+
+def test_factor_is_one_where_neither_order_costs_anything() -> None:
+    assert factor_of_gains(0.0, 0.0) == 1.0
+    assert factor_of_gains(0.0009, 0.0) == 1.0
+
+
+def test_jobs_that_send_nothing_have_factor_one() -> None:
+    silent, sending = Iteration(1.0, 1.0, 0.0), Iteration(1.0, 1.0, 1.0)
+    assert correction_factors([silent, sending], silent) == [1.0, 1.0]
+    assert correction_factors([silent], sending) == [1.0]
+    assert correction_factors([], sending) == []
+
+
+def test_job_that_never_frees_the_link_starves_the_other() -> None:
+    greedy, other = Iteration(0.0, 0.0, 1.0), Iteration(1.0, 1.0, 1.0)
+    assert link_seconds(greedy, other, 100.0) == (100.0, 0.0)
+    # Whoever is urgent takes 1/2 from the other: all of its share, or half of the link.
+    assert correction_factors([other], greedy) == pytest.approx([1.0])
+
+
+def test_very_unlike_iterations_are_decided_too() -> None:
+    """A nanosecond beside eleven days; the short job loses its half of the time that the long one sends."""
+    short, long = Iteration(1e-9, 1.0, 1e-9), Iteration(1e6, 1.0, 1e6)
+    assert correction_factors([short], long) == pytest.approx([(1 / 4) / (1 / 6)], rel=0.05)
+
+
+def test_too_long_an_iteration_is_named() -> None:
+    with pytest.raises(ValueError, match="longer than 1e\\+07 s"):
+        correction_factors([Iteration(1e8, 1.0, 1.0)], Iteration(1.0, 1.0, 1.0))

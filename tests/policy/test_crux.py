@@ -1,0 +1,144 @@
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.policy.crux import crux, crux_pa
+from controller.policy.plan import Plan
+from controller.policy.snapshot import Job, OrderKeeper, Snapshot
+from tests.policy.builders import GBPS, make_job, make_links, snapshots
+
+Policy = Callable[[Snapshot], Plan]
+POLICIES = pytest.mark.parametrize("policy", [crux, crux_pa])
+ONE_LINK = ((0,),)
+
+
+def example_1() -> tuple[Job, Job]:
+    """Crux, figure 11: equal intensities, 2 s and 1 s on a link of 8 Gbit/s."""
+    return (
+        make_job("job-1", [(2e9, ONE_LINK)], compute_s=2.0, work=10.0),
+        make_job("job-2", [(1e9, ONE_LINK)], compute_s=1.0, work=5.0),
+    )
+
+
+def levels_of(plan: Plan) -> dict[str, int]:
+    return {job.name: job.level for job in plan.jobs}
+
+
+@POLICIES
+def test_example_1_ranks_the_shorter_job_first(policy: Policy) -> None:
+    plan = policy(Snapshot(0.0, make_links(8 * GBPS), example_1()))
+    first, second = plan.jobs
+    assert (first.name, first.rank, first.level) == ("job-2", 0, 7)
+    assert (second.name, second.rank, second.level) == ("job-1", 1, 6)
+    assert first.intensity == second.intensity == pytest.approx(5.0)
+    assert first.correction_factor == pytest.approx(1.5)
+    assert first.priority == pytest.approx(7.5)
+    assert (second.correction_factor, second.priority) == (1.0, second.intensity)
+    assert {key.job: (flow.level, flow.order) for key, flow in plan.flows.items()} == {"job-2": (7, 0), "job-1": (6, 1)}
+    assert "'job-1'" in first.reason
+
+
+def test_crux_parts_the_jobs_that_the_hash_puts_on_one_link() -> None:
+    either = ((0,), (1,))
+    jobs = tuple(make_job(name, [(1e9, either)]) for name in "ab")
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS), jobs)
+    steered, hashed = crux(snapshot), crux_pa(snapshot)
+    assert sorted(flow.path or () for flow in steered.flows.values()) == [(0,), (1,)]
+    assert levels_of(steered) == {"a": 7, "b": 7}
+    assert [flow.path for flow in hashed.flows.values()] == [None, None]
+    assert levels_of(hashed) == {"a": 7, "b": 6}
+
+
+@POLICIES
+@pytest.mark.parametrize("order_keeper", [OrderKeeper.HOST, OrderKeeper.NOTHING])
+def test_links_that_no_switch_queue_orders_take_no_levels(policy: Policy, order_keeper: OrderKeeper) -> None:
+    plan = policy(Snapshot(0.0, make_links(8 * GBPS, order_keeper=order_keeper), example_1()))
+    assert [(job.name, job.rank) for job in plan.jobs] == [("job-2", 0), ("job-1", 1)]
+    assert levels_of(plan) == {"job-1": 7, "job-2": 7}
+
+
+@POLICIES
+def test_jobs_without_bytes_are_ranked_last_and_have_no_priority(policy: Policy) -> None:
+    jobs = make_job("a", []), make_job("b", [(0.0, ONE_LINK)]), make_job("c", [(1e9, ONE_LINK)])
+    plan = policy(Snapshot(0.0, make_links(GBPS), jobs))
+    assert [job.name for job in plan.jobs] == ["c", "a", "b"]
+    assert [job.priority is None for job in plan.jobs] == [False, True, True]
+    assert [job.correction_factor for job in plan.jobs] == [1.0, None, None]
+    assert levels_of(plan) == {"a": 7, "b": 7, "c": 7}
+
+
+@POLICIES
+def test_job_without_computation_gives_way(policy: Policy) -> None:
+    jobs = make_job("a", [(1e9, ONE_LINK)], compute_s=0.0, work=0.0), make_job("b", [(1e9, ONE_LINK)])
+    plan = policy(Snapshot(0.0, make_links(GBPS), jobs))
+    assert levels_of(plan) == {"b": 7, "a": 6}
+
+
+@POLICIES
+def test_no_jobs(policy: Policy) -> None:
+    plan = policy(Snapshot(0.0, make_links(GBPS), ()))
+    assert (plan.jobs, dict(plan.flows)) == ((), {})
+
+
+@POLICIES
+@given(snapshot=snapshots(), data=st.data())
+def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data: st.DataObject) -> None:
+    shuffled = replace(snapshot, jobs=tuple(data.draw(st.permutations(snapshot.jobs))))
+    assert policy(shuffled) == policy(snapshot)
+
+
+@POLICIES
+@given(snapshot=snapshots())
+def test_twice_the_bytes_at_twice_the_rate_change_nothing(policy: Policy, snapshot: Snapshot) -> None:
+    def doubled(job: Job) -> Job:
+        groups = tuple(
+            replace(group, flows=tuple(replace(flow, size_bytes=2 * flow.size_bytes) for flow in group.flows))
+            for group in job.flow_groups
+        )
+        return replace(job, flow_groups=groups)
+
+    scaled = replace(
+        snapshot,
+        links=tuple(replace(link, rate_bps=2 * link.rate_bps) for link in snapshot.links),
+        jobs=tuple(doubled(job) for job in snapshot.jobs),
+    )
+    assert policy(scaled) == policy(snapshot)
+
+
+@POLICIES
+@given(snapshot=snapshots())
+def test_higher_rank_never_has_the_lower_level_on_a_switch_queue(policy: Policy, snapshot: Snapshot) -> None:
+    plan = policy(snapshot)
+
+    def links_of(name: str) -> set[int]:
+        flows = next(job for job in snapshot.jobs if job.name == name).flows
+        sending = (flow for flow in flows if flow.size_bytes > 0)
+        return {
+            link
+            for flow in sending
+            for link in plan.flows[flow.key].path or flow.hashed_path
+            if snapshot.links[link].order_keeper is OrderKeeper.SWITCH_QUEUE
+        }
+
+    for high, low in combinations(plan.jobs, 2):
+        if links_of(high.name) & links_of(low.name):
+            assert high.level >= low.level
+
+
+@POLICIES
+@given(snapshot=snapshots())
+def test_plan_is_complete_and_in_order(policy: Policy, snapshot: Snapshot) -> None:
+    plan = policy(snapshot)
+    assert [job.rank for job in plan.jobs] == list(range(len(snapshot.jobs)))
+    assert {job.name for job in plan.jobs} == {job.name for job in snapshot.jobs}
+    priorities = [job.priority or 0.0 for job in plan.jobs]
+    assert priorities == sorted(priorities, reverse=True)
+    by_name = {job.name: job for job in plan.jobs}
+    assert plan.flows.keys() == {flow.key for job in snapshot.jobs for flow in job.flows}
+    for key, flow in plan.flows.items():
+        assert (flow.level, flow.order) == (by_name[key.job].level, by_name[key.job].rank)
+        assert 0 <= flow.level < snapshot.num_levels

@@ -1,0 +1,56 @@
+"""What the tests of this package share: scenarios in few words, and a runner that is a single shared link."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from workloads.jobs import TrainingJob, training_jobs
+from workloads.scenario import Scenario
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def document() -> Document:
+    """A sound scenario: two switches, two hosts of four GPUs on each, one job on the first host of either side."""
+    return {
+        "name": "small",
+        "topology": {
+            "kind": "dumbbell",
+            "hosts_per_side": 2,
+            "gpus_per_host": 4,
+            "nics_per_host": 2,
+            "host_link_gbps": 80,
+            "bottleneck_gbps": 10,
+        },
+        "jobs": [
+            {
+                "name": "a",
+                "hosts": ["h0", "h2"],
+                "gpus_per_host": 4,
+                "iterations": 3,
+                "workload": {
+                    "type": "phases",
+                    "compute_s": 2.0,
+                    "comm_start": 0.25,
+                    "bytes": 1.25e9,
+                    "pattern": "ring",
+                },
+            }
+        ],
+    }
+
+
+@pytest.fixture
+def load() -> Callable[[Document], tuple[tuple[TrainingJob, ...], Routing]]:
+    """Jobs of a scenario document and the routing of its fabric."""
+
+    def jobs_and_routing(document: Document) -> tuple[tuple[TrainingJob, ...], Routing]:
+        scenario = Scenario.model_validate(document)
+        fabric = scenario.topology.build()
+        return training_jobs(scenario, fabric), Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+
+    return jobs_and_routing

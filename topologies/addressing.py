@@ -1,0 +1,57 @@
+"""Addresses of the fabric: NICs, switch ports and the 5-tuples that name flows."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+UDP_PROTOCOL = 17
+TCP_PROTOCOL = 6
+
+FLOW_DESTINATION_PORT = 4791
+"""UDP destination port of RoCEv2, which the controller assigns to flows that bring no 5-tuple."""
+
+FIRST_SOURCE_PORT = 49152
+LAST_SOURCE_PORT = 65535
+"""Source ports that the controller assigns (the range the kernel derives from a flow label)."""
+
+_HOST_MAC_BASE = 0x02_00_00_00_00_00
+_SWITCH_MAC_BASE = 0x06_00_00_00_00_00
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FiveTuple:
+    """What names a flow on the wire; addresses are IPv4 as integers."""
+
+    source_address: int
+    destination_address: int
+    protocol: int
+    source_port: int
+    destination_port: int
+
+    def __str__(self) -> str:
+        protocol = {UDP_PROTOCOL: "udp", TCP_PROTOCOL: "tcp"}.get(self.protocol, str(self.protocol))
+        return (
+            f"{protocol} {IPv4Address(self.source_address)}:{self.source_port}"
+            f" > {IPv4Address(self.destination_address)}:{self.destination_port}"
+        )
+
+
+def nic_address(host_index: int, nic_index: int) -> int:
+    """IPv4 address of a NIC: 10.H.H.N, H the host's index in 16 bits, N the NIC's, from 1.
+
+    Raises ValueError where the index does not fit.
+    """
+    if not 0 <= host_index < 1 << 16:
+        raise ValueError(f"host index {host_index} does not fit into 10.0.0.0/8 (at most 65,536 hosts)")
+    if not 0 <= nic_index < 254:
+        raise ValueError(f"NIC index {nic_index} does not fit into a /24 (at most 254 NICs on a host)")
+    return 10 << 24 | host_index << 8 | nic_index + 1
+
+
+def nic_mac(host_index: int, nic_index: int) -> int:
+    """Locally administered MAC address of a NIC."""
+    return _HOST_MAC_BASE | host_index << 8 | nic_index + 1
+
+
+def switch_mac(switch_index: int, port: int) -> int:
+    """Locally administered MAC address of a switch port."""
+    return _SWITCH_MAC_BASE | switch_index << 16 | port

@@ -1,0 +1,100 @@
+"""Shortest-path routing: what every switch does with a destination, and the paths this leaves a flow."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topologies.addressing import FiveTuple
+from topologies.ecmp import flow_hash
+from topologies.fabric import Fabric, Nic, Path
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Destinations under a prefix leave by one of these links; more than one is an ECMP group.
+
+    The order of the links is the order of the group's members, which the hash indexes.
+    """
+
+    address: int
+    prefix_length: int
+    links: tuple[int, ...]
+
+
+class Routing:
+    """Shortest-path routing of a fabric, with ECMP over all equally short ways.
+
+    ``hash_multipliers`` gives every switch the odd value that tells its hash from its neighbours'
+    (``topologies.ecmp``). Raises ValueError where a host cannot be reached from some switch.
+    """
+
+    def __init__(self, fabric: Fabric, hash_multipliers: Mapping[str, int]) -> None:
+        self.fabric = fabric
+        self.hash_multipliers = hash_multipliers
+        attachments = dict.fromkeys(self._attachment(nic) for nics in fabric.nics.values() for nic in nics)
+        self._next_links = {attachment: _links_towards(fabric, attachment) for attachment in attachments}
+        for attachment, next_links in self._next_links.items():
+            for switch in fabric.switches:
+                if switch not in next_links:
+                    raise ValueError(f"switch {switch!r} has no path to switch {attachment!r}")
+
+    def next_links(self, switch: str, destination: Nic) -> tuple[int, ...]:
+        """Links that a switch may use towards a NIC, in the order of the ECMP group's members."""
+        attachment = self._attachment(destination)
+        if switch == attachment:
+            return (self.fabric.reverse(destination.link),)
+        return self._next_links[attachment][switch]
+
+    def routes(self, switch: str) -> tuple[Route, ...]:
+        """Routes of a switch to every host: a /24 where the host's NICs share a way, else a /32 each."""
+        found: list[Route] = []
+        for nics in self.fabric.nics.values():
+            ways = [self.next_links(switch, nic) for nic in nics]
+            if len(set(ways)) == 1:
+                found.append(Route(nics[0].address & ~0xFF, 24, ways[0]))
+            else:
+                found += [Route(nic.address, 32, links) for nic, links in zip(nics, ways, strict=True)]
+        return tuple(found)
+
+    def candidate_paths(self, source: Nic, destination: Nic) -> tuple[Path, ...]:
+        """Every path that the fabric's ECMP can give to a pair of NICs, in lexical order of member positions."""
+        complete: list[Path] = []
+        partial: list[Path] = [(source.link,)]
+        while partial:
+            path = partial.pop()
+            node = self.fabric.links[path[-1]].destination
+            if node == destination.host:
+                complete.append(path)
+            else:
+                partial += [(*path, link) for link in reversed(self.next_links(node, destination))]
+        return tuple(complete)
+
+    def hashed_path(self, five_tuple: FiveTuple) -> Path:
+        """The path that the fabric's hash gives to a flow that no rule steers."""
+        nics = self.fabric.nic_by_address
+        destination = nics[five_tuple.destination_address]
+        path = [nics[five_tuple.source_address].link]
+        while (node := self.fabric.links[path[-1]].destination) != destination.host:
+            choices = self.next_links(node, destination)
+            path.append(choices[flow_hash(five_tuple, self.hash_multipliers[node]) % len(choices)])
+        return tuple(path)
+
+    def _attachment(self, nic: Nic) -> str:
+        return self.fabric.links[nic.link].destination
+
+
+def _links_towards(fabric: Fabric, attachment: str) -> dict[str, tuple[int, ...]]:
+    """For every switch, its links to neighbours one hop closer to the switch ``attachment``."""
+    hops, queue = {attachment: 0}, deque([attachment])
+    while queue:
+        node = queue.popleft()
+        for link in fabric.links_from[node]:
+            if link.destination in fabric.switch_index and link.destination not in hops:
+                hops[link.destination] = hops[node] + 1
+                queue.append(link.destination)
+    return {
+        switch: tuple(
+            link.index for link in fabric.links_from[switch] if hops.get(link.destination, distance) == distance - 1
+        )
+        for switch, distance in hops.items()
+    }

@@ -1,0 +1,127 @@
+"""What a fabric allows its jobs at best, with every flow spread evenly over its candidate paths or as suits it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from topologies.fabric import Path
+from topologies.routing import Routing
+from workloads.jobs import TrainingJob
+from workloads.task_graph import Computation, FlowGroupSpec, FlowSpec
+
+
+def ideal_iteration_time_s(job: TrainingJob, routing: Routing) -> float:
+    """Time of an iteration with the fabric to itself: the longest way through the task graph.
+
+    A transfer takes what its most loaded link needs, every flow spread evenly over its candidate paths.
+    """
+    transfer_s = {group.name: _transfer_time_s(group, routing) for group in job.graph.flow_groups}
+    ends_s: list[float] = []
+    for task in job.graph.tasks:
+        duration_s = task.duration_s if isinstance(task, Computation) else transfer_s[task.group]
+        ends_s.append(max((ends_s[earlier] for earlier in task.after), default=0.0) + duration_s)
+    return max(ends_s)
+
+
+def ideal_gpu_utilisation(
+    jobs: Sequence[TrainingJob], routing: Routing, allocated_gpu_seconds: Mapping[str, float] | None = None
+) -> float:
+    """Mean of each job's utilisation alone, weighted by the GPU-seconds it holds (None: by its GPUs)."""
+    weights = (
+        {job.name: job.specification.gpus for job in jobs} if allocated_gpu_seconds is None else allocated_gpu_seconds
+    )
+    alone = {
+        job.name: job.computing_gpu_seconds / job.specification.gpus / ideal_iteration_time_s(job, routing)
+        for job in jobs
+    }
+    return sum(weights[name] * alone[name] for name in alone) / sum(weights[name] for name in alone)
+
+
+def fluid_bound_gpu_utilisation(jobs: Sequence[TrainingJob], routing: Routing) -> float:
+    """Utilisation that no policy can exceed while all these jobs run.
+
+    Maximises the GPU-seconds computed per second over iteration rates x_j from 0 to one per ideal iteration time, no
+    link carrying more than its rate, paths fractional. Raises RuntimeError where the solver finds no optimum.
+    """
+    demand = _Demand.of(jobs, routing)
+    value = [-job.computing_gpu_seconds for job in jobs]
+    ways = [way for commodity in demand.commodity_bits for way in commodity]
+    rates_bps = [link.rate_bps for link in routing.fabric.links]
+
+    capacity = [(link, job, bits / rates_bps[link]) for (link, job), bits in demand.fixed_bits.items()]
+    capacity += [(link, len(jobs) + number, 1e9 / rates_bps[link]) for number, way in enumerate(ways) for link in way]
+    conservation = []
+    first = len(jobs)
+    for row, (commodity, bits_of) in enumerate(demand.commodity_bits.items()):
+        conservation += [(row, first + number, 1.0) for number in range(len(commodity))]
+        conservation += [(row, job, -bits / 1e9) for job, bits in bits_of.items()]
+        first += len(commodity)
+
+    columns = len(jobs) + len(ways)
+    result = linprog(
+        np.array(value + [0.0] * len(ways)),
+        A_ub=_matrix(capacity, len(rates_bps), columns),
+        b_ub=np.ones(len(rates_bps)),
+        A_eq=_matrix(conservation, len(demand.commodity_bits), columns),
+        b_eq=np.zeros(len(demand.commodity_bits)),
+        bounds=[(0.0, 1.0 / ideal_iteration_time_s(job, routing)) for job in jobs] + [(0.0, None)] * len(ways),
+        method="highs",
+    )
+    if not result.success:
+        raise RuntimeError(f"fluid bound: {result.message}")
+    return float(-result.fun) / sum(job.specification.gpus for job in jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """What an iteration of each job (by number) sends, sorted by how much choice it has.
+
+    ``fixed_bits``, by link and job: what crosses the link on every candidate path (NIC links, most often).
+    ``commodity_bits``, by commodity and job: what has a choice. A commodity is the set of ways that its flows choose
+    from, candidate paths less the fixed links; flows with the same ways are one commodity whoever sends them, which
+    keeps the program small.
+    """
+
+    fixed_bits: Mapping[tuple[int, int], float]
+    commodity_bits: Mapping[tuple[Path, ...], Mapping[int, float]]
+
+    @classmethod
+    def of(cls, jobs: Sequence[TrainingJob], routing: Routing) -> "_Demand":
+        fixed_bits: defaultdict[tuple[int, int], float] = defaultdict(float)
+        commodity_bits: defaultdict[tuple[Path, ...], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for number, job in enumerate(jobs):
+            for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
+                paths = _candidates(flow, routing)
+                fixed = set(paths[0]).intersection(*paths[1:])
+                for link in fixed:
+                    fixed_bits[link, number] += flow.size_bytes * 8
+                if len(paths) > 1:
+                    ways = tuple(tuple(link for link in path if link not in fixed) for path in paths)
+                    commodity_bits[ways][number] += flow.size_bytes * 8
+        return cls(fixed_bits, commodity_bits)
+
+
+def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> coo_array:
+    row, column, value = zip(*entries, strict=True) if entries else ((), (), ())
+    return coo_array((value, (row, column)), shape=(rows, columns), dtype=float)
+
+
+def _transfer_time_s(group: FlowGroupSpec, routing: Routing) -> float:
+    bits: defaultdict[int, float] = defaultdict(float)
+    for flow in group.flows:
+        paths = _candidates(flow, routing)
+        for path in paths:
+            for link in path:
+                bits[link] += flow.size_bytes * 8 / len(paths)
+    return max(load / routing.fabric.links[link].rate_bps for link, load in bits.items())
+
+
+def _candidates(flow: FlowSpec, routing: Routing) -> tuple[Path, ...]:
+    nics = routing.fabric.nics
+    return routing.candidate_paths(
+        nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
+    )

@@ -1,0 +1,90 @@
+"""What a run has achieved, from the records of its jobs: GPU utilisation and iteration times inside the window."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workloads.replay import JobReplay
+from workloads.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From ``from_s`` to ``to_s``, of which ``to_s`` is not the smaller."""
+
+    from_s: float
+    to_s: float
+
+    @property
+    def length_s(self) -> float:
+        return self.to_s - self.from_s
+
+    def overlap_s(self, start_s: float, end_s: float) -> float:
+        """Seconds of [start_s, end_s) inside the window."""
+        return max(0.0, min(end_s, self.to_s) - max(start_s, self.from_s))
+
+
+def run_window(scenario: Scenario, replays: Sequence[JobReplay]) -> Window:
+    """The scenario's ``measure``, or from the first arrival to the first departure.
+
+    Raises ValueError where it has no ``measure`` and no job has departed.
+    """
+    if scenario.measure is not None:
+        return Window(scenario.measure.from_s, scenario.measure.to_s)
+    departures = [replay.departed_s for replay in replays if replay.departed_s is not None]
+    if not departures:
+        raise ValueError("no job has departed, so that the measurement window has no end")
+    return Window(min(replay.job.specification.arrival_s for replay in replays), min(departures))
+
+
+def job_windows(scenario: Scenario, replays: Sequence[JobReplay]) -> dict[str, Window]:
+    """Per job its part of the window: from its arrival and after its warm-up iterations, to its departure.
+
+    A job that is never in the window has one of length zero. Jobs must have departed or been withdrawn, or what they
+    were doing at the end is missing from their records.
+    """
+    window = run_window(scenario, replays)
+    return {replay.job.name: _job_window(window, replay, scenario.warm_up_iterations) for replay in replays}
+
+
+def _job_window(window: Window, replay: JobReplay, warm_up_iterations: int) -> Window:
+    if len(replay.iterations) < warm_up_iterations:
+        return Window(window.to_s, window.to_s)
+    warm_s = replay.iterations[warm_up_iterations - 1].end_s if warm_up_iterations else window.from_s
+    from_s = max(window.from_s, replay.job.specification.arrival_s, warm_s)
+    to_s = window.to_s if replay.departed_s is None else min(window.to_s, replay.departed_s)
+    return Window(min(from_s, to_s), to_s)
+
+
+def allocated_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
+    """GPU-seconds that each job holds inside its window."""
+    return {replay.job.name: replay.job.specification.gpus * windows[replay.job.name].length_s for replay in replays}
+
+
+def computing_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
+    """GPU-seconds that each job computes inside its window."""
+    return {
+        replay.job.name: replay.job.specification.gpus_per_host
+        * sum(
+            len(interval.hosts) * windows[replay.job.name].overlap_s(interval.start_s, interval.end_s)
+            for interval in replay.computing
+        )
+        for replay in replays
+    }
+
+
+def gpu_utilisation(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float:
+    """Computing GPU-seconds over allocated GPU-seconds. Raises ValueError where no GPU is allocated in the windows."""
+    allocated = sum(allocated_gpu_seconds(replays, windows).values())
+    if not allocated:
+        raise ValueError("no job holds a GPU inside the measurement window")
+    return sum(computing_gpu_seconds(replays, windows).values()) / allocated
+
+
+def mean_iteration_time_s(replay: JobReplay, window: Window) -> float | None:
+    """Mean over the iterations that began and ended inside the window; None if there is none."""
+    times = [
+        iteration.end_s - iteration.start_s
+        for iteration in replay.iterations
+        if window.from_s <= iteration.start_s and iteration.end_s <= window.to_s
+    ]
+    return sum(times) / len(times) if times else None

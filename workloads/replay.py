@@ -1,0 +1,166 @@
+"""Replays a job iteration after iteration: a state machine without clock or I/O, driven by an emulator or simulator."""
+
+from dataclasses import dataclass
+
+from workloads.jobs import TrainingJob
+from workloads.task_graph import Computation
+
+
+@dataclass(frozen=True, slots=True)
+class StartComputation:
+    """The runner calls ``JobReplay.computation_finished(task, ends_at_s)`` when the time has come."""
+
+    task: int
+    name: str
+    ends_at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartGroup:
+    """The runner sends the group's flows and calls ``JobReplay.group_finished`` when all have arrived."""
+
+    group: str
+    iteration: int
+
+
+Action = StartComputation | StartGroup
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeInterval:
+    """GPUs of the job on ``hosts`` computed."""
+
+    name: str
+    hosts: tuple[str, ...]
+    iteration: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicationInterval:
+    """Flows of a group were under way."""
+
+    group: str
+    iteration: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One completed iteration."""
+
+    number: int
+    start_s: float
+    end_s: float
+
+
+class JobReplay:
+    """A job in time: says what to start, is told what has ended, and keeps the record.
+
+    The job departs after its ``iterations``, or with the iteration in which its ``duration_s`` since arrival ends.
+    Every method raises ValueError for a call that does not fit the state: an end of something that is not running, or a
+    time before the last one.
+    """
+
+    def __init__(self, job: TrainingJob) -> None:
+        self.job = job
+        self.computing: list[ComputeInterval] = []
+        self.communicating: list[CommunicationInterval] = []
+        self.iterations: list[Iteration] = []
+        self.departed_s: float | None = None
+        self._started: dict[int, float] = {}
+        self._waits_for: list[int] = []
+        self._unfinished = 0
+        self._iteration_start_s: float | None = None
+        self._last_s = job.specification.arrival_s
+
+    @property
+    def departed(self) -> bool:
+        return self.departed_s is not None
+
+    def start(self, time_s: float) -> list[Action]:
+        """Begin the first iteration, at the arrival or later."""
+        if self._iteration_start_s is not None or self.departed:
+            raise ValueError(f"job {self.job.name!r} has already started")
+        self._advance(time_s)
+        return self._begin_iteration(time_s)
+
+    def computation_finished(self, task: int, time_s: float) -> list[Action]:
+        """A computation has ended; what can start now, in the order of the task graph (empty: nothing, or departed)."""
+        computation = self.job.graph.tasks[task] if 0 <= task < len(self.job.graph.tasks) else None
+        if not isinstance(computation, Computation) or task not in self._started:
+            raise ValueError(f"job {self.job.name!r} is not running computation {task}")
+        return self._finish(task, time_s)
+
+    def group_finished(self, group: str, time_s: float) -> list[Action]:
+        """All flows of a group have arrived; what can start now, in the order of the task graph."""
+        for task in self._started:
+            running = self.job.graph.tasks[task]
+            if not isinstance(running, Computation) and running.group == group:
+                return self._finish(task, time_s)
+        raise ValueError(f"job {self.job.name!r} is not sending flow group {group!r}")
+
+    def withdraw(self, time_s: float) -> None:
+        """The job ends here, or the run does: what is under way is cut and recorded, the iteration does not count."""
+        if self.departed:
+            raise ValueError(f"job {self.job.name!r} has already departed")
+        self._advance(time_s)
+        for task in tuple(self._started):
+            self._record(task, time_s)
+        self.departed_s = time_s
+
+    def _begin_iteration(self, time_s: float) -> list[Action]:
+        tasks = self.job.graph.tasks
+        self._iteration_start_s = time_s
+        self._unfinished = len(tasks)
+        self._waits_for = [len(set(task.after)) for task in tasks]
+        return [self._begin(number, time_s) for number, waits_for in enumerate(self._waits_for) if not waits_for]
+
+    def _begin(self, task: int, time_s: float) -> Action:
+        self._started[task] = time_s
+        beginning = self.job.graph.tasks[task]
+        if isinstance(beginning, Computation):
+            return StartComputation(task, beginning.name, time_s + beginning.duration_s)
+        return StartGroup(beginning.group, len(self.iterations))
+
+    def _finish(self, task: int, time_s: float) -> list[Action]:
+        self._advance(time_s)
+        self._record(task, time_s)
+        self._unfinished -= 1
+        if not self._unfinished:
+            return self._end_iteration(time_s)
+        ready = []
+        for number, later in enumerate(self.job.graph.tasks):
+            if task in later.after:
+                self._waits_for[number] -= 1
+                if not self._waits_for[number]:
+                    ready.append(number)
+        return [self._begin(number, time_s) for number in ready]
+
+    def _end_iteration(self, time_s: float) -> list[Action]:
+        assert self._iteration_start_s is not None
+        self.iterations.append(Iteration(len(self.iterations), self._iteration_start_s, time_s))
+        specification = self.job.specification
+        if specification.duration_s is not None:
+            over = time_s >= specification.arrival_s + specification.duration_s
+        else:
+            over = len(self.iterations) == specification.iterations
+        if over:
+            self.departed_s = time_s
+            return []
+        return self._begin_iteration(time_s)
+
+    def _record(self, task: int, time_s: float) -> None:
+        start_s, iteration = self._started.pop(task), len(self.iterations)
+        ended = self.job.graph.tasks[task]
+        if isinstance(ended, Computation):
+            self.computing.append(ComputeInterval(ended.name, ended.hosts, iteration, start_s, time_s))
+        else:
+            self.communicating.append(CommunicationInterval(ended.group, iteration, start_s, time_s))
+
+    def _advance(self, time_s: float) -> None:
+        if time_s < self._last_s:
+            raise ValueError(f"job {self.job.name!r}: {time_s} s is before {self._last_s} s")
+        self._last_s = time_s
