@@ -194,8 +194,8 @@ class EmulatedFabric:
         return flow
 
     def set_flow_level(self, flow: int, level: int) -> None:
-        """The queue in which the sending host's own NIC keeps the flow's packets from now on; the wire shows
-        nothing.""" self._state.flows[flow, s.FLOW_LEVEL] = level
+        """The queue in which the sending host's NIC keeps the flow's packets from now on; the wire does not show it."""
+        self._state.flows[flow, s.FLOW_LEVEL] = level
 
     def start_transfer(self, flow: int, size_bytes: int) -> None:
         """Send so many bytes of payload now, at least one; the flow's transfer before must be complete.
@@ -251,6 +251,11 @@ class EmulatedFabric:
     def sent_bytes(self) -> NDArray[np.int64]:
         """Bytes that every link has sent so far from each of its eight queues, shape (links, 8)."""
         return self._state.links[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
+
+    @property
+    def ps_per_byte(self) -> NDArray[np.float64]:
+        """Picoseconds that each link takes for a byte on the wire, shape (links,)."""
+        return self._state.ps_per_byte.copy()
 
     def take_trace(self) -> list[TraceRow]:
         """What queues and links have done since the last call, in order; empty unless a trace is kept."""

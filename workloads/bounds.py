@@ -19,7 +19,7 @@ def ideal_iteration_time_s(job: TrainingJob, routing: Routing) -> float:
 
     A transfer takes what its most loaded link needs, every flow spread evenly over its candidate paths.
     """
-    transfer_s = {group.name: _transfer_time_s(group, routing) for group in job.graph.flow_groups}
+    transfer_s = {group.name: ideal_transfer_time_s(group, routing) for group in job.graph.flow_groups}
     ends_s: list[float] = []
     for task in job.graph.tasks:
         duration_s = task.duration_s if isinstance(task, Computation) else transfer_s[task.group]
@@ -110,7 +110,7 @@ def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
     return coo_array((value, (row, column)), shape=(rows, columns), dtype=float)
 
 
-def _transfer_time_s(group: FlowGroupSpec, routing: Routing) -> float:
+def ideal_transfer_time_s(group: FlowGroupSpec, routing: Routing) -> float:
     bits: defaultdict[int, float] = defaultdict(float)
     for flow in group.flows:
         paths = _candidates(flow, routing)

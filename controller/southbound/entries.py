@@ -3,7 +3,8 @@
 Names are P4Info's aliases. A next hop is named by the port it leaves by, and so is its member of the selector.
 """
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -50,6 +51,9 @@ _KIND_OF_TABLE = {
     "flow": Kind.FLOW,
 }
 
+Ports = tuple[int, ...]
+"""Members of a group, in the order that the hash indexes."""
+
 MatchValue = int | tuple[int, int]
 
 
@@ -88,14 +92,14 @@ def base_entries(switch: str, routing: Routing) -> list[Entity]:
     fabric = routing.fabric
     routes = routing.routes(switch)
     leaving = fabric.links_from[switch]
-    groups = {links: number for number, links in enumerate(dict.fromkeys(route.links for route in routes), start=1)}
+    groups = _group_ids({_ports(route, fabric) for route in routes})
     return [
         _node(routing.hash_multipliers[switch]),
         *(_level(level) for level in _LEVELS),
         *(_next_hop(link, fabric) for link in leaving),
         *(_member(link) for link in leaving),
-        *(_group(number, [fabric.links[link] for link in links]) for links, number in groups.items()),
-        *(_route(route, groups[route.links]) for route in routes),
+        *(_group(group_id, ports) for ports, group_id in groups.items()),
+        *(_route(route, groups[_ports(route, fabric)]) for route in routes),
     ]
 
 
@@ -156,9 +160,24 @@ def _member(link: Link) -> P4ActionProfileMember:
     )
 
 
-def _group(number: int, links: Sequence[Link]) -> P4ActionProfileGroup:
-    members = [P4Member(link.source_port, weight=1) for link in links]
-    return P4ActionProfileGroup(_SELECTOR, group_id=number, members=members)
+def _ports(route: Route, fabric: Fabric) -> Ports:
+    return tuple(fabric.links[link].source_port for link in route.links)
+
+
+def _group_ids(groups: Iterable[Ports]) -> dict[Ports, int]:
+    """An id for every group that follows from its members: what an id stands for never changes under a route."""
+    ids: dict[Ports, int] = {}
+    for ports in sorted(groups):
+        group_id = zlib.crc32(b"".join(port.to_bytes(2, "big") for port in ports))
+        while group_id == 0 or group_id in ids.values():
+            group_id = group_id + 1 & 0xFFFF_FFFF
+        ids[ports] = group_id
+    return ids
+
+
+def _group(group_id: int, ports: Ports) -> P4ActionProfileGroup:
+    members = [P4Member(port, weight=1) for port in ports]
+    return P4ActionProfileGroup(_SELECTOR, group_id=group_id, max_size=len(ports), members=members)
 
 
 def _route(route: Route, group: int) -> P4TableEntry:

@@ -21,8 +21,8 @@ _PS_PER_S = 1e12
 def first_state(
     fabric: Fabric, program: Program, blocks: int, rate_scale: float, queue_limit_bytes: int, trace_rows: int
 ) -> s.State:
-    """Arrays of a fabric at rest. ``blocks`` is where the switches' descriptors stand; rates are divided by the
-    scale.""" links = np.zeros((len(fabric.links), s.LINK_COLUMNS), dtype=np.int64)
+    """Arrays of a fabric at rest; ``blocks`` is where the switches' descriptors stand, ``rate_scale`` divides rates."""
+    links = np.zeros((len(fabric.links), s.LINK_COLUMNS), dtype=np.int64)
     port_links = np.full((len(fabric.switches), _PORTS), s.NONE, dtype=np.int64)
     for link in fabric.links:
         row = links[link.index]

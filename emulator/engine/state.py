@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 LEVELS: Final = 8
 NONE: Final = -1
 
-# Packets. A packet's bytes are octets[packet * OCTETS:], its row of the compiled program's words phv[packet *
-# row_words:].
+# Packets. A packet's bytes start at octets[packet * OCTETS], its words for the compiled program at
+# phv[packet * row_words].
 OCTETS: Final = 256
 PACKET_NEXT: Final = 0  # next packet of the same queue, or of the free list
 PACKET_LENGTH: Final = 1  # bytes on the wire, Ethernet header to end of payload

@@ -182,13 +182,20 @@ def _table(message: p4i.Table, profiles: Mapping[int, Profile], direct_counters:
         id=message.preamble.id,
         name=message.preamble.name,
         match_fields=tuple(_match_field(message.preamble.name, field) for field in message.match_fields),
-        scopes={reference.id: _SCOPES[reference.scope] for reference in message.action_refs},
+        scopes={reference.id: _scope(message.preamble.name, reference) for reference in message.action_refs},
         profile=_by_id(profiles, "action profile", message.implementation_id) if message.implementation_id else None,
         direct_counter=direct_counters.get(message.preamble.id),
         has_const_entries=message.is_const_table,
         has_const_default=bool(message.const_default_action_id),
         has_idle_timeout=message.idle_timeout_behavior != p4i.Table.NO_TIMEOUT,
     )
+
+
+def _scope(table: str, message: p4i.ActionRef) -> ActionScope:
+    scope = _SCOPES.get(message.scope)
+    if scope is None:
+        raise invalid_argument(f"table {table}: action {message.id:#010x} has an unknown scope")
+    return scope
 
 
 def _match_field(table: str, message: p4i.MatchField) -> MatchField:

@@ -26,6 +26,9 @@ from emulator.switch import EmulatedSwitch
 
 API_VERSION = "1.4.1"
 
+# A client may send a number that has no name.
+_ATOMICITIES: dict[int, str] = {number: name for name, number in p4r.WriteRequest.Atomicity.items()}
+
 
 class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     """All switches of a fabric, told apart by their device ids.
@@ -65,7 +68,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             device = self._primary_device(request)
             target = device.require_target()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
-                raise unimplemented(f"atomicity {p4r.WriteRequest.Atomicity.Name(request.atomicity)} is not supported")
+                name = _ATOMICITIES.get(request.atomicity, request.atomicity)
+                raise unimplemented(f"atomicity {name} is not supported, only CONTINUE_ON_ERROR")
             write_batch(target, request.updates)
         return p4r.WriteResponse()
 

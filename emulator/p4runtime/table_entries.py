@@ -119,7 +119,7 @@ def encode_counter(value: CounterValue) -> p4r.CounterData:
 def _selected_tables(target: Target, request: p4r.TableEntry) -> list[Table]:
     if request.table_id:
         tables = [target.schema.table(request.table_id)]
-    elif request.match or request.priority or request.HasField("action") or request.metadata:
+    elif request.match or request.priority or request.HasField("action") or _metadata_of(request) != EntryMetadata():
         raise invalid_argument("a read of all tables (table_id 0) takes no other filter")
     else:
         tables = list(target.schema.tables.values())
@@ -181,10 +181,15 @@ def _decode_action(target: Target, table: Table, message: p4r.TableEntry) -> Ent
 
 
 def _note(target: Target, table: Table, key: EntryKey | None, message: p4r.TableEntry) -> None:
-    target.notes.entries.pop((table.name, key), None)
-    if message.metadata or message.controller_metadata:
-        metadata = EntryMetadata(message.metadata, message.controller_metadata)
+    metadata = _metadata_of(message)
+    if metadata == EntryMetadata():
+        target.notes.entries.pop((table.name, key), None)
+    else:
         target.notes.entries[table.name, key] = metadata
+
+
+def _metadata_of(message: p4r.TableEntry) -> EntryMetadata:
+    return EntryMetadata(message.metadata, message.controller_metadata)
 
 
 def _refuse_constant(table: Table) -> None:

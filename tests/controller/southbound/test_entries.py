@@ -55,6 +55,17 @@ def test_groups_have_the_members_of_the_route_in_its_order(routing: Routing) -> 
         assert [m.member_id for m in group.members or ()] == [links[link].source_port for link in route.links]
 
 
+def test_id_of_a_group_follows_from_its_members_alone(routing: Routing) -> None:
+    members_of: dict[int, set[tuple[int, ...]]] = {}
+    for switch in routing.fabric.switches:
+        for entry in base_entries(switch, routing):
+            if isinstance(entry, P4ActionProfileGroup):
+                ports = tuple(member.member_id for member in entry.members or ())
+                members_of.setdefault(entry.group_id, set()).add(ports)
+    assert all(len(ports) == 1 for ports in members_of.values())
+    assert len(members_of) == len(set().union(*members_of.values()))
+
+
 def test_next_hops_readdress_to_the_neighbour(routing: Routing) -> None:
     fabric = routing.fabric
     entries = state_of(base_entries("t0", routing))

@@ -53,8 +53,8 @@ def test_tables(pipeline: Pipeline, p4info_path: Path, device_config_path: Path)
             await switch.modify([flow(level=6)])
             (entry,) = await read(switch, fy.P4TableEntry("flow"))
             assert entry == flow(level=6)
-            await switch.modify([fy.P4DirectCounterEntry("flow", table_entry=flow(), data=COUNTED)])
-            (count,) = await read(switch, fy.P4DirectCounterEntry("flow"))
+            await switch.modify([fy.P4DirectCounterEntry("flow_counter", table_entry=flow(), data=COUNTED)])
+            (count,) = await read(switch, fy.P4DirectCounterEntry("flow_counter"))
             assert count.data == COUNTED
             await switch.delete([flow()])
             assert await read(switch, fy.P4TableEntry("flow")) == []
@@ -88,8 +88,9 @@ def test_groups_and_routes(pipeline: Pipeline, p4info_path: Path, device_config_
             assert await read(switch, fy.P4ActionProfileGroup()) == [group]
             assert await read(switch, fy.P4TableEntry("routing")) == [route]
             await switch.delete_all()
-            assert served.switches[2].members("Ingress.ecmp") == {}
             assert list(served.switches[2].entries("Ingress.routing")) == []
+            await switch.delete([group, *members])
+            assert served.switches[2].members("Ingress.ecmp") == {}
 
     run(test())
 

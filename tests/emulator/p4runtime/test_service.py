@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import cast
 
 import pytest
 from finsy.grpcutil import GRPCStatusCode
@@ -168,6 +169,13 @@ def test_a_write_that_waited_while_another_became_primary_is_denied(pipeline: Pi
             p4r.WriteRequest(device_id=1, election_id=U128.encode(5), atomicity=p4r.WriteRequest.DATAPLANE_ATOMIC),
             GRPCStatusCode.UNIMPLEMENTED,
             "DATAPLANE_ATOMIC",
+        ),
+        (
+            p4r.WriteRequest(
+                device_id=1, election_id=U128.encode(5), atomicity=cast(p4r.WriteRequest.Atomicity.ValueType, 9)
+            ),
+            GRPCStatusCode.UNIMPLEMENTED,
+            "atomicity 9",
         ),
     ],
 )

@@ -1,0 +1,51 @@
+"""Numbers as people read them, the same in pictures and tables."""
+
+_MINUS = "\N{MINUS SIGN}"
+_SPACE = "\N{NO-BREAK SPACE}"
+_NOTHING = "\N{EN DASH}"
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+def percent(fraction: float) -> str:
+    """A fraction as percent with one decimal."""
+    return f"{fraction * 100:.1f}{_SPACE}%"
+
+
+def points(difference: float) -> str:
+    """A difference of two fractions in percentage points, with its sign."""
+    return f"{signed(difference * 100, 1)} points"
+
+
+def seconds(time_s: float | None) -> str:
+    """A time with milliseconds; a dash for None."""
+    return _NOTHING if time_s is None else f"{time_s:.3f}{_SPACE}s"
+
+
+def change(value: float | None, reference: float | None) -> str:
+    """How much a value differs from a reference, in percent with its sign; a dash where either is missing or nought."""
+    if value is None or not reference:
+        return _NOTHING
+    return f"{signed((value / reference - 1) * 100, 1)}{_SPACE}%"
+
+
+def signed(value: float, decimals: int) -> str:
+    """A number with its sign; what rounds to nought has none."""
+    rounded = round(value, decimals)
+    sign = "+" if rounded > 0 else _MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded):.{decimals}f}"
+
+
+def quantity(value: float | None) -> str:
+    """A number of any size to three digits, with a unit prefix from a thousand on; a dash for None."""
+    if value is None:
+        return _NOTHING
+    magnitude = 0
+    while abs(value) >= 999.5 and magnitude + 1 < len(_PREFIXES):
+        value, magnitude = value / 1000, magnitude + 1
+    prefix = _PREFIXES[magnitude]
+    return f"{value:.3g}{_SPACE}{prefix}" if prefix else f"{value:.3g}"
+
+
+def count(number: int | None) -> str:
+    """A whole number; a dash for None."""
+    return _NOTHING if number is None else f"{number:,}"

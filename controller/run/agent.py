@@ -1,0 +1,93 @@
+"""What stands beside a job on its hosts: registers it, follows its directives, withdraws it."""
+
+import asyncio
+from ipaddress import IPv4Address
+from types import TracebackType
+from typing import Self
+
+from controller.run.connections import Connections
+from hostlib.client import Client
+from hostlib.types import Directives, FiveTuple, Flow, FlowGroup, Job, Nic, Profile
+from topologies.addressing import FiveTuple as WireFiveTuple
+from workloads.jobs import TrainingJob
+
+
+class JobAgent:
+    """The host library at work for one job. An async context manager, from registration on to the end of the run."""
+
+    def __init__(self, client: Client, job: TrainingJob, connections: Connections) -> None:
+        self.job = job
+        self._client = client
+        self._flow_groups = _flow_groups(job, connections)
+        self._newest: Directives | None = None
+        self._changed = asyncio.Condition()
+        self._following: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+
+    async def register(self) -> None:
+        """Register the job with the flow groups it repeats, and follow its directives from now on."""
+        specification = self.job.specification
+        workload = specification.workload
+        profile = Profile(workload.compute_s, workload.comm_start, specification.work)
+        await self._client.register_job(Job(self.job.name, specification.hosts, specification.gpus, profile))
+        await self._client.register_flow_groups(self.job.name, self._flow_groups)
+        self._following = asyncio.create_task(self._follow())
+
+    async def directives(self, plan_number: int) -> Directives:
+        """The job's directives of this plan or a later one, as soon as they have come."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._newest is not None and self._newest.plan_number >= plan_number)
+            assert self._newest is not None
+            return self._newest
+
+    async def renew(self) -> None:
+        """Renew the job's lease."""
+        await self._client.heartbeat(self.job.name)
+
+    async def deregister(self) -> None:
+        """Withdraw the job."""
+        await self._client.deregister(self.job.name)
+
+    async def _follow(self) -> None:
+        async for directives in self._client.directives(self.job.name):
+            async with self._changed:
+                self._newest = directives
+                self._changed.notify_all()
+
+
+def _flow_groups(job: TrainingJob, connections: Connections) -> tuple[FlowGroup, ...]:
+    return tuple(
+        FlowGroup(
+            group.name,
+            tuple(
+                Flow(
+                    Nic(flow.source_host, flow.source_nic),
+                    Nic(flow.destination_host, flow.destination_nic),
+                    max(1, round(flow.size_bytes)),
+                    flow.offset_s,
+                    _to_host(five_tuple),
+                )
+                for flow, five_tuple in zip(group.flows, connections[job.name][group.name], strict=True)
+            ),
+        )
+        for group in job.graph.flow_groups
+    )
+
+
+def _to_host(five_tuple: WireFiveTuple) -> FiveTuple:
+    return FiveTuple(
+        IPv4Address(five_tuple.source_address),
+        IPv4Address(five_tuple.destination_address),
+        five_tuple.protocol,
+        five_tuple.source_port,
+        five_tuple.destination_port,
+    )

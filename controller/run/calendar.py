@@ -1,0 +1,61 @@
+"""What a run has to do at which virtual time."""
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A job arrives and starts."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComputationEnd:
+    """A computation of a job ends."""
+
+    job: str
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """The controller is told what has happened, or has a timer of its own to serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The jobs' leases are renewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The loads of the links are sampled."""
+
+
+Event = Arrival | ComputationEnd | HandOver | Renewal | Sample
+
+
+class Calendar:
+    """Events by time; those of one time in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Event]] = []
+        self._order = count()
+
+    def add(self, time_ps: int, event: Event) -> None:
+        """Note an event."""
+        heapq.heappush(self._heap, (time_ps, next(self._order), event))
+
+    @property
+    def next_ps(self) -> int:
+        """Time of the first event. Raises IndexError where there is none."""
+        return self._heap[0][0]
+
+    def take_due(self, now_ps: int) -> Event | None:
+        """The first event, if its time has come."""
+        if self._heap and self._heap[0][0] <= now_ps:
+            return heapq.heappop(self._heap)[2]
+        return None

@@ -1,0 +1,200 @@
+"""A scenario on the emulator: real packets, real registrations, a real controller, in virtual time.
+
+The run owns the only clock. What happens to a job at t is told to the controller at t + ``reaction_delay_s``; until
+then the fabric goes on under the rules it has. There the clock stands until the controller has answered that its plan
+is made, written to every switch and delivered to every job. The emulator knows nothing of all this.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+
+from controller.config import ClockName, ControllerConfig, SwitchAddress
+from controller.policy.policy_name import PolicyName
+from controller.run.agent import JobAgent
+from controller.run.calendar import Arrival, Calendar, ComputationEnd, HandOver, Renewal, Sample
+from controller.run.connections import open_connections
+from controller.run.controller_process import controller_process
+from controller.run.record import Record, result_of
+from controller.run.results import RunResult
+from controller.run.traffic import Traffic, default_scale
+from emulator.fabric import PS_PER_S
+from emulator.p4runtime.pipeline import compiled_pipeline
+from emulator.p4runtime.server import serve
+from emulator.p4runtime.service import P4RuntimeService
+from hostlib.client import Client
+from p4src import P4INFO, PROGRAM
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from workloads.bounds import ideal_iteration_time_s
+from workloads.jobs import TrainingJob, training_jobs
+from workloads.replay import Action, JobReplay, StartComputation
+from workloads.scenario import Scenario
+
+Progress = Callable[[float, float], None]
+"""Told the virtual time and when the run is expected to end, both in seconds."""
+
+LEASE_S = 30.0
+RENEWAL_S = LEASE_S / 3
+SAMPLES = 400
+
+
+async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress: Progress) -> RunResult:
+    """Run a scenario to the departure of its last job, with a controller in a process of its own.
+
+    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit.
+    """
+    fabric = scenario.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    jobs = training_jobs(scenario, fabric)
+    connections = open_connections(jobs, fabric)
+    traffic = Traffic(fabric, jobs, connections, scenario.scale or default_scale(fabric))
+    exclusive = asyncio.Lock()
+    async with AsyncExitStack() as stack:
+        program = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
+        service = P4RuntimeService(traffic.emulated.switches.values(), program, exclusive)
+        port = await stack.enter_async_context(serve(service))
+        config = ControllerConfig(
+            listen="127.0.0.1:0",
+            topology=scenario.topology,
+            switches=tuple(
+                SwitchAddress(name=switch.name, address=f"127.0.0.1:{port}", device_id=switch.device_id)
+                for switch in traffic.emulated.switches.values()
+            ),
+            hash_seed=scenario.seed,
+            policy=policy,
+            seed=scenario.seed,
+            lease_s=LEASE_S,
+            clock=ClockName.DRIVEN,
+        )
+        client = await stack.enter_async_context(Client(await stack.enter_async_context(controller_process(config))))
+        agents = [await stack.enter_async_context(JobAgent(client, job, connections)) for job in jobs]
+        run = _Run(scenario, routing, traffic, client, agents, exclusive)
+        await run.to_the_end(on_progress)
+    return result_of(scenario, policy, routing, traffic, run.record)
+
+
+class _Run:
+    """The loop that lets the fabric, the jobs and the controller act on each other."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        routing: Routing,
+        traffic: Traffic,
+        client: Client,
+        agents: Sequence[JobAgent],
+        exclusive: asyncio.Lock,
+    ) -> None:
+        self._traffic = traffic
+        self._client = client
+        self._exclusive = exclusive
+        self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
+        self._agents = {agent.job.name: agent for agent in agents}
+        self._replays = {agent.job.name: JobReplay(agent.job) for agent in agents}
+        self._registered: set[str] = set()
+        self._arrived: list[str] = []
+        self._departed: list[str] = []
+        self._calendar = Calendar()
+        self._expected_end_s = max(_expected_end_s(agent.job, routing) for agent in agents)
+        self.record = Record(list(self._replays.values()))
+
+    async def to_the_end(self, on_progress: Progress) -> None:
+        """Run until every job has departed and the controller has been told."""
+        await self._hand_over()  # the fabric forwards from the start
+        for replay in self._replays.values():
+            arrival_ps = round(replay.job.specification.arrival_s * PS_PER_S)
+            self._calendar.add(arrival_ps, Arrival(replay.job.name))
+        self._calendar.add(self._sample_ps, Sample())
+        self._calendar.add(round(RENEWAL_S * PS_PER_S), Renewal())
+        while self._registered or not all(replay.departed for replay in self._replays.values()):
+            async with self._exclusive:
+                completions = await asyncio.to_thread(self._traffic.emulated.run, self._calendar.next_ps)
+            if completions:
+                for end in self._traffic.ended(completions):
+                    self.record.tardiness.setdefault((end.job, end.group), []).append((self._now_s, end.tardiness_s))
+                    self._act(end.job, self._replays[end.job].group_finished(end.group, self._now_s))
+            while event := self._calendar.take_due(self._now_ps):
+                match event:
+                    case Arrival(job):
+                        self._arrived.append(job)
+                        self._tell_later()
+                        replay = self._replays[job]
+                        self._act(job, replay.start(max(self._now_s, replay.job.specification.arrival_s)))
+                    case ComputationEnd(job, task):
+                        self._act(job, self._replays[job].computation_finished(task, self._now_s))
+                    case HandOver():
+                        await self._hand_over()
+                    case Renewal():
+                        await self._renew()
+                    case Sample():
+                        self.record.loads.append(self._traffic.sample_loads())
+                        self._calendar.add(self._now_ps + self._sample_ps, Sample())
+                        on_progress(self._now_s, max(self._now_s, self._expected_end_s))
+        self.record.ended_s = self._now_s
+
+    def _act(self, job: str, actions: Sequence[Action]) -> None:
+        """Start what a replay asks for, and note when it has departed."""
+        for action in actions:
+            if isinstance(action, StartComputation):
+                ends_ps = max(self._now_ps, round(action.ends_at_s * PS_PER_S))
+                self._calendar.add(ends_ps, ComputationEnd(job, action.task))
+            else:
+                self._traffic.start_group(job, action.group)
+        if self._replays[job].departed:
+            self._departed.append(job)
+            self._tell_later()
+
+    def _tell_later(self) -> None:
+        self._calendar.add(self._now_ps + self._reaction_ps, HandOver())
+
+    async def _hand_over(self) -> None:
+        """Tell the controller who has come and gone, in the scenario's order, and follow what it decides."""
+        now_s = self._now_s
+        await self._client.settle(now_s)
+        due_s = now_s - self._reaction_ps / PS_PER_S
+        for name, agent in self._agents.items():
+            if name in self._arrived and self._replays[name].job.specification.arrival_s <= due_s + 1e-12:
+                await agent.register()
+                self._arrived.remove(name)
+                self._registered.add(name)
+        for name, agent in self._agents.items():
+            departed_s = self._replays[name].departed_s
+            if name in self._departed and departed_s is not None and departed_s <= due_s + 1e-12:
+                await agent.deregister()
+                self._departed.remove(name)
+                self._registered.remove(name)
+        settled = await self._client.settle(now_s)
+        for name in self._registered:
+            directives = await self._agents[name].directives(settled.plan_number)
+            self._traffic.follow(name, directives)
+        if self._registered:
+            self.record.decided(await self._client.plan())
+        if settled.next_timer_s is not None and settled.next_timer_s > now_s:
+            self._calendar.add(round(settled.next_timer_s * PS_PER_S), HandOver())
+
+    async def _renew(self) -> None:
+        await self._client.settle(self._now_s)
+        for name in self._registered:
+            await self._agents[name].renew()
+        self._calendar.add(self._now_ps + round(RENEWAL_S * PS_PER_S), Renewal())
+
+    @property
+    def _sample_ps(self) -> int:
+        return round(self._expected_end_s / SAMPLES * PS_PER_S)
+
+    @property
+    def _now_ps(self) -> int:
+        return self._traffic.emulated.now_ps
+
+    @property
+    def _now_s(self) -> float:
+        return self._now_ps / PS_PER_S
+
+
+def _expected_end_s(job: TrainingJob, routing: Routing) -> float:
+    specification = job.specification
+    if specification.duration_s is not None:
+        return specification.arrival_s + specification.duration_s
+    assert specification.iterations is not None
+    return specification.arrival_s + specification.iterations * ideal_iteration_time_s(job, routing)

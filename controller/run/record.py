@@ -1,0 +1,116 @@
+"""The record of a run, and the results that it amounts to."""
+
+from dataclasses import dataclass, field
+
+from controller.policy.policy_name import PolicyName
+from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult
+from controller.run.traffic import Traffic
+from hostlib.types import FlowDecision, JobDecision, PlanInForce
+from topologies.fabric import Fabric, Path
+from topologies.routing import Routing
+from workloads.bounds import (
+    fluid_bound_gpu_utilisation,
+    ideal_gpu_utilisation,
+    ideal_iteration_time_s,
+    ideal_transfer_time_s,
+)
+from workloads.measures import Window, allocated_gpu_seconds, gpu_utilisation, job_windows, mean_iteration_time_s
+from workloads.measures import run_window as measured_window
+from workloads.replay import JobReplay
+from workloads.scenario import Scenario
+
+
+@dataclass
+class Record:
+    """What is noted while a run goes on. ``tardiness`` holds (finish, tardiness) in seconds per job and flow group."""
+
+    replays: list[JobReplay]
+    loads: list[LoadSample] = field(default_factory=list)
+    tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+    job_decisions: dict[str, JobDecision] = field(default_factory=dict)
+    flow_decisions: dict[tuple[str, str, int], FlowDecision] = field(default_factory=dict)
+    num_rules: int = 0
+    ended_s: float = 0.0
+
+    def decided(self, plan: PlanInForce) -> None:
+        """Keep the newest decision for every job and flow; of the rules the largest number that was in force."""
+        self.job_decisions |= {job.name: job for job in plan.jobs}
+        self.flow_decisions |= {(flow.job, flow.flow_group, flow.flow): flow for flow in plan.flows}
+        self.num_rules = max(self.num_rules, plan.num_rules)
+
+
+def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic: Traffic, record: Record) -> RunResult:
+    """Measure a run that is over. Raises ValueError where no GPU was allocated inside the window."""
+    jobs = [replay.job for replay in record.replays]
+    windows = job_windows(scenario, record.replays)
+    window = measured_window(scenario, record.replays)
+    return RunResult(
+        scenario=scenario.name,
+        policy=policy,
+        backend="emulator",
+        seed=scenario.seed,
+        scale=traffic.scale,
+        fabric=routing.fabric,
+        gpu_utilisation=gpu_utilisation(record.replays, windows),
+        ideal_gpu_utilisation=ideal_gpu_utilisation(jobs, routing, allocated_gpu_seconds(record.replays, windows)),
+        fluid_bound_gpu_utilisation=fluid_bound_gpu_utilisation(jobs, routing),
+        window_from_s=window.from_s,
+        window_to_s=window.to_s,
+        ended_s=record.ended_s,
+        num_rules=record.num_rules,
+        packet_hops=traffic.emulated.packet_hops,
+        jobs=tuple(_job(replay, windows[replay.job.name], routing, record) for replay in record.replays),
+        flow_groups=tuple(
+            _flow_group(replay, group, windows[replay.job.name], routing, record)
+            for replay in record.replays
+            for group in range(len(replay.job.graph.flow_groups))
+        ),
+        flows=tuple(
+            FlowResult(key[0], _path(routing.fabric, decision), _size_bytes(record, key))
+            for key, decision in record.flow_decisions.items()
+        ),
+        loads=tuple(record.loads),
+    )
+
+
+def _job(replay: JobReplay, window: Window, routing: Routing, record: Record) -> JobResult:
+    decision = record.job_decisions.get(replay.job.name)
+    departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
+    return JobResult(
+        name=replay.job.name,
+        gpus=replay.job.specification.gpus,
+        iteration_time_s=mean_iteration_time_s(replay, window),
+        ideal_iteration_time_s=ideal_iteration_time_s(replay.job, routing),
+        jct_s=None if departed_s is None else departed_s - arrival_s,
+        intensity=decision.intensity if decision else None,
+        correction_factor=decision.correction_factor if decision else None,
+        priority=decision.priority if decision else None,
+        level=decision.level if decision else None,
+        reason=decision.reason if decision else "",
+        computing=tuple(replay.computing),
+        communicating=tuple(replay.communicating),
+    )
+
+
+def _flow_group(replay: JobReplay, number: int, window: Window, routing: Routing, record: Record) -> FlowGroupResult:
+    group = replay.job.graph.flow_groups[number]
+    instances = record.tardiness.get((replay.job.name, group.name), [])
+    measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]
+    tardiness_s = sum(measured) / len(measured) if measured else None
+    # Alone, a group takes its ideal transfer time; the flow with the earliest ideal finish is then the latest.
+    alone_s = ideal_transfer_time_s(group, routing) - min(flow.offset_s for flow in group.flows)
+    excess_s = None if tardiness_s is None else tardiness_s - alone_s
+    return FlowGroupResult(replay.job.name, group.name, tardiness_s, excess_s)
+
+
+def _path(fabric: Fabric, decision: FlowDecision) -> Path:
+    path = []
+    for here, there, parallel in zip(decision.path.nodes, decision.path.nodes[1:], decision.path.links, strict=False):
+        path.append([link.index for link in fabric.links_from[here] if link.destination == there][parallel])
+    return tuple(path)
+
+
+def _size_bytes(record: Record, key: tuple[str, str, int]) -> float:
+    job, group_name, number = key
+    graph = next(replay.job.graph for replay in record.replays if replay.job.name == job)
+    return next(group.flows[number].size_bytes for group in graph.flow_groups if group.name == group_name)

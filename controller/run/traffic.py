@@ -1,0 +1,118 @@
+"""The flows of a run's jobs on the emulator: which are under way, and what links carry meanwhile."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.run.connections import Connections
+from controller.run.results import LoadSample
+from emulator.compiler.program import compile_program
+from emulator.fabric import PS_PER_S, Completion, EmulatedFabric, HostOptions
+from hostlib.types import Directives
+from p4src import PROGRAM
+from topologies.fabric import Fabric
+from workloads.jobs import TrainingJob
+
+SLOWEST_LINK_BPS = 100e6
+"""Without a ``scale`` of its own a scenario's rates are divided so that its slowest link has this rate."""
+
+_HOPS = 6
+_LEVELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEnd:
+    """All flows of an instance of a group have arrived.
+
+    ``tardiness_s`` is the largest of its flows' finish times minus their ideal ones.
+    """
+
+    job: str
+    group: str
+    time_ps: int
+    tardiness_s: float
+
+
+@dataclass(slots=True)
+class _Instance:
+    """A group that is under way."""
+
+    started_ps: int
+    remaining: int
+    tardiness_s: float = -math.inf
+
+
+class Traffic:
+    """Starts groups of flows and tells when they have ended."""
+
+    def __init__(self, fabric: Fabric, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
+        options = HostOptions(window_packets=_window_packets(fabric, scale))
+        program = compile_program(PROGRAM.read_text())
+        self.emulated = EmulatedFabric(fabric, program, options, rate_scale=scale)
+        self.scale = scale
+        self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
+        self._flows: dict[tuple[str, str], tuple[int, ...]] = {
+            key: tuple(self.emulated.add_flow(five_tuple) for five_tuple in connections[key[0]][key[1]])
+            for key in self._specifications
+        }
+        self._owner = {flow: (key, n) for key, flows in self._flows.items() for n, flow in enumerate(flows)}
+        self._instances: dict[tuple[str, str], _Instance] = {}
+        self._sampled_ps = 0
+        self._sampled_bytes = self.emulated.sent_bytes()
+
+    def start_group(self, job: str, group: str) -> None:
+        """Let all flows of a group send now what one iteration sends."""
+        key = job, group
+        self._instances[key] = _Instance(self.emulated.now_ps, len(self._flows[key]))
+        for flow, specification in zip(self._flows[key], self._specifications[key], strict=True):
+            self.emulated.start_transfer(flow, max(1, round(specification.size_bytes / self.scale)))
+
+    def ended(self, completions: Iterable[Completion]) -> list[GroupEnd]:
+        """The groups whose last flow is among these."""
+        ends = []
+        for completion in completions:
+            key, number = self._owner[completion.flow]
+            instance = self._instances[key]
+            finish_s = (completion.time_ps - instance.started_ps) / PS_PER_S
+            tardiness_s = finish_s - self._specifications[key][number].offset_s
+            instance.tardiness_s = max(instance.tardiness_s, tardiness_s)
+            instance.remaining -= 1
+            if not instance.remaining:
+                del self._instances[key]
+                ends.append(GroupEnd(*key, completion.time_ps, instance.tardiness_s))
+        return ends
+
+    def follow(self, job: str, directives: Directives) -> None:
+        """Let the hosts keep the order of a job's directives at their NICs; the wire does not show it."""
+        for directive in directives.flows:
+            self.emulated.set_flow_level(self._flows[job, directive.flow_group][directive.flow], directive.level)
+
+    def sample_loads(self) -> LoadSample:
+        """How busy every link was with each level since the last sample."""
+        now_ps, sent = self.emulated.now_ps, self.emulated.sent_bytes()
+        busy_ps = (sent - self._sampled_bytes) * self.emulated.ps_per_byte[:, np.newaxis]
+        utilisation = busy_ps / max(1, now_ps - self._sampled_ps)
+        sample = LoadSample(
+            self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(tuple(row) for row in utilisation.tolist())
+        )
+        self._sampled_ps, self._sampled_bytes = now_ps, sent
+        return sample
+
+
+def default_scale(fabric: Fabric) -> float:
+    """Divides rates so that packets stay short against everything a job does, and a run short; at least 1."""
+    return max(1.0, min(link.rate_bps for link in fabric.links) / SLOWEST_LINK_BPS)
+
+
+def _window_packets(fabric: Fabric, scale: float) -> int:
+    """Enough in flight to fill the fastest link over the longest way, and no more than needed.
+
+    A packet is stored and forwarded at every hop, and one acknowledgement answers several packets.
+    """
+    options = HostOptions()
+    fastest_bps = max(link.rate_bps for link in fabric.links) / scale
+    way_s = 2 * _HOPS * max(link.delay_s for link in fabric.links)
+    in_flight = way_s * fastest_bps / (8 * options.mtu_bytes)
+    return min(62, _HOPS + 2 * options.acknowledge_every + math.ceil(in_flight))
