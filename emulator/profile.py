@@ -41,6 +41,13 @@ class ProfileMemory:
         self._member_places: dict[int, int] = {}
         self._group_places: dict[int, tuple[int, int]] = {}
 
+    def free(self) -> None:
+        """Give everything back."""
+        for place in self._member_places.values():
+            self._arena.free(place, self._table.action_words)
+        for place, num_words in self._group_places.values():
+            self._arena.free(place, num_words)
+
     def member_place(self, member_id: int) -> int:
         """Where a member's action stands."""
         self._require_member(member_id)

@@ -31,9 +31,6 @@ class TableSlots:
         if table.lpm_field:
             self._write(PREFIXES, arena.allocate(_MAX_PREFIXES))
 
-    def __contains__(self, key: tuple[int, ...]) -> bool:
-        return key in self._places
-
     def insert(self, key: tuple[int, ...], action: tuple[int, ...]) -> None:
         """Add an entry whose key is not there; an LPM table's key ends with the prefix mask."""
         if 2 * (self._taken + 1) > self._num_slots:
@@ -67,6 +64,17 @@ class TableSlots:
             self._arena.words[place] = offset
         offset = int(self._arena.words[place])
         self._arena.words[offset : offset + len(action)] = action
+
+    def free(self) -> None:
+        """Give everything back; the descriptor is to be written anew."""
+        words = self._arena.words
+        self._arena.free(self._slots, self._num_slots * self._table.slot_words)
+        if self._table.lpm_field:
+            self._arena.free(int(words[self._descriptor + PREFIXES]), _MAX_PREFIXES)
+            self._write(NUM_PREFIXES, 0)
+        if words[self._descriptor + DEFAULT]:
+            self._arena.free(int(words[self._descriptor + DEFAULT]), self._table.action_words)
+            self._write(DEFAULT, 0)
 
     def _allocate(self, num_slots: int) -> None:
         self._num_slots, self._taken = num_slots, 0

@@ -39,6 +39,8 @@ class EmulatedSwitch:
 
     def clear(self) -> None:
         """Empty every table, profile and counter, as after a new pipeline is committed; packets pass from then on."""
+        if self.is_ready:
+            self._free()
         resources = self._resources
         self._slots = {
             name: TableSlots(self._arena, self._block + resources.table_descriptor(table), table)
@@ -57,6 +59,15 @@ class EmulatedSwitch:
                 COUNTER_WORDS * counter.size
             )
         self.is_ready = True
+
+    def _free(self) -> None:
+        for slots in self._slots.values():
+            slots.free()
+        for profile in self._profiles.values():
+            profile.free()
+        for name, counter in self._resources.counters.items():
+            cells = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
+            self._arena.free(cells, COUNTER_WORDS * counter.size)
 
     # ---- table entries ----------------------------------------------------------------------------------------------
 

@@ -29,9 +29,7 @@ def joined(parts: Iterable[str]) -> Markup:
 
 def picture(width: float, height: float, description: str, *children: str) -> Markup:
     """An ``svg`` element that fills its container's width; ``description`` is what a screen reader says."""
-    return element(
-        "svg", *children, viewBox=f"0 0 {_text(width)} {_text(height)}", role="img", aria_label=description
-    )
+    return element("svg", *children, viewBox=f"0 0 {_text(width)} {_text(height)}", role="img", aria_label=description)
 
 
 def text(x: float, y: float, words: str, class_: str | None = None, anchor: str | None = None) -> Markup:

@@ -1,10 +1,11 @@
 """What every job did over a few seconds: a lane for computation, a lane for communication."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from controller.report.axis import TimeAxis
-from controller.report.numbers import quantity
+from controller.report.numbers import count
 from controller.report.svg import Markup, element, joined, line, picture, rectangle, text
 from controller.run.results import JobResult, RunResult
 from workloads.replay import ComputeInterval
@@ -21,9 +22,8 @@ _TICKS = 8
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Computation without a pause inside one iteration, by a ``share`` of the job's hosts."""
+    """A time in which the same ``share`` of a job's hosts computes."""
 
-    iteration: int
     share: float
     start_s: float
     end_s: float
@@ -50,7 +50,7 @@ def _row(job: JobResult, axis: TimeAxis, top: float) -> Markup:
     return joined(
         (
             text(0, upper + 13, _shortened(job.name), "label"),
-            text(0, upper + 28, f"{quantity(job.gpus)} GPUs, {level}", "note"),
+            text(0, upper + 28, f"{count(job.gpus)} GPUs, {level}", "note"),
             rectangle(axis.left, upper, axis.width, _COMPUTE, "track"),
             rectangle(axis.left, lower, axis.width, _COMMUNICATION, "track"),
             *_computing(job, axis, upper),
@@ -60,13 +60,19 @@ def _row(job: JobResult, axis: TimeAxis, top: float) -> Markup:
 
 
 def _computing(job: JobResult, axis: TimeAxis, top: float) -> Iterator[Markup]:
-    for stretch in _stretches(job.computing):
-        if axis.shows(stretch.start_s, stretch.end_s):
-            x, end = axis.x(stretch.start_s), axis.x(stretch.end_s)
-            tip = f"{job.name}, iteration {stretch.iteration}: computes {_span(stretch.start_s, stretch.end_s)}"
-            height = _COMPUTE * stretch.share
-            yield rectangle(x, top + _COMPUTE - height, end - x, height, "compute", element("title", tip))
-    for start_s in _iteration_starts(job.computing):
+    num_hosts = len({host for interval in job.computing for host in interval.hosts})
+    iterations = _iterations_shown(job.computing, axis)
+    for intervals in iterations:
+        for stretch in _stretches(intervals, num_hosts):
+            if stretch.share and axis.shows(stretch.start_s, stretch.end_s):
+                x, end = axis.x(stretch.start_s), axis.x(stretch.end_s)
+                height = _COMPUTE * stretch.share
+                tip = (
+                    f"{job.name}, iteration {intervals[0].iteration}: computes {_span(stretch.start_s, stretch.end_s)}"
+                )
+                yield rectangle(x, top + _COMPUTE - height, end - x, height, "compute", element("title", tip))
+    for intervals in iterations:
+        start_s = min(interval.start_s for interval in intervals)
         if axis.from_s < start_s < axis.to_s:
             yield line(axis.x(start_s), top, axis.x(start_s), top + _COMPUTE, "seam")
 
@@ -82,29 +88,29 @@ def _communicating(job: JobResult, axis: TimeAxis, top: float) -> Iterator[Marku
             yield rectangle(x, top, end - x, _COMMUNICATION, f"level-{job.level or 0}", element("title", tip))
 
 
-def _stretches(intervals: Sequence[ComputeInterval]) -> Iterator[_Stretch]:
-    """Computations joined where one begins as another ends, or stacked by hosts where some wait for others."""
-    num_hosts = len({host for interval in intervals for host in interval.hosts})
-    for iteration in dict.fromkeys(interval.iteration for interval in intervals):
-        parts = [interval for interval in intervals if interval.iteration == iteration]
-        changes = sorted({time_s for part in parts for time_s in (part.start_s, part.end_s)})
-        open_stretch: _Stretch | None = None
-        for start_s, end_s in zip(changes, changes[1:], strict=False):
-            hosts = {host for part in parts if part.start_s <= start_s and end_s <= part.end_s for host in part.hosts}
-            share = len(hosts) / num_hosts
-            if open_stretch is not None and share == open_stretch.share:
-                open_stretch = _Stretch(iteration, share, open_stretch.start_s, end_s)
-                continue
-            if open_stretch is not None and open_stretch.share:
-                yield open_stretch
-            open_stretch = _Stretch(iteration, share, start_s, end_s)
-        if open_stretch is not None and open_stretch.share:
-            yield open_stretch
+def _iterations_shown(intervals: Sequence[ComputeInterval], axis: TimeAxis) -> list[list[ComputeInterval]]:
+    """Whole iterations of which at least a part can be seen."""
+    shown: dict[int, list[ComputeInterval]] = {
+        interval.iteration: [] for interval in intervals if axis.shows(interval.start_s, interval.end_s)
+    }
+    for interval in intervals:
+        if interval.iteration in shown:
+            shown[interval.iteration].append(interval)
+    return list(shown.values())
 
 
-def _iteration_starts(intervals: Sequence[ComputeInterval]) -> Iterator[float]:
-    for iteration in dict.fromkeys(interval.iteration for interval in intervals):
-        yield min(interval.start_s for interval in intervals if interval.iteration == iteration)
+def _stretches(intervals: Sequence[ComputeInterval], num_hosts: int) -> Iterator[_Stretch]:
+    """Computations of an iteration, joined where one ends as another begins, stacked where only some hosts compute."""
+    moments = sorted({time_s for interval in intervals for time_s in (interval.start_s, interval.end_s)})
+    current = _Stretch(0.0, moments[0], moments[0])
+    for start_s, end_s in pairwise(moments):
+        hosts = {host for some in intervals if some.start_s <= start_s and end_s <= some.end_s for host in some.hosts}
+        share = len(hosts) / num_hosts
+        if share != current.share:
+            yield current
+            current = _Stretch(share, start_s, start_s)
+        current = replace(current, end_s=end_s)
+    yield current
 
 
 def _span(start_s: float, end_s: float) -> str:

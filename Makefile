@@ -1,0 +1,40 @@
+# The two commands of the README are `make demo` and `make test`; both install what they need into .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup demo test lint types p4 proto clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later, this is %s" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup
+	$(BIN)/trainyard demo
+
+test: lint types
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+# Compile the P4 program: needs p4c-bm2-ss, or Docker for the p4lang/p4c container.
+p4: setup
+	$(BIN)/python -m p4src.compile
+
+# Regenerate the host library's wire format from its .proto file.
+proto: setup
+	$(BIN)/python -m grpc_tools.protoc -I hostlib/wire --python_out=hostlib/wire --pyi_out=hostlib/wire trainyard/v1/trainyard.proto
+
+clean:
+	rm -rf $(VENV) out *.egg-info

@@ -1,0 +1,92 @@
+"""Compile the P4 program with p4c and note what it was made from: ``python -m p4src.compile``.
+
+Uses ``p4c-bm2-ss`` where it is on PATH, else the p4lang/p4c container. Nobody needs this to run Trainyard: what it writes
+is committed.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4src import BUILD, MANIFEST, P4INFO, PROGRAM, SOURCES
+
+_COMPILER = "p4c-bm2-ss"
+_CONTAINER = "p4lang/p4c:latest"
+_MAIN = "v1model/trainyard.p4"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the compiler made: BMv2 JSON, P4Info text and the compiler's version."""
+
+    program: str
+    p4info: str
+    version: str
+
+
+def source_hashes() -> dict[str, str]:
+    """SHA-256 of every P4 source by its path below ``p4src``."""
+    return {
+        path.relative_to(SOURCES).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(SOURCES.rglob("*.p4"))
+    }
+
+
+def compile_sources(command: list[str]) -> Output:
+    """Run the compiler. Raises CalledProcessError where it finds errors in the sources; they are on stderr.
+
+    The JSON's line numbers and file names depend on where the compiler ran from: it runs in ``p4src``, and what stands
+    before that is cut off.
+    """
+    told = subprocess.run([*command, "--version"], check=True, text=True, capture_output=True)
+    found = re.search(r"Version (\S+)", told.stdout + told.stderr)
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+        made = Path(folder).relative_to(SOURCES)
+        subprocess.run(
+            [
+                *command,
+                *("--arch", "v1model"),
+                *("--p4runtime-files", f"{made}/p4info.txtpb", "-o", f"{made}/program.json", _MAIN),
+            ],
+            check=True,
+            cwd=SOURCES,
+        )
+        program = json.loads((Path(folder) / "program.json").read_text())
+        p4info = (Path(folder) / "p4info.txtpb").read_text()
+    return Output(json.dumps(program, indent=1) + "\n", p4info, found.group(1) if found else "unknown")
+
+
+def compiler_command() -> list[str]:
+    """The command that runs p4c here. Raises FileNotFoundError where neither p4c nor Docker is found."""
+    if shutil.which(_COMPILER):
+        return [_COMPILER]
+    if shutil.which("docker"):
+        mount = f"{SOURCES}:/p4src"
+        return ["docker", "run", "--rm", "--volume", mount, "--workdir", "/p4src", _CONTAINER, _COMPILER]
+    raise FileNotFoundError(f"neither {_COMPILER} nor docker is on PATH")
+
+
+def main() -> int:
+    """Compile and write JSON, P4Info and manifest."""
+    try:
+        output = compile_sources(compiler_command())
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    PROGRAM.write_text(output.program)
+    P4INFO.write_text(output.p4info)
+    MANIFEST.write_text(json.dumps({"p4c": output.version, "sources": source_hashes()}, indent=2) + "\n")
+    print(f"compiled with p4c {output.version}: {PROGRAM.name}, {P4INFO.name}, {MANIFEST.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
