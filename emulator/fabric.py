@@ -270,8 +270,9 @@ class EmulatedFabric:
         state = self._state
         if state.scalars[s.FREE_PACKETS] < s.RESERVE:
             state = grown_packets(state)
-        if state.scalars[s.EVENTS] + s.RESERVE > len(state.events):
-            state = state._replace(events=grown(state.events))
+        if state.scalars[s.EVENTS] + s.RESERVE > len(state.event_times):
+            times, payloads = grown(state.event_times), grown(state.event_payloads)
+            state = state._replace(event_times=times, event_payloads=payloads)
         self._state = state
 
     def _collect(self) -> None:

@@ -19,4 +19,4 @@ OPTIONS: dict[str, Any] = {
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile a function to machine code at its first call; it runs without the interpreter and its lock."""
-    return cast(Callable[_Parameters, _Result], numba.njit(**OPTIONS)(function))
+    return cast(Callable[_Parameters, _Result], numba.njit(forceinline=True, **OPTIONS)(function))

@@ -1,7 +1,7 @@
 """Compile the P4 program with p4c and note what it was made from: ``python -m p4src.compile``.
 
-Uses ``p4c-bm2-ss`` where it is on PATH, else the p4lang/p4c container. Nobody needs this to run Trainyard: what it writes
-is committed.
+Uses ``p4c-bm2-ss`` where it is on PATH, else the p4lang/p4c container. Nobody needs this to run Trainyard: what it
+writes is committed.
 """
 
 import hashlib

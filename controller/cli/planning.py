@@ -1,62 +1,30 @@
-"""The decision for a scenario by itself: registered as its jobs would register, decided, and turned into rules."""
+"""``trainyard plan``."""
 
-from controller.decision import Decision
-from controller.policy.catalogue import decide
-from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Profile
-from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
-from controller.registry import Registry
-from controller.run.connections import Connections, open_connections
-from controller.snapshots import Snapshots
-from controller.southbound.rules import flow_rules
-from topologies.ecmp import hash_multipliers
-from topologies.routing import Routing
-from workloads.jobs import TrainingJob, training_jobs
-from workloads.scenario import Scenario
+import json
 
-_NUM_LEVELS = 8
-_LEASE_S = float("inf")
+from rich.console import Console
+
+from controller.cli.exits import refuse
+from controller.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
 
 
-def plan_scenario(scenario: Scenario, policy: PolicyName) -> Decision:
-    """What the controller decides once all jobs of the scenario have arrived and none has departed.
+def plan(scenario: ScenarioArgument, policy: PoliciesOption = None, as_json: JsonOption = False) -> None:
+    """Show the decision alone, once all jobs have arrived: nothing is started."""
+    accepted = read_scenario(scenario)
+    # What decides takes a while to import; check, --help and bad input need none of it.
+    from controller.cli.decision_alone import plan_scenario
+    from controller.cli.plan_form import plan_object
+    from controller.cli.tables import plan_flows, plan_jobs
+    from controller.registration import RegistrationError
 
-    Raises ValueError where the policy cannot decide, and RegistrationError where the controller would refuse a job.
-    """
-    fabric = scenario.topology.build()
-    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
-    registry = Registry(fabric, _LEASE_S)
-    jobs = training_jobs(scenario, fabric)
-    connections = open_connections(jobs, fabric)
-    for job in jobs:
-        registry.register_job(_job_request(job), job.specification.arrival_s)
-        registry.register_flow_groups(job.name, _flow_group_requests(job, connections))
-    now_s = max(job.specification.arrival_s for job in jobs)
-    snapshot = Snapshots(registry, routing, _NUM_LEVELS, scenario.seed).take(now_s, previous=None)
-    plan = decide(policy, snapshot)
-    return Decision(1, snapshot, plan, flow_rules(plan, snapshot, routing))
-
-
-def _job_request(job: TrainingJob) -> JobRequest:
-    specification = job.specification
-    profile = Profile(specification.workload.compute_s, specification.workload.comm_start, specification.work)
-    return JobRequest(specification.name, specification.hosts, specification.gpus, profile)
-
-
-def _flow_group_requests(job: TrainingJob, connections: Connections) -> list[FlowGroupRequest]:
-    return [
-        FlowGroupRequest(
-            group.name,
-            tuple(
-                FlowRequest(
-                    NicReference(flow.source_host, flow.source_nic),
-                    NicReference(flow.destination_host, flow.destination_nic),
-                    max(1, round(flow.size_bytes)),
-                    flow.offset_s,
-                    five_tuple,
-                )
-                for flow, five_tuple in zip(group.flows, connections[job.name][group.name], strict=True)
-            ),
-        )
-        for group in job.graph.flow_groups
-    ]
+    fabric = accepted.topology.build()
+    console = Console()
+    for name in policies_for(accepted, policy):
+        try:
+            decision = plan_scenario(accepted, fabric, name)
+        except (RegistrationError, ValueError) as error:
+            refuse((f"{scenario}: under {name}: {error}",))
+        if as_json:
+            print(json.dumps(plan_object(decision, fabric)))
+        else:
+            console.print(plan_jobs(decision), plan_flows(decision, fabric), sep="\n")

@@ -19,12 +19,12 @@ _BARS_WIDTH = 610.0
 
 _PANEL_GAP = 18.0
 _PANEL_HEIGHT = 78.0
-_PANEL_ROW = 128.0
+_PANEL_ROW = 120.0
 _FEWEST_SAMPLES = 12
 
 
 def utilisation_bars(results: Sequence[RunResult]) -> Markup:
-    """One bar per policy on a scale from 0 to 100 %, with marks where ideal and fluid bound lie."""
+    """One bar per policy on a scale from 0 to 100 %, the ideal marked above and the fluid bound below."""
     bottom = _BAR_ROW * len(results)
     scale = [
         joined((line(x, 0, x, bottom, "rule"), text(x, bottom + 15, f"{tenth * 10} %", "tick", "middle")))
@@ -43,10 +43,10 @@ def utilisation_bars(results: Sequence[RunResult]) -> Markup:
 
 def _bar(result: RunResult, row: float) -> Markup:
     top = row + (_BAR_ROW - _BAR) / 2
-    marks = (
-        line(x, top - 5, x, top + _BAR + 5, class_)
-        for class_, value in (("ideal", result.ideal_gpu_utilisation), ("bound", result.fluid_bound_gpu_utilisation))
-        for x in (_LABELS + _BARS_WIDTH * min(value, 1.0),)
+    middle = top + _BAR / 2
+    ideal, bound = (
+        _LABELS + _BARS_WIDTH * min(value, 1.0)
+        for value in (result.ideal_gpu_utilisation, result.fluid_bound_gpu_utilisation)
     )
     limits = f"ideal {percent(result.ideal_gpu_utilisation)}, bound {percent(result.fluid_bound_gpu_utilisation)}"
     return joined(
@@ -54,7 +54,8 @@ def _bar(result: RunResult, row: float) -> Markup:
             text(0, top + 17, result.policy, "label"),
             rectangle(_LABELS, top, _BARS_WIDTH, _BAR, "track"),
             rectangle(_LABELS, top, _BARS_WIDTH * min(result.gpu_utilisation, 1.0), _BAR, "compute"),
-            *marks,
+            line(ideal, top - 6, ideal, middle, "ideal"),
+            line(bound, middle, bound, top + _BAR + 6, "bound"),
             text(_LABELS + _BARS_WIDTH + 18, top + 17, percent(result.gpu_utilisation), "label"),
             text(_WIDTH, top + 17, limits, "note", "end"),
         )
@@ -100,7 +101,7 @@ def link_loads(results: Sequence[RunResult], links: Sequence[int], from_s: float
     )
     return picture(
         _WIDTH,
-        20 + _PANEL_ROW * len(links),
+        10 + _PANEL_ROW * len(links),
         "Load of the busiest links between switches by level over time",
         *(
             text(_LABELS + (width + _PANEL_GAP) * column, 12, result.policy, "label")
@@ -139,7 +140,7 @@ def _panel(result: RunResult, link: int, axis: TimeAxis, row: int) -> Markup:
         (
             rectangle(axis.left, top, axis.width, _PANEL_HEIGHT, "track"),
             *_areas(samples, link, axis, bottom),
-            axis.draw(top, bottom, max(2, round(axis.width / 110))),
+            axis.draw(top, bottom, max(2, round(axis.width / 80))),
             line(axis.left, top, axis.left + axis.width, top, "capacity"),
         )
     )

@@ -9,7 +9,7 @@ from controller.report.numbers import change, count, percent, points, quantity, 
 from controller.report.style import STYLE
 from controller.report.svg import Markup, element, joined, line, rectangle
 from controller.report.timeline import timeline
-from controller.report.topology import heats, topology
+from controller.report.topology import HeatScale, topology
 from controller.run.results import JobResult, RunResult
 
 _LINKS_SHOWN = 4
@@ -138,12 +138,13 @@ def _loads(results: Sequence[RunResult]) -> Markup:
 
 
 def _topologies(results: Sequence[RunResult]) -> Markup:
+    scale = HeatScale.of(results)
     return _section(
         "The fabric",
         "A cable has the colour of the most intense job that it carries (GPU intensity: computation that a second on "
         "the job's bottleneck link feeds), and is as thick as its mean load. All cables of a host are one line.",
         *(
-            joined((element("h3", result.policy), _heats_legend(result), _figure(topology(result))))
+            joined((element("h3", result.policy), _heats_legend(result, scale), _figure(topology(result, scale))))
             for result in results
         ),
     )
@@ -175,13 +176,11 @@ def _levels_legend() -> Iterable[tuple[Markup, str]]:
     return [(_area_swatch(f"level-{level}"), f"level {level}") for level in reversed(range(NUM_LEVELS))]
 
 
-def _heats_legend(result: RunResult) -> Markup:
-    """Jobs that share a colour and an intensity share an entry."""
+def _heats_legend(result: RunResult, scale: HeatScale) -> Markup:
+    """Jobs of one intensity share an entry."""
     names: dict[tuple[int, str], list[str]] = {}
-    heat_of = heats(result)
     for job in sorted(result.jobs, key=lambda job: -(job.intensity or 0)):
-        if job.name in heat_of:
-            names.setdefault((heat_of[job.name], quantity(job.intensity)), []).append(job.name)
+        names.setdefault((scale.heat(job.intensity), quantity(job.intensity)), []).append(job.name)
     return _legend(
         (_line_swatch(f"heat-{heat}"), f"{_listed(jobs)}: {intensity}") for (heat, intensity), jobs in names.items()
     )

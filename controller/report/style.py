@@ -14,7 +14,7 @@ STYLE = """
   :root {
     --page: #121617; --sheet: #191f20; --ink: #e2e8e8; --quiet: #93a1a3; --hair: #2b3435; --track: #222a2b;
     --compute: #4aa698; --seam: #191f20; --limit: #e2e8e8;
-    --level-0: #34405e; --level-1: #3f4f78; --level-2: #4b5f92; --level-3: #5970ab;
+    --level-0: #3e4b6c; --level-1: #475883; --level-2: #516699; --level-3: #5d75b0;
     --level-4: #6a84c3; --level-5: #8099d6; --level-6: #9db2e6; --level-7: #c2d1f5;
     --heat-0: #6b4a2f; --heat-1: #8f5a35; --heat-2: #b86c3d; --heat-3: #de8650; --heat-4: #fbb07c;
     --good: #6cc3a3; --bad: #e39078;
@@ -26,7 +26,7 @@ body {
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
 }
 main { max-width: 1080px; margin: 0 auto; padding: 56px 24px 72px; }
-h1 { margin: 0 0 14px; font-size: 30px; line-height: 1.25; font-weight: 600; letter-spacing: -0.01em; }
+h1 { margin: 0 0 14px; font-size: 30px; line-height: 1.25; font-weight: 600; letter-spacing: -0.01em; text-wrap: balance; }
 h2 { margin: 0 0 4px; font-size: 19px; font-weight: 600; }
 h3 { margin: 26px 0 6px; font-size: 15px; font-weight: 600; }
 p { margin: 0 0 14px; max-width: 68ch; }

@@ -13,7 +13,7 @@ class Markup(str):
 
 
 def element(name: str, *children: str, **attributes: Attribute) -> Markup:
-    """An element around its children. ``stroke_width`` becomes ``stroke-width``, ``class_`` ``class``; None is left out."""
+    """An element around its children. ``class_`` is ``class``, ``stroke_width`` ``stroke-width``; None is left out."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_text(value))}"'
         for key, value in attributes.items()

@@ -2,8 +2,9 @@
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from controller.report.charts import link_name, mean_loads
 from controller.report.numbers import percent
@@ -22,15 +23,20 @@ _WIDEST_NODE = 46.0
 _NARROWEST_NAMED = 22.0
 _PARALLEL_GAP = 4.0
 _THICKEST = 5.0
+_SAG = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Centre and width of a node."""
+    """Centre of a node, and how far it is from its neighbours in the layer."""
 
     x: float
     y: float
-    width: float
+    spacing: float
+
+    @property
+    def width(self) -> float:
+        return min(_WIDEST_NODE, self.spacing * 0.8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +53,33 @@ class _Strand:
     tip: str
 
 
-def topology(result: RunResult) -> Markup:
+@dataclass(frozen=True, slots=True)
+class HeatScale:
+    """Classes of equal ratio, intensity ``least`` to ``most``: a class means one thing under every policy."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, results: Sequence[RunResult]) -> Self:
+        """The scale on which all jobs of all results lie."""
+        intensities = [job.intensity for result in results for job in result.jobs if job.intensity]
+        return cls(min(intensities, default=1.0), max(intensities, default=1.0))
+
+    def heat(self, intensity: float | None) -> int:
+        """A class from 0 to ``NUM_HEATS - 1``, the most intense; 0 for no intensity."""
+        if not intensity:
+            return 0
+        if self.most <= self.least * (1 + 1e-9):
+            return NUM_HEATS - 1
+        return round(math.log(intensity / self.least) / math.log(self.most / self.least) * (NUM_HEATS - 1))
+
+
+def topology(result: RunResult, scale: HeatScale) -> Markup:
     """Aggregation above ToRs above hosts, or as many layers of switches as there are."""
     layers = _layers(result.fabric)
     places = _places(layers)
-    strands = sorted(_strands(result), key=lambda strand: -1 if strand.heat is None else strand.heat)
+    strands = sorted(_strands(result, scale), key=lambda strand: -1 if strand.heat is None else strand.heat)
     return picture(
         _WIDTH,
         _LAYER * (len(layers) - 1) + _NODE_HEIGHT + 2 * _MARGIN,
@@ -59,20 +87,6 @@ def topology(result: RunResult) -> Markup:
         *(_draw_strand(strand, places) for strand in strands),
         *(_draw_node(node, place, node in result.fabric.host_index) for node, place in places.items()),
     )
-
-
-def heats(result: RunResult) -> dict[str, int]:
-    """The class of every job that has an intensity, ``NUM_HEATS - 1`` the most intense; classes are even in orders."""
-    intensities = {job.name: job.intensity for job in result.jobs if job.intensity is not None and job.intensity > 0}
-    if not intensities:
-        return {}
-    least, most = math.log(min(intensities.values())), math.log(max(intensities.values()))
-    if most - least < 1e-9:
-        return dict.fromkeys(intensities, NUM_HEATS - 1)
-    return {
-        name: round((math.log(intensity) - least) / (most - least) * (NUM_HEATS - 1))
-        for name, intensity in intensities.items()
-    }
 
 
 def _layers(fabric: Fabric) -> list[list[str]]:
@@ -96,16 +110,14 @@ def _places(layers: list[list[str]]) -> dict[str, _Place]:
     for number, nodes in enumerate(layers):
         spacing = (_WIDTH - 2 * _MARGIN) / len(nodes)
         for position, node in enumerate(nodes):
-            places[node] = _Place(
-                _MARGIN + spacing * (position + 0.5),
-                _MARGIN + _NODE_HEIGHT / 2 + _LAYER * number,
-                min(_WIDEST_NODE, spacing * 0.8),
-            )
+            x, y = _MARGIN + spacing * (position + 0.5), _MARGIN + _NODE_HEIGHT / 2 + _LAYER * number
+            places[node] = _Place(x, y, spacing)
     return places
 
 
-def _strands(result: RunResult) -> Iterator[_Strand]:
-    fabric, loads, heat_of, jobs_on = result.fabric, mean_loads(result), heats(result), _jobs_on_links(result)
+def _strands(result: RunResult, scale: HeatScale) -> Iterator[_Strand]:
+    fabric, loads, jobs_on = result.fabric, mean_loads(result), _jobs_on_links(result)
+    heat_of = {job.name: scale.heat(job.intensity) for job in result.jobs}
     bundles: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for number, cable in enumerate(fabric.cables):
         bundles[cable.ends].append(number)
@@ -120,7 +132,7 @@ def _strands(result: RunResult) -> Iterator[_Strand]:
                 ends,
                 (position - (len(shown) - 1) / 2) * _PARALLEL_GAP,
                 load,
-                max((heat_of.get(job, 0) for job in jobs), default=None),
+                max((heat_of[job] for job in jobs), default=None),
                 f"{name}: {', '.join(jobs) or 'carries nothing'}, {percent(load)} loaded",
             )
 
@@ -140,8 +152,10 @@ def _jobs_on_links(result: RunResult) -> Mapping[int, set[str]]:
 def _draw_strand(strand: _Strand, places: Mapping[str, _Place]) -> Markup:
     first, second = (places[end] for end in strand.ends)
     if first.y == second.y:
-        sag = second.y - _NODE_HEIGHT - abs(second.x - first.x) / 8 - strand.shift * 4
-        way = f"M{first.x:.1f} {first.y:.1f}Q{(first.x + second.x) / 2:.1f} {sag:.1f} {second.x:.1f} {second.y:.1f}"
+        # Between neighbours a straight line; farther apart it sags, so as not to run through the nodes between.
+        y, apart = first.y + strand.shift, abs(second.x - first.x)
+        sag = min((apart / first.spacing - 1) * _SAG, _LAYER * 0.8)
+        way = f"M{first.x:.1f} {y:.1f}Q{(first.x + second.x) / 2:.1f} {y + sag:.1f} {second.x:.1f} {y:.1f}"
     else:
         way = f"M{first.x + strand.shift:.1f} {first.y:.1f}L{second.x + strand.shift:.1f} {second.y:.1f}"
     return element(

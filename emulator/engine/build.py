@@ -47,7 +47,8 @@ def first_state(
     nothing = np.zeros((0, s.PACKET_COLUMNS), dtype=np.int64)
     state = s.State(
         scalars=scalars,
-        events=np.zeros((_FIRST_EVENTS, s.EVENT_COLUMNS), dtype=np.int64),
+        event_times=np.zeros(_FIRST_EVENTS, dtype=np.int64),
+        event_payloads=np.zeros(_FIRST_EVENTS, dtype=np.int64),
         packets=nothing,
         octets=np.zeros(0, dtype=np.uint8),
         phv=np.zeros(0, dtype=np.uint64),

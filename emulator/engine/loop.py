@@ -35,6 +35,7 @@ def arrive(state, memory, link, packet):
 def start(state, memory, link):
     """Send the most urgent packet that waits for an idle link."""
     scalars, links, packets = state.scalars, state.links, state.packets
+    links[link, LINK_WAITED_FOR] = 0
     while True:
         level = most_urgent_level(state, link)
         if level == NONE:
@@ -61,42 +62,42 @@ def start(state, memory, link):
     length = packets[packet, PACKET_LENGTH]
     trace(state, STARTED, link, level, packet)
     links[link, LINK_SENT_BYTES + level] += length
-    links[link, LINK_BUSY] = 1
     end_ps = scalars[NOW_PS] + np.int64(length * state.ps_per_byte[link] + 0.5)
-    schedule(state, end_ps, SENT, link, NONE)
+    links[link, LINK_FREE_PS] = end_ps
+    if links[link, LINK_OCCUPIED]:
+        links[link, LINK_WAITED_FOR] = 1
+        schedule(state, end_ps, SENT, link, 0)
     schedule(state, end_ps + links[link, LINK_DELAY_PS], ARRIVED, link, packet)
 
 
 @njit(cache=True, **OPTIONS)
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
-    scalars, events, links = state.scalars, state.events, state.links
+    scalars, times = state.scalars, state.event_times
     while True:
         while scalars[KICKED] > 0:
             scalars[KICKED] -= 1
             link = state.kicks[scalars[KICKED]]
-            links[link, LINK_KICKED] = 0
-            if links[link, LINK_BUSY] == 0:
-                start(state, memory, link)
+            start(state, memory, link)
         if (
             scalars[COMPLETIONS] > 0
             or scalars[FREE_PACKETS] < RESERVE
-            or scalars[EVENTS] + RESERVE > len(events)
+            or scalars[EVENTS] + RESERVE > len(times)
             or scalars[CAPTURES] + 1 > len(state.captures)
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
         ):
             return
-        if scalars[EVENTS] == 0 or events[0, EVENT_TIME_PS] > until_ps:
+        if scalars[EVENTS] == 0 or times[0] > until_ps:
             scalars[NOW_PS] = until_ps
             scalars[IDLE_UNTIL_PS] = until_ps
             return
-        scalars[NOW_PS] = events[0, EVENT_TIME_PS]
-        kind, subject, packet = events[0, EVENT_KIND], events[0, EVENT_SUBJECT], events[0, EVENT_PACKET]
+        scalars[NOW_PS] = times[0]
+        payload = state.event_payloads[0]
+        kind, subject = kind_of(payload), subject_of(payload)
         remove_first(state)
         if kind == ARRIVED:
-            arrive(state, memory, subject, packet)
+            arrive(state, memory, subject, packet_of(payload))
         elif kind == SENT:
-            links[subject, LINK_BUSY] = 0
             start(state, memory, subject)
         else:
             time_out(state, subject)

@@ -1,18 +1,19 @@
 """The traffic manager: eight queues in front of every link, strict priority, tail drop by bytes."""
 
+from emulator.engine.events import SENT, schedule
 from emulator.engine.state import (
     FREE_PACKET,
     FREE_PACKETS,
     KICKED,
     LEVELS,
-    LINK_BUSY,
     LINK_BYTES,
+    LINK_FREE_PS,
     LINK_HEAD,
-    LINK_KICKED,
     LINK_OCCUPIED,
     LINK_PACKETS,
     LINK_QUEUE_LIMIT_BYTES,
     LINK_TAIL,
+    LINK_WAITED_FOR,
     LOST,
     NONE,
     NOW_PS,
@@ -57,7 +58,7 @@ def release_packet(state: State, packet: int) -> None:
 def enqueue(state: State, link: int, packet: int, level: int) -> bool:
     """Put a packet at the end of a queue; False, and the packet is released, where the queue is full.
 
-    A link that stands idle is noted; the event loop starts it when the event is over.
+    A link that nothing is about to start is noted: for when it is free, or for the end of the present event.
     """
     links, packets = state.links, state.packets
     length = packets[packet, PACKET_LENGTH]
@@ -77,10 +78,13 @@ def enqueue(state: State, link: int, packet: int, level: int) -> bool:
     links[link, LINK_PACKETS + level] += 1
     links[link, LINK_BYTES + level] += length
     trace(state, QUEUED, link, level, packet)
-    if links[link, LINK_BUSY] == 0 and links[link, LINK_KICKED] == 0:
-        links[link, LINK_KICKED] = 1
-        state.kicks[state.scalars[KICKED]] = link
-        state.scalars[KICKED] += 1
+    if links[link, LINK_WAITED_FOR] == 0:
+        links[link, LINK_WAITED_FOR] = 1
+        if links[link, LINK_FREE_PS] > state.scalars[NOW_PS]:
+            schedule(state, links[link, LINK_FREE_PS], SENT, link, 0)
+        else:
+            state.kicks[state.scalars[KICKED]] = link
+            state.scalars[KICKED] += 1
     return True
 
 

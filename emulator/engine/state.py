@@ -28,7 +28,7 @@ PACKET_COLUMNS: Final = 9
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
 
 # Links, each with the eight queues of its egress port.
-LINK_BUSY: Final = 0
+LINK_FREE_PS: Final = 0  # when the packet on the link is sent
 LINK_SOURCE_SWITCH: Final = 1  # NONE where a host sends
 LINK_SOURCE_PORT: Final = 2
 LINK_DESTINATION_SWITCH: Final = 3  # NONE where a host receives
@@ -37,7 +37,7 @@ LINK_DELAY_PS: Final = 5
 LINK_QUEUE_LIMIT_BYTES: Final = 6
 LINK_OCCUPIED: Final = 7  # bit per level: its queue is not empty
 LINK_ADDRESS: Final = 8  # IPv4 address of the NIC that receives, where a host does
-LINK_KICKED: Final = 9
+LINK_WAITED_FOR: Final = 9  # something will start it: the event loop now, or an event when it is free
 LINK_HEAD: Final = 10
 LINK_TAIL: Final = LINK_HEAD + LEVELS
 LINK_PACKETS: Final = LINK_TAIL + LEVELS
@@ -68,15 +68,6 @@ FLOW_RETRANSMISSIONS: Final = 18
 FLOW_COLUMNS: Final = 19
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
-# Events.
-EVENT_TIME_PS: Final = 0
-EVENT_ORDER: Final = 1
-EVENT_KIND: Final = 2
-EVENT_SUBJECT: Final = 3  # link or flow
-EVENT_PACKET: Final = 4
-EVENT_COLUMNS: Final = 5
-ARRIVED, SENT, TIMED_OUT = 0, 1, 2
-
 # Trace of what queues and links did.
 TRACE_TIME_PS: Final = 0
 TRACE_KIND: Final = 1
@@ -91,21 +82,20 @@ QUEUED, STARTED, LOST = 0, 1, 2
 # Scalars.
 NOW_PS: Final = 0
 EVENTS: Final = 1
-ORDER: Final = 2
-FREE_PACKET: Final = 3
-FREE_PACKETS: Final = 4
-COMPLETIONS: Final = 5
-CAPTURES: Final = 6
-TRACED: Final = 7
-KICKED: Final = 8
-HOPS: Final = 9
-MISDELIVERED: Final = 10
-ROW_WORDS: Final = 11
-BLOCK_WORDS: Final = 12
-BLOCKS: Final = 13  # where the switches' blocks start in memory
-PARSE_BYTES: Final = 14
-IDLE_UNTIL_PS: Final = 15  # the time that the event loop was last asked for and has reached
-SCALARS: Final = 16
+FREE_PACKET: Final = 2
+FREE_PACKETS: Final = 3
+COMPLETIONS: Final = 4
+CAPTURES: Final = 5
+TRACED: Final = 6
+KICKED: Final = 7
+HOPS: Final = 8
+MISDELIVERED: Final = 9
+ROW_WORDS: Final = 10
+BLOCK_WORDS: Final = 11
+BLOCKS: Final = 12  # where the switches' blocks start in memory
+PARSE_BYTES: Final = 13
+IDLE_UNTIL_PS: Final = 14  # the time that the event loop was last asked for and has reached
+SCALARS: Final = 15
 
 # Reasons why a switch drops, as columns of ``drops``.
 BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE = 0, 1, 2, 3
@@ -119,7 +109,8 @@ class State(NamedTuple):
     """All arrays of a fabric but the switches' memory. Python may change them only while the engine stands."""
 
     scalars: NDArray[np.int64]
-    events: NDArray[np.int64]
+    event_times: NDArray[np.int64]
+    event_payloads: NDArray[np.int64]
     packets: NDArray[np.int64]
     octets: NDArray[np.uint8]
     phv: NDArray[np.uint64]

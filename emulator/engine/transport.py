@@ -8,11 +8,10 @@ numbers have overtaken is sent again once; anything else after a timeout that do
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.engine.events import schedule
+from emulator.engine.events import ARRIVED, TIMED_OUT, schedule
 from emulator.engine.queues import enqueue, release_packet, take_packet
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
-    ARRIVED,
     CAPTURES,
     COMPLETIONS,
     DATA,
@@ -48,7 +47,6 @@ from emulator.engine.state import (
     PACKET_STORED,
     PARSE_BYTES,
     RAW,
-    TIMED_OUT,
     State,
 )
 from emulator.jit import compiled
@@ -99,7 +97,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
     fill_window(state, flow)
     if flows[flow, FLOW_TIMER_ARMED] == 0:
         flows[flow, FLOW_TIMER_ARMED] = 1
-        schedule(state, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS, TIMED_OUT, flow, NONE)
+        schedule(state, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS, TIMED_OUT, flow, 0)
 
 
 @compiled
@@ -250,4 +248,4 @@ def time_out(state: State, flow: int) -> None:
         flows[flow, FLOW_PROGRESS_PS] = now_ps
         flows[flow, FLOW_TIMEOUT_PS] = min(2 * flows[flow, FLOW_TIMEOUT_PS], LAST_TIMEOUT_PS)
         due_ps = now_ps + flows[flow, FLOW_TIMEOUT_PS]
-    schedule(state, due_ps, TIMED_OUT, flow, NONE)
+    schedule(state, due_ps, TIMED_OUT, flow, 0)

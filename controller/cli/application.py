@@ -1,0 +1,27 @@
+"""The command line put together: every command stands in a module of its own."""
+
+import typer
+
+from controller.cli.checking import check
+from controller.cli.demonstration import demo
+from controller.cli.exits import EXIT_STATUS
+from controller.cli.planning import plan
+from controller.cli.policies import policies
+from controller.cli.running import run
+from controller.cli.serving import controller
+
+application = typer.Typer(
+    name="trainyard",
+    help="Paths and priority levels for every flow of every training job on a shared cluster.",
+    epilog=EXIT_STATUS,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (demo, run, plan, check, policies, controller):
+    application.command(epilog=EXIT_STATUS)(command)
+
+
+def main() -> None:
+    """Run the command that the process's arguments name."""
+    application()

@@ -1,0 +1,36 @@
+"""Scenarios and policies as the arguments of commands."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.exits import refuse
+from controller.policy.policy_name import PolicyName
+from workloads.loading import ScenarioError, load_scenario
+from workloads.scenario import Scenario
+
+ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="YAML file of the scenario.")]
+PoliciesOption = Annotated[
+    list[PolicyName] | None,
+    typer.Option("--policy", help="May be repeated. Without it: the scenario's own, else crux."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per policy and line, nothing else.")]
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario of a file; ends the command with all that is wrong with it."""
+    try:
+        scenario = load_scenario(path)
+    except ScenarioError as error:
+        refuse(error.messages)
+    if scenario.policy is not None and scenario.policy not in list(PolicyName):
+        refuse((f"{path}: policy: expected one of {', '.join(PolicyName)}, got {scenario.policy!r}",))
+    return scenario
+
+
+def policies_for(scenario: Scenario, asked: list[PolicyName] | None) -> tuple[PolicyName, ...]:
+    """The policies asked for, each once; else the scenario's own; else Crux."""
+    if asked:
+        return tuple(dict.fromkeys(asked))
+    return (PolicyName(scenario.policy or PolicyName.CRUX),)

@@ -1,0 +1,35 @@
+"""What runs leave behind: tables on stdout, a page in a file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from controller.cli.exits import fail, refuse
+from controller.run.results import RunResult
+
+
+def print_results(results: Sequence[RunResult]) -> None:
+    """Print what people want to know of the results, compared with the first."""
+    from controller.cli.tables import iteration_times, utilisation
+
+    Console().print(utilisation(results), iteration_times(results), sep="\n")
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make a folder for a page, before the run that fills it; ends the command where that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse((f"{folder}: cannot be made: {error.strerror}",))
+
+
+def save_report(results: Sequence[RunResult], path: Path) -> None:
+    """Write the page and say on stderr where; ends the command where that fails."""
+    from controller.report.page import write_report
+
+    try:
+        write_report(results, path)
+    except OSError as error:
+        fail(f"{path}: cannot be written: {error.strerror}")
+    Console(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

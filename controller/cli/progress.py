@@ -1,0 +1,35 @@
+"""A bar on the terminal while something runs; silent where stderr is no terminal."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+OnProgress = Callable[[float, float], None]
+"""Called with the time reached and the time expected at the end, both in (virtual) seconds; the end may be infinite."""
+
+
+@contextmanager
+def progress(what: str) -> Iterator[OnProgress]:
+    """Show a bar on stderr, which goes away at the end."""
+    console = Console(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn(escape(what)),
+        BarColumn(),
+        TextColumn("{task.fields[reached]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task("", total=None, reached="starting")
+
+        def on_progress(now_s: float, end_s: float) -> None:
+            if math.isfinite(end_s):
+                bars.update(task, completed=now_s, total=end_s, reached=f"{now_s:.1f} of {end_s:.1f} s")
+            else:
+                bars.update(task, completed=now_s, reached=f"{now_s:.1f} s")
+
+        yield on_progress

@@ -1,0 +1,43 @@
+"""``trainyard run``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.backend import Backend, run_all
+from controller.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
+from controller.cli.outputs import prepare_folder, print_results, save_report
+from controller.run.json_form import run_object
+
+BackendOption = Annotated[Backend, typer.Option("--on", help="What runs it; emulator: every packet, in virtual time.")]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Takes the place of the scenario's seed.")]
+
+
+def run(
+    scenario: ScenarioArgument,
+    policy: PoliciesOption = None,
+    on: BackendOption = Backend.EMULATOR,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+    seed: SeedOption = None,
+) -> None:
+    """Run a scenario under one policy after the other and say what came of it."""
+    accepted = read_scenario(scenario)
+    if seed is not None:
+        accepted = accepted.model_copy(update={"seed": seed})
+    if report is not None:
+        prepare_folder(report.parent)
+    results = []
+    for result in run_all(accepted, policies_for(accepted, policy), on):
+        results.append(result)
+        if as_json:
+            print(json.dumps(run_object(result)), flush=True)
+    if not as_json:
+        print_results(results)
+    if report is not None:
+        save_report(results, report)

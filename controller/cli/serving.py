@@ -1,0 +1,29 @@
+"""``trainyard controller``."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.config_file import ConfigError, load_config
+from controller.cli.exits import fail, refuse
+
+ConfigOption = Annotated[Path, typer.Option("--config", metavar="FILE", help="YAML file of its configuration.")]
+
+
+def controller(config: ConfigOption) -> None:
+    """Run the controller until SIGTERM or SIGINT; rules stay on the switches."""
+    try:
+        accepted = load_config(config)
+    except ConfigError as error:
+        refuse(error.messages)
+    # The daemon takes a while to import.
+    from controller.daemon import serve
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        asyncio.run(serve(accepted))
+    except OSError as error:
+        fail(f"the controller failed: {error}")

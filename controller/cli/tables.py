@@ -1,0 +1,90 @@
+"""Plans and results as tables for people."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from controller.cli.plan_form import planned_flows
+from controller.decision import Decision
+from controller.report.numbers import change, count, percent, quantity, seconds
+from controller.run.results import RunResult
+from topologies.fabric import Fabric
+
+
+def utilisation(results: Sequence[RunResult]) -> Table:
+    """GPU utilisation of every policy beside the ideal and the fluid bound."""
+    table = _table(f"{results[0].scenario}: GPU utilisation", "Policy", "Utilisation", "Ideal", "Fluid bound", "Rules")
+    for result in results:
+        table.add_row(
+            result.policy,
+            percent(result.gpu_utilisation),
+            percent(result.ideal_gpu_utilisation),
+            percent(result.fluid_bound_gpu_utilisation),
+            count(result.num_rules),
+        )
+    return table
+
+
+def iteration_times(results: Sequence[RunResult]) -> Table:
+    """Iteration time of every job under every policy, and how much it differs from the first."""
+    first, *others = results
+    columns = ["Job", "GPUs", "Ideal", first.policy, *(title for other in others for title in (other.policy, "Change"))]
+    table = _table(f"{first.scenario}: iteration times", *columns)
+    times = [{job.name: job.iteration_time_s for job in other.jobs} for other in others]
+    for job in first.jobs:
+        cells = [Text(job.name), count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
+        for of_job in times:
+            cells += [seconds(of_job[job.name]), change(of_job[job.name], job.iteration_time_s)]
+        table.add_row(*cells)
+    return table
+
+
+def plan_jobs(decision: Decision) -> Table:
+    """Jobs in order of rank, each with its reason."""
+    title = f"{decision.plan.policy}: {len(decision.plan.jobs)} jobs, {decision.num_rules} rules"
+    table = _table(title, "Job", "Rank", "Level", "Intensity", "Factor", "Priority", "Reason")
+    table.columns[-1].justify = "left"
+    for job in decision.plan.jobs:
+        table.add_row(
+            Text(job.name),
+            count(job.rank),
+            count(job.level),
+            quantity(job.intensity),
+            quantity(job.correction_factor),
+            quantity(job.priority),
+            Text(job.reason),
+        )
+    return table
+
+
+def plan_flows(decision: Decision, fabric: Fabric) -> Table:
+    """The way of every flow; a number behind a hop tells which of several parallel links it takes."""
+    table = _table("Flows", "Job", "Group", "Flow", "Path", "Level", "Order", "Source port")
+    table.columns[3].justify = "left"
+    for flow, directive in planned_flows(decision):
+        table.add_row(
+            Text(flow.key.job),
+            Text(flow.key.group),
+            count(flow.key.flow),
+            Text(_way(directive.path, fabric)),
+            count(directive.level),
+            count(directive.order),
+            str(flow.five_tuple.source_port),
+        )
+    return table
+
+
+def _way(path: Sequence[int], fabric: Fabric) -> str:
+    links = [fabric.links[link] for link in path]
+    hops = [f"{link.source}.{fabric.parallel_index(link.index)}" for link in links]
+    return " > ".join((*hops, links[-1].destination))
+
+
+def _table(title: str, *columns: str) -> Table:
+    """A table of numbers: all columns but the first are flush right."""
+    table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for position, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if position else "left")
+    return table
