@@ -36,11 +36,15 @@ class EmulatedSwitch:
         self._arena = arena
         self._block = block
         self._resources = resources
+        self._set_up()
 
     def clear(self) -> None:
         """Empty every table, profile and counter, as after a new pipeline is committed; packets pass from then on."""
-        if self.is_ready:
-            self._free()
+        self._free()
+        self._set_up()
+        self.is_ready = True
+
+    def _set_up(self) -> None:
         resources = self._resources
         self._slots = {
             name: TableSlots(self._arena, self._block + resources.table_descriptor(table), table)
@@ -58,7 +62,6 @@ class EmulatedSwitch:
             self._arena.words[self._block + resources.counter_descriptor(name)] = self._arena.allocate(
                 COUNTER_WORDS * counter.size
             )
-        self.is_ready = True
 
     def _free(self) -> None:
         for slots in self._slots.values():
@@ -226,14 +229,21 @@ class EmulatedSwitch:
         self._defaults[table.name] = table.default and ActionCall(names[table.default[0]], table.default[1])
 
     def _key_words(self, table: Table, key: EntryKey) -> tuple[int, ...]:
+        if not table.key:
+            raise InvalidRequestError(f"table {table.name!r} has no key and so no entries")
         if len(key.match) != len(table.key):
             raise InvalidRequestError(f"table {table.name!r} has {len(table.key)} key fields, not {len(key.match)}")
+        if key.priority:
+            raise InvalidRequestError(f"table {table.name!r} has no ternary field and its entries no priority")
         words = [0] * table.key_words
         for field, match in zip(table.key, key.match, strict=True):
             if field.kind is MatchKind.EXACT and match.mask != field.field.mask:
                 raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} is matched exactly")
             if match.value & ~match.mask or match.mask & ~field.field.mask:
                 raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} has bits outside its mask")
+            behind_prefix = field.field.mask & ~match.mask
+            if behind_prefix & behind_prefix + 1:
+                raise InvalidRequestError(f"the mask of field {field.name!r} of table {table.name!r} is not a prefix")
             words[field.key_word] |= match.value << field.shift
             if field.kind is MatchKind.LPM:
                 words[-1] = match.mask

@@ -47,8 +47,12 @@ def _key_path(location: tuple[str | int, ...], document: object) -> str:
     path = ""
     here = document
     for step in location:
-        if isinstance(here, Mapping) and step not in here and step == here.get("kind"):
+        if isinstance(step, int):
+            path += f"[{step}]"
+            here = here[step] if isinstance(here, list) else None
+        elif isinstance(here, Mapping) and step not in here and step == here.get("kind"):
             continue
-        path += f"[{step}]" if isinstance(step, int) else f".{step}"
-        here = here.get(step) if isinstance(here, Mapping) else here[step] if isinstance(here, list | tuple) else None
+        else:
+            path += f".{step}"
+            here = here.get(step) if isinstance(here, Mapping) else None
     return path.removeprefix(".")

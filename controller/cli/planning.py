@@ -14,7 +14,7 @@ def plan(scenario: ScenarioArgument, policy: PoliciesOption = None, as_json: Jso
     # What decides takes a while to import; check, --help and bad input need none of it.
     from controller.cli.decision_alone import plan_scenario
     from controller.cli.plan_form import plan_object
-    from controller.cli.tables import plan_flows, plan_jobs
+    from controller.cli.tables import plan_flows, plan_jobs, plan_reasons
     from controller.registration import RegistrationError
 
     fabric = accepted.topology.build()
@@ -27,4 +27,4 @@ def plan(scenario: ScenarioArgument, policy: PoliciesOption = None, as_json: Jso
         if as_json:
             print(json.dumps(plan_object(decision, fabric)))
         else:
-            console.print(plan_jobs(decision), plan_flows(decision, fabric), sep="\n")
+            console.print(plan_jobs(decision), plan_reasons(decision), plan_flows(decision, fabric), sep="\n")

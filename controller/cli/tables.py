@@ -34,18 +34,17 @@ def iteration_times(results: Sequence[RunResult]) -> Table:
     table = _table(f"{first.scenario}: iteration times", *columns)
     times = [{job.name: job.iteration_time_s for job in other.jobs} for other in others]
     for job in first.jobs:
-        cells = [Text(job.name), count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
+        cells = [count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
         for of_job in times:
             cells += [seconds(of_job[job.name]), change(of_job[job.name], job.iteration_time_s)]
-        table.add_row(*cells)
+        table.add_row(Text(job.name), *cells)
     return table
 
 
 def plan_jobs(decision: Decision) -> Table:
-    """Jobs in order of rank, each with its reason."""
+    """Jobs in order of rank."""
     title = f"{decision.plan.policy}: {len(decision.plan.jobs)} jobs, {decision.num_rules} rules"
-    table = _table(title, "Job", "Rank", "Level", "Intensity", "Factor", "Priority", "Reason")
-    table.columns[-1].justify = "left"
+    table = _table(title, "Job", "Rank", "Level", "Intensity", "Factor", "Priority")
     for job in decision.plan.jobs:
         table.add_row(
             Text(job.name),
@@ -54,20 +53,22 @@ def plan_jobs(decision: Decision) -> Table:
             quantity(job.intensity),
             quantity(job.correction_factor),
             quantity(job.priority),
-            Text(job.reason),
         )
     return table
 
 
+def plan_reasons(decision: Decision) -> Text:
+    """Why every job has its rank and level, one a line."""
+    return Text("".join(f"{job.name}: {job.reason}\n" for job in decision.plan.jobs))
+
+
 def plan_flows(decision: Decision, fabric: Fabric) -> Table:
-    """The way of every flow; a number behind a hop tells which of several parallel links it takes."""
-    table = _table("Flows", "Job", "Group", "Flow", "Path", "Level", "Order", "Source port")
-    table.columns[3].justify = "left"
+    """The way of every flow, and its source port; ``t0.1`` is left by the second of its parallel links to the next."""
+    table = _table("Flows", "Flow", "Path", "Level", "Order", "Port")
+    table.columns[1].justify = "left"
     for flow, directive in planned_flows(decision):
         table.add_row(
-            Text(flow.key.job),
-            Text(flow.key.group),
-            count(flow.key.flow),
+            Text(f"{flow.key.job} {flow.key.group} {flow.key.flow}"),
             Text(_way(directive.path, fabric)),
             count(directive.level),
             count(directive.order),
@@ -79,7 +80,7 @@ def plan_flows(decision: Decision, fabric: Fabric) -> Table:
 def _way(path: Sequence[int], fabric: Fabric) -> str:
     links = [fabric.links[link] for link in path]
     hops = [f"{link.source}.{fabric.parallel_index(link.index)}" for link in links]
-    return " > ".join((*hops, links[-1].destination))
+    return ">".join((*hops, links[-1].destination))
 
 
 def _table(title: str, *columns: str) -> Table:

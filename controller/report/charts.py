@@ -21,6 +21,7 @@ _PANEL_GAP = 18.0
 _PANEL_HEIGHT = 78.0
 _PANEL_ROW = 120.0
 _FEWEST_SAMPLES = 12
+_LEAST_LOAD = 0.01  # acknowledgements alone stay below
 
 
 def utilisation_bars(results: Sequence[RunResult]) -> Markup:
@@ -63,13 +64,15 @@ def _bar(result: RunResult, row: float) -> Markup:
 
 
 def busiest_links(results: Sequence[RunResult], count: int) -> tuple[int, ...]:
-    """Links between switches that some policy loads most inside its window, at most ``count``; idle ones never."""
+    """Links between switches that some policy loads most inside its window, at most ``count``; never idle ones."""
     fabric = results[0].fabric
     busiest = [max(loads) for loads in zip(*(mean_loads(result) for result in results), strict=True)]
     between_switches = [
         link.index
         for link in fabric.links
-        if link.source in fabric.switch_index and link.destination in fabric.switch_index and busiest[link.index] > 0
+        if link.source in fabric.switch_index
+        and link.destination in fabric.switch_index
+        and busiest[link.index] >= _LEAST_LOAD
     ]
     return tuple(sorted(between_switches, key=lambda link: (-busiest[link], link))[:count])
 

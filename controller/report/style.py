@@ -26,7 +26,7 @@ body {
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
 }
 main { max-width: 1080px; margin: 0 auto; padding: 56px 24px 72px; }
-h1 { margin: 0 0 14px; font-size: 30px; line-height: 1.25; font-weight: 600; letter-spacing: -0.01em; text-wrap: balance; }
+h1 { margin: 0 0 14px; font-size: 30px; line-height: 1.25; font-weight: 600; text-wrap: balance; }
 h2 { margin: 0 0 4px; font-size: 19px; font-weight: 600; }
 h3 { margin: 26px 0 6px; font-size: 15px; font-weight: 600; }
 p { margin: 0 0 14px; max-width: 68ch; }

@@ -169,7 +169,7 @@ class _Run:
             directives = await self._agents[name].directives(settled.plan_number)
             self._traffic.follow(name, directives)
         if self._registered:
-            self.record.decided(await self._client.plan())
+            self.record.plans.append((now_s, await self._client.plan()))
         if settled.next_timer_s is not None and settled.next_timer_s > now_s:
             self._calendar.add(round(settled.next_timer_s * PS_PER_S), HandOver())
 

@@ -22,21 +22,20 @@ from workloads.scenario import Scenario
 
 @dataclass
 class Record:
-    """What is noted while a run goes on. ``tardiness`` holds (finish, tardiness) in seconds per job and flow group."""
+    """What is noted while a run goes on.
+
+    ``tardiness`` holds (finish, tardiness) in seconds per job and flow group, ``plans`` when each came into force.
+    """
 
     replays: list[JobReplay]
     loads: list[LoadSample] = field(default_factory=list)
     tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
-    job_decisions: dict[str, JobDecision] = field(default_factory=dict)
-    flow_decisions: dict[tuple[str, str, int], FlowDecision] = field(default_factory=dict)
-    num_rules: int = 0
+    plans: list[tuple[float, PlanInForce]] = field(default_factory=list)
     ended_s: float = 0.0
 
-    def decided(self, plan: PlanInForce) -> None:
-        """Keep the newest decision for every job and flow; of the rules the largest number that was in force."""
-        self.job_decisions |= {job.name: job for job in plan.jobs}
-        self.flow_decisions |= {(flow.job, flow.flow_group, flow.flow): flow for flow in plan.flows}
-        self.num_rules = max(self.num_rules, plan.num_rules)
+    def plans_until(self, time_s: float) -> list[PlanInForce]:
+        """The plans that came into force up to a time, oldest first; the first of all where none had."""
+        return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
 
 
 def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic: Traffic, record: Record) -> RunResult:
@@ -44,6 +43,9 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
     jobs = [replay.job for replay in record.replays]
     windows = job_windows(scenario, record.replays)
     window = measured_window(scenario, record.replays)
+    plans = record.plans_until(window.to_s)
+    job_decisions = {job.name: job for plan in plans for job in plan.jobs}
+    flow_decisions = {(flow.job, flow.flow_group, flow.flow): flow for plan in plans for flow in plan.flows}
     return RunResult(
         scenario=scenario.name,
         policy=policy,
@@ -57,9 +59,12 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
         window_from_s=window.from_s,
         window_to_s=window.to_s,
         ended_s=record.ended_s,
-        num_rules=record.num_rules,
+        num_rules=max((plan.num_rules for plan in plans), default=0),
         packet_hops=traffic.emulated.packet_hops,
-        jobs=tuple(_job(replay, windows[replay.job.name], routing, record) for replay in record.replays),
+        jobs=tuple(
+            _job(replay, windows[replay.job.name], routing, job_decisions.get(replay.job.name))
+            for replay in record.replays
+        ),
         flow_groups=tuple(
             _flow_group(replay, group, windows[replay.job.name], routing, record)
             for replay in record.replays
@@ -67,14 +72,13 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
         ),
         flows=tuple(
             FlowResult(key[0], _path(routing.fabric, decision), _size_bytes(record, key))
-            for key, decision in record.flow_decisions.items()
+            for key, decision in flow_decisions.items()
         ),
         loads=tuple(record.loads),
     )
 
 
-def _job(replay: JobReplay, window: Window, routing: Routing, record: Record) -> JobResult:
-    decision = record.job_decisions.get(replay.job.name)
+def _job(replay: JobReplay, window: Window, routing: Routing, decision: JobDecision | None) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,

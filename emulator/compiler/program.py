@@ -55,6 +55,20 @@ PRIORITY_WORD = {priority_word}
 '''
 
 
+_PARTS = (
+    "header_types",
+    "headers",
+    "errors",
+    "parsers",
+    "deparsers",
+    "calculations",
+    "checksums",
+    "counter_arrays",
+    "actions",
+    "pipelines",
+)
+
+
 @dataclass(frozen=True)
 class Program:
     """A program that the emulator can run. ``source`` is the generated module."""
@@ -110,7 +124,9 @@ def compile_program(text: str) -> Program:
         program: Json = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"the program is not JSON: {error}") from error
-    missing = [key for key in ("header_types", "headers", "parsers", "deparsers", "pipelines") if key not in program]
+    if not isinstance(program, dict):
+        raise ValueError(f"the program is not BMv2 JSON: it is a {type(program).__name__}")
+    missing = [key for key in _PARTS if key not in program]
     if missing:
         raise ValueError(f"the program is not BMv2 JSON: it has no {', '.join(missing)}")
     layout = Layout(program)

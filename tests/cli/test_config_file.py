@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controller.cli.config_file import ConfigError, load_config
+from controller.policy.policy_name import PolicyName
+
+Document = dict[str, object]
+
+
+@pytest.fixture
+def document() -> Document:
+    return {
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 100, "bottleneck_gbps": 100},
+        "switches": [{"name": name, "address": "127.0.0.1:9559"} for name in ("t0", "t1")],
+        "policy": "ecmp",
+    }
+
+
+def _problems(path: Path, text: str) -> list[str]:
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    return [message.removeprefix(f"{path}: ") for message in caught.value.messages]
+
+
+def test_a_sound_file_is_read(tmp_path: Path, document: Document) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document))
+    config = load_config(path)
+    assert config.policy is PolicyName.ECMP
+    assert [switch.name for switch in config.switches] == ["t0", "t1"]
+
+
+def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Document) -> None:
+    document |= {
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": -1, "bottleneck_gbps": 100},
+        "switches": [{"name": "t0"}, {"name": "t1", "address": "x", "port": 3}],
+        "policy": "magic",
+        "colour": "red",
+    }
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problems == [
+        "topology.host_link_gbps: expected greater than 0, got -1",
+        "switches[0].address: missing; this key is required",
+        "switches[1].port: unknown key",
+        "policy: expected 'ecmp', 'crux' or 'crux-pa', got 'magic'",
+        "colour: unknown key",
+    ]
+
+
+def test_what_is_wrong_as_a_whole_is_said_too(tmp_path: Path, document: Document) -> None:
+    document["switches"] = [{"name": "t0", "address": "127.0.0.1:9559"}]
+    assert _problems(tmp_path / "controller.yaml", yaml.safe_dump(document)) == ["switches: no address for t1"]
+
+
+@pytest.mark.parametrize(("text", "said"), [("a: [", "not YAML that can be read"), ("- 1", "valid dictionary")])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (problem,) = _problems(tmp_path / "controller.yaml", text)
+    assert said in problem
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):
+        load_config(tmp_path / "nowhere.yaml")

@@ -1,0 +1,84 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.policy.policy_name import PolicyName
+from tests.cli.conftest import Trainyard
+from workloads.scenario import Scenario
+
+Ran = list[tuple[Scenario, PolicyName]]
+
+
+@pytest.fixture
+def scenario(document: dict[str, Any], write: Callable[[object], Path]) -> Path:
+    return write(document)
+
+
+def test_json_is_one_object_per_policy_and_nothing_else(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    result = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux", "--json")
+    assert result.exit_code == 0
+    objects = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(found["policy"], found["gpu_utilisation"]) for found in objects] == [("ecmp", 0.5), ("crux", 0.75)]
+    assert [policy for _, policy in ran] == [PolicyName.ECMP, PolicyName.CRUX]
+
+
+def test_people_get_tables(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    words = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux").stdout
+    for word in ("Utilisation", "Fluid bound", "50.0", "75.0", "gpt", "Change"):
+        assert word in words
+    assert len(ran) == 2
+
+
+def test_the_seed_can_be_another(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    trainyard("run", scenario)
+    trainyard("run", scenario, "--seed", "7")
+    assert [accepted.seed for accepted, _ in ran] == [1, 7]
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_report_shows_all_policies(trainyard: Trainyard, scenario: Path, tmp_path: Path) -> None:
+    page = tmp_path / "new" / "page.html"
+    result = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux", "--report", page, "--json")
+    assert len([json.loads(line) for line in result.stdout.splitlines()]) == 2
+    assert f"wrote {page}" in result.stderr
+    assert "under ecmp" in page.read_text(encoding="utf-8")
+    assert "under crux" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, scenario: Path
+) -> None:
+    result = trainyard("run", scenario, "--report", scenario / "page.html")
+    assert result.exit_code == 2
+    assert str(scenario) in result.stderr
+    assert not ran
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_run_that_fails_is_status_1_and_says_why(trainyard: Trainyard, scenario: Path) -> None:
+    result = trainyard("run", scenario, "--seed", "13", "--json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "small under crux: the run failed: no job has departed\n"
+
+
+@pytest.mark.parametrize("arguments", [("--on", "paper"), ("--policy", "magic"), ("--seed", "x"), ("--fast",)])
+def test_a_wrong_option_is_bad_input(
+    trainyard: Trainyard, ran: Ran, scenario: Path, arguments: tuple[str, ...]
+) -> None:
+    result = trainyard("run", scenario, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert arguments[0] in result.stderr
+    assert not ran
+
+
+def test_a_bad_scenario_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    path = write(document | {"colour": "red"})
+    result = trainyard("run", path, "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{path}: colour: unknown key")
+    assert not ran

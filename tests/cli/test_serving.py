@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controller import daemon
+from controller.config import ControllerConfig
+from tests.cli.conftest import Trainyard
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    document = {
+        "listen": "127.0.0.1:1",
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 100, "bottleneck_gbps": 100},
+        "switches": [{"name": name, "address": "127.0.0.1:9559"} for name in ("t0", "t1")],
+    }
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_the_controller_serves_what_the_file_says(
+    trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[ControllerConfig] = []
+
+    async def serve(accepted: ControllerConfig) -> None:
+        served.append(accepted)
+
+    monkeypatch.setattr(daemon, "serve", serve)
+    assert trainyard("controller", "--config", config).exit_code == 0
+    assert [accepted.listen for accepted in served] == ["127.0.0.1:1"]
+
+
+def test_an_address_that_is_taken_is_status_1(
+    trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(accepted: ControllerConfig) -> None:
+        raise OSError(f"cannot listen on {accepted.listen}")
+
+    monkeypatch.setattr(daemon, "serve", serve)
+    result = trainyard("controller", "--config", config)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "cannot listen on 127.0.0.1:1" in result.stderr
+
+
+def test_a_bad_file_is_refused(trainyard: Trainyard, config: Path) -> None:
+    config.write_text("topology: {kind: dumbbell}")
+    result = trainyard("controller", "--config", config)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{config}: switches: missing; this key is required" in result.stderr.splitlines()

@@ -1,0 +1,61 @@
+"""Small fabrics with a P4Runtime server and a controller process beside them, for tests of their behaviour."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from controller.config import ControllerConfig, SwitchAddress
+from controller.run.controller_process import controller_process
+from emulator.compiler.program import compile_program
+from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.p4runtime.pipeline import compiled_pipeline
+from emulator.p4runtime.server import serve
+from emulator.p4runtime.service import P4RuntimeService
+from p4src import P4INFO, PROGRAM
+from topologies.specification import DumbbellSpecification
+
+DUMBBELL = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1)
+
+
+@dataclass(frozen=True)
+class ServedFabric:
+    """An emulated fabric and the address of its P4Runtime server."""
+
+    emulated: EmulatedFabric
+    address: str
+
+    def addresses(self) -> tuple[SwitchAddress, ...]:
+        """Its switches as a controller is told of them."""
+        return tuple(
+            SwitchAddress(name=switch.name, address=self.address, device_id=switch.device_id)
+            for switch in self.emulated.switches.values()
+        )
+
+
+@asynccontextmanager
+async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
+    """The dumbbell, its switches without a pipeline as yet."""
+    program = compile_program(PROGRAM.read_text())
+    emulated = EmulatedFabric(DUMBBELL.build(), program, HostOptions(window_packets=40), trace_rows=trace_rows)
+    pipeline = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
+    async with serve(P4RuntimeService(emulated.switches.values(), pipeline, asyncio.Lock())) as port:
+        yield ServedFabric(emulated, f"127.0.0.1:{port}")
+
+
+@asynccontextmanager
+async def controlled(served: ServedFabric, lease_s: float = 30.0) -> AsyncIterator[str]:
+    """A controller process in wall-clock time over a served fabric; gives its address."""
+    config = ControllerConfig(
+        listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1
+    )
+    async with controller_process(config) as address:
+        yield address
+
+
+async def base_routing(emulated: EmulatedFabric, patience_s: float = 20.0) -> None:
+    """Wait until a controller has given every switch its routes to every host."""
+    async with asyncio.timeout(patience_s):
+        for switch in emulated.switches.values():
+            while len(list(switch.entries("ingress.routing"))) < len(emulated.fabric.hosts):
+                await asyncio.sleep(0.02)
