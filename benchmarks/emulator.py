@@ -1,0 +1,171 @@
+"""The emulator's speed, load times and size: ``python benchmarks/emulator.py [--json]``.
+
+A packet-hop is one packet through one switch and the link behind it: parsed, looked up, checksum verified and
+rewritten, counted, queued, deparsed; what the hosts do meanwhile is included. Measured in processor time of the thread
+that runs the engine, on the paper's testbed Clos with 1,500-byte packets of 512 flows, half of them with a flow entry,
+half by ECMP, at 70 % load; median of five.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from heapq import heapify, heapreplace
+from pathlib import Path
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.base_entries import install_routing, steer
+from benchmarks.provenance import provenance
+from emulator.compiler.program import compile_program
+from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
+from p4src import PROGRAM
+from topologies.addressing import UDP_PROTOCOL, FiveTuple
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from topologies.specification import ClosSpecification
+
+SEED = 1
+RUNS = 5
+MEASURED_HOPS = 2_000_000
+NUM_FLOWS = 512
+LOAD = 0.7
+PAYLOAD_BYTES = 1458  # 1,500 bytes with the headers
+TRANSFER_BYTES = 200 * PAYLOAD_BYTES
+
+TESTBED = ClosSpecification(
+    kind="clos",
+    tors=6,
+    aggs=8,
+    hosts_per_tor=2,
+    nics_per_host=8,
+    host_link_gbps=800,
+    uplink_gbps=100,
+    uplinks_per_pair=2,
+)
+LARGE = ClosSpecification(
+    kind="clos", tors=173, aggs=16, hosts_per_tor=2, nics_per_host=8, host_link_gbps=800, uplink_gbps=100
+)
+
+
+class Load:
+    """512 flows that each start a transfer at regular times, so that the NICs are busy 70 % of the time."""
+
+    def __init__(self, fabric: Fabric, routing: Routing, emulated: EmulatedFabric) -> None:
+        self._emulated = emulated
+        chance = random.Random(SEED)
+        nics = [nic for host in fabric.hosts for nic in fabric.nics[host]]
+        self._flows = []
+        for number in range(NUM_FLOWS):
+            source = nics[number % len(nics)]
+            tor = fabric.links[source.link].destination
+            destination = chance.choice([nic for nic in nics if fabric.links[nic.link].destination != tor])
+            five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152 + number, 4791)
+            self._flows.append(emulated.add_flow(five_tuple))
+            if number % 2:
+                path = chance.choice(routing.candidate_paths(source, destination))
+                steer(emulated.switches[tor], five_tuple, fabric.links[path[1]].source_port, number // 2 % 8)
+        rate_bps = fabric.links[nics[0].link].rate_bps
+        self._period_ps = int(NUM_FLOWS / len(nics) * TRANSFER_BYTES * 8 / rate_bps / LOAD * PS_PER_S)
+        self._starts = [(chance.randrange(self._period_ps), number) for number in range(NUM_FLOWS)]
+        heapify(self._starts)
+        self._busy: set[int] = set()
+
+    def run(self, packet_hops: int) -> None:
+        """Let time pass until so many more packet-hops have been made."""
+        target = self._emulated.packet_hops + packet_hops
+        while self._emulated.packet_hops < target:
+            time_ps, number = self._starts[0]
+            self._busy.difference_update(completion.flow for completion in self._emulated.run(time_ps))
+            if self._emulated.now_ps == time_ps:
+                heapreplace(self._starts, (time_ps + self._period_ps, number))
+                if self._flows[number] not in self._busy:  # else it is late: its link is overbooked
+                    self._busy.add(self._flows[number])
+                    self._emulated.start_transfer(self._flows[number], TRANSFER_BYTES)
+
+
+def packet_hops_per_s() -> list[float]:
+    """Speed of five runs, each long enough to fill every cache and queue first."""
+    fabric = TESTBED.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
+    program = compile_program(PROGRAM.read_text())
+    figures = []
+    for _ in range(RUNS):
+        emulated = EmulatedFabric(fabric, program, HostOptions(mtu_bytes=PAYLOAD_BYTES))
+        install_routing(emulated, routing)
+        load = Load(fabric, routing, emulated)
+        load.run(MEASURED_HOPS // 10)
+        before, start_s = emulated.packet_hops, time.process_time()
+        load.run(MEASURED_HOPS)
+        figures.append((emulated.packet_hops - before) / (time.process_time() - start_s))
+    return figures
+
+
+def load_times_s() -> tuple[float, float]:
+    """Seconds from JSON to a program that runs, in a fresh process: compiled, and from the cache on disk."""
+    script = (
+        "import time; start = time.perf_counter()\n"
+        "from benchmarks.emulator import PROGRAM, TESTBED, compile_program, EmulatedFabric\n"
+        "EmulatedFabric(TESTBED.build(), compile_program(PROGRAM.read_text())).run(1)\n"
+        "print(time.perf_counter() - start)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"TRAINYARD_CACHE": folder}
+        cold, cached = (
+            float(
+                subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env=environment).stdout
+            )
+            for _ in range(2)
+        )
+    return cold, cached
+
+
+def large_clos() -> tuple[float, int]:
+    """Seconds until the Clos of 173 ToRs and 346 hosts stands with all its routes, and the memory of the process."""
+    script = (
+        "import resource, time\n"
+        "from benchmarks.emulator import *\n"
+        "program = compile_program(PROGRAM.read_text()); program.run\n"
+        "start = time.perf_counter()\n"
+        "fabric = LARGE.build(); routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))\n"
+        "emulated = EmulatedFabric(fabric, program); install_routing(emulated, routing); emulated.run(1)\n"
+        "print(time.perf_counter() - start, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    return float(told[0]), int(told[1])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    runs = packet_hops_per_s()
+    load_cold_s, load_cached_s = load_times_s()
+    clos_up_s, clos_memory_bytes = large_clos()
+    figures = {
+        "packet_hops_per_s": round(statistics.median(runs)),
+        "packet_hops_per_s_runs": [round(figure) for figure in runs],
+        "load_cold_s": round(load_cold_s, 2),
+        "load_cached_s": round(load_cached_s, 2),
+        "clos_up_s": round(clos_up_s, 2),
+        "clos_memory_bytes": clos_memory_bytes,
+        "seed": SEED,
+        **provenance(("numba", "numpy")),
+    }
+    if arguments.json:
+        print(json.dumps(figures))
+    else:
+        for name, figure in figures.items():
+            print(f"{name:24} {figure}")
+
+
+if __name__ == "__main__":
+    main()
