@@ -216,12 +216,13 @@ class EmulatedFabric:
     def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
         """Let a packet arrive now at the end of a link; bytes beyond those given, up to ``length``, are zeros.
 
-        Raises ValueError where more bytes are given than a packet keeps.
+        Raises ValueError where more bytes are given than a packet keeps or has.
         """
-        if len(octets) > s.OCTETS:
-            raise ValueError(f"a packet keeps {s.OCTETS} bytes, not {len(octets)}")
+        length = len(octets) if length is None else length
+        if len(octets) > min(s.OCTETS, length):
+            raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
-        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), len(octets) if length is None else length)
+        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
 
     def captured(self) -> tuple[Capture, ...]:
         """Injected packets that have reached a NIC since the last call."""
@@ -268,6 +269,8 @@ class EmulatedFabric:
     def _make_room(self) -> None:
         """Grow what a single event might overfill."""
         state = self._state
+        if len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace):
+            self._collect()
         if state.scalars[s.FREE_PACKETS] < s.RESERVE:
             state = grown_packets(state)
         if state.scalars[s.EVENTS] + s.RESERVE > len(state.event_times):

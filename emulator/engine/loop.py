@@ -5,7 +5,7 @@ Its source becomes part of the module that is generated for a program, so that t
 """
 
 LOOP_SOURCE = '''
-@njit(**OPTIONS)
+@njit(forceinline=True, **OPTIONS)
 def arrive(state, memory, link, packet):
     """A packet has reached the end of a link: a switch's ingress, or a host."""
     switch = state.links[link, LINK_DESTINATION_SWITCH]
@@ -31,7 +31,7 @@ def arrive(state, memory, link, packet):
         state.drops[switch, QUEUE_FULL] += 1
 
 
-@njit(**OPTIONS)
+@njit(forceinline=True, **OPTIONS)
 def start(state, memory, link):
     """Send the most urgent packet that waits for an idle link."""
     scalars, links, packets = state.scalars, state.links, state.packets

@@ -82,7 +82,8 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
     state.packets[packet, PACKET_KIND] = RAW
     state.packets[packet, PACKET_NUMBER] = NONE
     state.packets[packet, PACKET_LENGTH] = length
-    state.packets[packet, PACKET_STORED] = len(octets)
+    # What the program may parse it may also change.
+    state.packets[packet, PACKET_STORED] = max(len(octets), min(length, state.scalars[PARSE_BYTES]))
     schedule(state, state.scalars[NOW_PS], ARRIVED, link, packet)
 
 
