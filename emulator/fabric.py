@@ -98,6 +98,8 @@ class Drops:
     no_such_port: int
     queue_full: int
     no_pipeline: int
+    too_long: int
+    link_down: int
 
 
 class EmulatedFabric:

@@ -1,7 +1,8 @@
 """The memory of a fabric's switches: one flat array of 64-bit words that compiled programs read and count in.
 
-Every switch has a block of descriptors, one per table and counter, at a place the compiled code knows; slots, members,
-groups and counter cells lie wherever the arena put them, and descriptors and slots point there. Growing moves nothing.
+Every switch has a block of descriptors, one per table, counter and register array, at a place the compiled code knows;
+slots, members, groups and counter cells lie wherever the arena put them, and descriptors and slots point there.
+Growing moves nothing.
 """
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from emulator.jit import compiled
 
-# Descriptor of a table (a counter array's has one word, the offset of its cells).
+# Descriptor of a table (that of a counter or register array has one word, the offset of its cells).
 SLOTS = 0  # offset of its slots
 SLOT_MASK = 1  # number of slots, a power of two, minus one
+SLOT_COUNT = 1  # of a table that is scanned: number of entries
 NUM_PREFIXES = 2  # distinct prefix masks of an LPM table
 PREFIXES = 3  # offset of those masks, longest first
 DEFAULT = 4  # offset of the default action: its number, then its arguments

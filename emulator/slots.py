@@ -18,6 +18,32 @@ _FIRST_SLOTS = 16
 _MAX_PREFIXES = 129
 
 
+class DefaultAction:
+    """The default action of a table, in a block of its own that the table's descriptor points to."""
+
+    def __init__(self, arena: Arena, descriptor: int, table: Table) -> None:
+        self._arena = arena
+        self._pointer = descriptor + DEFAULT
+        self._num_words = table.action_words
+
+    def set(self, action: tuple[int, ...] | None) -> None:
+        """Replace it; None leaves the table without one."""
+        if action is None:
+            self.free()
+            return
+        if self._arena.words[self._pointer] == 0:
+            offset = self._arena.allocate(self._num_words)
+            self._arena.words[self._pointer] = offset
+        offset = int(self._arena.words[self._pointer])
+        self._arena.words[offset : offset + len(action)] = action
+
+    def free(self) -> None:
+        """Leave the table without one and give the block back."""
+        if self._arena.words[self._pointer]:
+            self._arena.free(int(self._arena.words[self._pointer]), self._num_words)
+            self._arena.words[self._pointer] = 0
+
+
 class TableSlots:
     """Open addressing over a power of two of slots, at most half of them taken; deleted ones keep their place."""
 
@@ -26,12 +52,13 @@ class TableSlots:
         self._descriptor = descriptor
         self._table = table
         self._places: dict[tuple[int, ...], int] = {}
+        self._default = DefaultAction(arena, descriptor, table)
         self._allocate(_FIRST_SLOTS)
         self._prefixes: dict[int, int] = {}
         if table.lpm_field:
             self._write(PREFIXES, arena.allocate(_MAX_PREFIXES))
 
-    def insert(self, key: tuple[int, ...], action: tuple[int, ...]) -> None:
+    def insert(self, key: tuple[int, ...], _priority: int, action: tuple[int, ...]) -> None:
         """Add an entry whose key is not there; an LPM table's key ends with the prefix mask."""
         if 2 * (self._taken + 1) > self._num_slots:
             self._rebuild()
@@ -39,31 +66,23 @@ class TableSlots:
         if self._table.lpm_field:
             self._count_prefix(key[-1], 1)
 
-    def modify(self, key: tuple[int, ...], action: tuple[int, ...]) -> None:
+    def modify(self, key: tuple[int, ...], _priority: int, action: tuple[int, ...]) -> None:
         """Replace the action of an entry that is there."""
         self._write_action(self._places[key], action)
 
-    def delete(self, key: tuple[int, ...]) -> None:
+    def delete(self, key: tuple[int, ...], _priority: int) -> None:
         """Remove an entry that is there."""
         self._arena.words[self._places.pop(key)] = DELETED
         if self._table.lpm_field:
             self._count_prefix(key[-1], -1)
 
-    def counter_offset(self, key: tuple[int, ...]) -> int:
+    def counter_offset(self, key: tuple[int, ...], _priority: int) -> int:
         """Where the direct counter of an entry stands in the arena."""
         return self._places[key] + self._table.counter_offset
 
     def set_default(self, action: tuple[int, ...] | None) -> None:
         """Replace the default action; None leaves the table without one."""
-        words, place = self._arena.words, self._descriptor + DEFAULT
-        if action is None:
-            words[place] = 0
-            return
-        if words[place] == 0:
-            offset = self._arena.allocate(self._table.action_words)
-            self._arena.words[place] = offset
-        offset = int(self._arena.words[place])
-        self._arena.words[offset : offset + len(action)] = action
+        self._default.set(action)
 
     def free(self) -> None:
         """Give everything back; the descriptor is to be written anew."""
@@ -72,9 +91,7 @@ class TableSlots:
         if self._table.lpm_field:
             self._arena.free(int(words[self._descriptor + PREFIXES]), _MAX_PREFIXES)
             self._write(NUM_PREFIXES, 0)
-        if words[self._descriptor + DEFAULT]:
-            self._arena.free(int(words[self._descriptor + DEFAULT]), self._table.action_words)
-            self._write(DEFAULT, 0)
+        self._default.free()
 
     def _allocate(self, num_slots: int) -> None:
         self._num_slots, self._taken = num_slots, 0

@@ -18,6 +18,7 @@ from emulator.entries import (
 )
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
 from emulator.profile import ProfileMemory, encode_call
+from emulator.scanned_slots import ScannedSlots
 from emulator.slots import TableSlots
 
 
@@ -47,7 +48,7 @@ class EmulatedSwitch:
     def _set_up(self) -> None:
         resources = self._resources
         self._slots = {
-            name: TableSlots(self._arena, self._block + resources.table_descriptor(table), table)
+            name: slots_of(self._arena, self._block + resources.table_descriptor(table), table)
             for name, table in resources.tables.items()
         }
         self._entries: dict[str, dict[EntryKey, EntryAction]] = {name: {} for name in resources.tables}
@@ -63,6 +64,9 @@ class EmulatedSwitch:
                 COUNTER_WORDS * counter.size
             )
 
+        for name, register in resources.registers.items():
+            self._arena.words[self._block + resources.register_descriptor(name)] = self._arena.allocate(register.size)
+
     def _free(self) -> None:
         for slots in self._slots.values():
             slots.free()
@@ -71,6 +75,9 @@ class EmulatedSwitch:
         for name, counter in self._resources.counters.items():
             cells = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
             self._arena.free(cells, COUNTER_WORDS * counter.size)
+        for name, register in self._resources.registers.items():
+            cells = int(self._arena.words[self._block + self._resources.register_descriptor(name)])
+            self._arena.free(cells, register.size)
 
     # ---- table entries ----------------------------------------------------------------------------------------------
 
@@ -82,21 +89,21 @@ class EmulatedSwitch:
             raise AlreadyExistsError(f"table {table!r} has this entry")
         if len(entries) >= found.size:
             raise ResourceExhaustedError(f"table {table!r} is full ({found.size} entries)")
-        self._slots[table].insert(words, call)
+        self._slots[table].insert(words, key.priority, call)
         entries[key] = action
 
     def modify(self, table: str, key: EntryKey, action: EntryAction) -> None:
         """Replace the action of an entry; its counter goes on."""
         found = self._table(table)
         self._require_entry(table, key)
-        self._slots[table].modify(self._key_words(found, key), self._action_words(found, action))
+        self._slots[table].modify(self._key_words(found, key), key.priority, self._action_words(found, action))
         self._entries[table][key] = action
 
     def delete(self, table: str, key: EntryKey) -> None:
         """Remove an entry."""
         found = self._table(table)
         self._require_entry(table, key)
-        self._slots[table].delete(self._key_words(found, key))
+        self._slots[table].delete(self._key_words(found, key), key.priority)
         del self._entries[table][key]
 
     def entry(self, table: str, key: EntryKey) -> EntryAction:
@@ -163,7 +170,9 @@ class EmulatedSwitch:
         for table in self._tables_of(profile):
             for key, action in self._entries[table.name].items():
                 if action == GroupReference(group_id):
-                    self._slots[table.name].modify(self._key_words(table, key), self._action_words(table, action))
+                    self._slots[table.name].modify(
+                        self._key_words(table, key), key.priority, self._action_words(table, action)
+                    )
 
     def delete_group(self, profile: str, group_id: int) -> None:
         """Remove a group that no entry refers to."""
@@ -192,6 +201,18 @@ class EmulatedSwitch:
     def set_direct_counter(self, table: str, key: EntryKey, value: CounterValue) -> None:
         """Overwrite what the entry has counted."""
         self._write_cell(self._direct_cell(table, key), value)
+
+    def register(self, name: str, index: int) -> int:
+        """A cell of a register array."""
+        return int(self._arena.words[self._register_cell(name, index)])
+
+    def set_register(self, name: str, index: int, value: int) -> None:
+        """Overwrite a cell of a register array."""
+        cell = self._register_cell(name, index)
+        bits = self._resources.registers[name].bits
+        if not 0 <= value < 1 << bits:
+            raise InvalidRequestError(f"{value} does not fit into the {bits} bits of register {name!r}")
+        self._arena.words[cell] = value
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -233,8 +254,10 @@ class EmulatedSwitch:
             raise InvalidRequestError(f"table {table.name!r} has no key and so no entries")
         if len(key.match) != len(table.key):
             raise InvalidRequestError(f"table {table.name!r} has {len(table.key)} key fields, not {len(key.match)}")
-        if key.priority:
-            raise InvalidRequestError(f"table {table.name!r} has no ternary field and its entries no priority")
+        if (key.priority > 0) != table.is_scanned:
+            raise InvalidRequestError(
+                f"entries of table {table.name!r} have {'a' if table.is_scanned else 'no'} priority above 0"
+            )
         words = [0] * table.key_words
         for field, match in zip(table.key, key.match, strict=True):
             if field.kind is MatchKind.EXACT and match.mask != field.field.mask:
@@ -242,10 +265,12 @@ class EmulatedSwitch:
             if match.value & ~match.mask or match.mask & ~field.field.mask:
                 raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} has bits outside its mask")
             behind_prefix = field.field.mask & ~match.mask
-            if behind_prefix & behind_prefix + 1:
+            if field.kind is MatchKind.LPM and behind_prefix & behind_prefix + 1:
                 raise InvalidRequestError(f"the mask of field {field.name!r} of table {table.name!r} is not a prefix")
             words[field.key_word] |= match.value << field.shift
-            if field.kind is MatchKind.LPM:
+            if table.is_scanned:
+                words[table.key_words // 2 + field.key_word] |= match.mask << field.shift
+            elif field.kind is MatchKind.LPM:
                 words[-1] = match.mask
         return tuple(words)
 
@@ -268,12 +293,20 @@ class EmulatedSwitch:
         start = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
         return start + COUNTER_WORDS * index
 
+    def _register_cell(self, name: str, index: int) -> int:
+        if name not in self._resources.registers:
+            raise InvalidRequestError(f"the program has no register {name!r}")
+        size = self._resources.registers[name].size
+        if not 0 <= index < size:
+            raise InvalidRequestError(f"register {name!r} has {size} cells, no index {index}")
+        return int(self._arena.words[self._block + self._resources.register_descriptor(name)]) + index
+
     def _direct_cell(self, table: str, key: EntryKey) -> int:
         found = self._table(table)
         if not found.has_counters:
             raise InvalidRequestError(f"table {table!r} has no direct counter")
         self._require_entry(table, key)
-        return self._slots[table].counter_offset(self._key_words(found, key))
+        return self._slots[table].counter_offset(self._key_words(found, key), key.priority)
 
     def _read_cell(self, cell: int) -> CounterValue:
         words = self._arena.words
@@ -282,3 +315,8 @@ class EmulatedSwitch:
     def _write_cell(self, cell: int, value: CounterValue) -> None:
         self._arena.words[cell + PACKETS] = value.packets
         self._arena.words[cell + BYTES] = value.bytes
+
+
+def slots_of(arena: Arena, descriptor: int, table: Table) -> TableSlots | ScannedSlots:
+    """Slots of the kind that the table's compiled code searches."""
+    return ScannedSlots(arena, descriptor, table) if table.is_scanned else TableSlots(arena, descriptor, table)

@@ -10,6 +10,9 @@ from emulator.memory import BYTES, COUNTER_WORDS, PACKETS
 ACTION_PARAMETERS = "phv, p, memory, block, data"
 DROP_PORT = 511
 
+_JUMPS = ("_jump", "_jump_if_zero")
+_UNSUPPORTED_TARGETS = {"mcast_grp": "multicast"}
+
 
 class ActionCompiler:
     """Turns the primitives of actions into source."""
@@ -22,9 +25,13 @@ class ActionCompiler:
 
     def function(self, action: Json, number: int) -> Function:
         """The function of one action."""
-        lines: list[str] = []
-        for primitive in action["primitives"]:
-            lines += self._primitive(primitive)
+        jumps = any(primitive["op"] in _JUMPS for primitive in action["primitives"])
+        lines = ["resume = 0"] if jumps else []
+        for position, primitive in enumerate(action["primitives"]):
+            if jumps:
+                lines += [f"if resume <= {position}:", *(f"    {line}" for line in self._primitive(primitive))]
+            else:
+                lines += self._primitive(primitive)
         return Function(f"action_{number}", ACTION_PARAMETERS, lines)
 
     def _primitive(self, node: Json) -> list[str]:
@@ -32,6 +39,17 @@ class ActionCompiler:
         match node["op"]:
             case "assign" if parameters[0]["type"] == "field":
                 return [self._assign(parameters[0], self._expressions.value(parameters[1]))]
+            case "assign_header":
+                return self._assign_header(parameters[0]["value"], parameters[1]["value"])
+            case "_jump":
+                return [f"resume = np.int64({self._expressions.value(parameters[0])})"]
+            case "_jump_if_zero":
+                condition = self._expressions.value(parameters[0])
+                return [f"if not {condition}:", f"    resume = np.int64({self._expressions.value(parameters[1])})"]
+            case "register_read":
+                return self._register_read(*parameters)
+            case "register_write":
+                return self._register_write(*parameters)
             case "add_header":
                 return [f"{word(self._layout.headers[parameters[0]['value']].valid_word)} = U(1)"]
             case "remove_header":
@@ -47,8 +65,33 @@ class ActionCompiler:
         raise UnsupportedError(f"primitive {node['op']!r}", node)
 
     def _assign(self, target: Json, source: str) -> str:
+        if target["value"][0] == "standard_metadata" and target["value"][1] in _UNSUPPORTED_TARGETS:
+            raise UnsupportedError(_UNSUPPORTED_TARGETS[target["value"][1]], target)
         field = self._layout.field(target["value"])
         return f"{word(field.word)} = {source} & {constant(field.mask)}"
+
+    def _assign_header(self, target: str, source: str) -> list[str]:
+        """Copy a header with its validity; an invalid source leaves the target's fields alone."""
+        to, of = self._layout.headers[target], self._layout.headers[source]
+        lines = [f"{word(to.valid_word)} = {word(of.valid_word)}", f"if {word(of.valid_word)} != U(0):"]
+        return lines + [f"    {word(field.word)} = {word(of.fields[name].word)}" for name, field in to.fields.items()]
+
+    def _register_read(self, target: Json, register: Json, index: Json) -> list[str]:
+        """A cell behind the end reads as 0."""
+        field = self._layout.field(target["value"])
+        lines = [f"index = np.int64({self._expressions.value(index)})", f"{word(field.word)} = U(0)"]
+        lines += [f"if index < {self._resources.registers[register['value']].size}:"]
+        return [*lines, f"    {word(field.word)} = memory[{self._cells(register)} + index] & {constant(field.mask)}"]
+
+    def _register_write(self, register: Json, index: Json, value: Json) -> list[str]:
+        """Writing behind the end does nothing."""
+        found = self._resources.registers[register["value"]]
+        source = f"{self._expressions.value(value)} & {constant((1 << found.bits) - 1)}"
+        lines = [f"index = np.int64({self._expressions.value(index)})", f"if index < {found.size}:"]
+        return [*lines, f"    memory[{self._cells(register)} + index] = {source}"]
+
+    def _cells(self, register: Json) -> str:
+        return f"np.int64(memory[block + {self._resources.register_descriptor(register['value'])}])"
 
     def _hash_in_range(self, base: Json, calculation: Json, size: Json) -> str:
         hashed = self._hashes.value(calculation["value"])

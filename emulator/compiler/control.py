@@ -9,7 +9,19 @@ from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.tables import Resources, Table
-from emulator.memory import BYTES, DEFAULT, EMPTY, NUM_PREFIXES, PACKETS, PREFIXES, SLOT_MASK, SLOTS, TO_GROUP, USED
+from emulator.memory import (
+    BYTES,
+    DEFAULT,
+    EMPTY,
+    NUM_PREFIXES,
+    PACKETS,
+    PREFIXES,
+    SLOT_COUNT,
+    SLOT_MASK,
+    SLOTS,
+    TO_GROUP,
+    USED,
+)
 
 NODE_PARAMETERS = "phv, p, memory, block"
 MISS = -1
@@ -72,10 +84,20 @@ class ControlCompiler:
         lines = [
             f"descriptor = block + {self._resources.table_descriptor(table)}",
             f"slots = np.int64(memory[descriptor + {SLOTS}])",
-            f"last = np.int64(memory[descriptor + {SLOT_MASK}])",
         ]
+        if not table.is_scanned:
+            lines.append(f"last = np.int64(memory[descriptor + {SLOT_MASK}])")
         lines += [f"key_{number} = {source}" for number, source in enumerate(_key_sources(table))]
-        if table.lpm_field is None:
+        if table.is_scanned:
+            lines += [
+                "at = slots",
+                f"for _ in range(np.int64(memory[descriptor + {SLOT_COUNT}])):",
+                f"    if {_masked_equal(table)}:",
+                "        return at",
+                f"    at += {table.slot_words}",
+                f"return {MISS}",
+            ]
+        elif table.lpm_field is None:
             lines += [*_probe(table, [f"key_{number}" for number in range(table.key_words)]), f"return {MISS}"]
         else:
             names = [f"key_{number}" for number in range(table.key_words - 1)]
@@ -161,6 +183,11 @@ def _key_sources(table: Table) -> list[str]:
         source = word(field.field.word)
         words.setdefault(field.key_word, []).append(f"({source} << U({field.shift}))" if field.shift else source)
     return [" | ".join(parts) for _, parts in sorted(words.items())]
+
+
+def _masked_equal(table: Table) -> str:
+    half = table.key_words // 2
+    return " and ".join(f"key_{n} & memory[at + {1 + half + n}] == memory[at + {1 + n}]" for n in range(half))
 
 
 def _probe(table: Table, keys: list[str]) -> list[str]:

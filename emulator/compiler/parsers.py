@@ -4,9 +4,11 @@ from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.functions import Function
 from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.wire import bits_source, emit_source, extract_source
+from emulator.engine.state import OCTETS
 
 STATE_PARAMETERS = "phv, p, octets, at, end"
-NO_ERROR, PACKET_TOO_SHORT = "NoError", "PacketTooShort"
+PACKET_TOO_SHORT = "PacketTooShort"
+DROPPED, TOO_LARGE = -1, -2
 
 
 def parser_functions(program: Json, layout: Layout) -> list[Function]:
@@ -29,7 +31,7 @@ def parser_functions(program: Json, layout: Layout) -> list[Function]:
         for transition in states[name]["transitions"]:
             if transition["next_state"] is not None:
                 visit(transition["next_state"], (*above, name))
-        functions[name] = _state_function(states[name], layout, errors)
+        functions[name] = _StateCompiler(states[name], layout, errors).function()
 
     visit(parser["init_state"], ())
     start = Function("parse", STATE_PARAMETERS, [f"return {_state_name(parser['init_state'])}({STATE_PARAMETERS})"])
@@ -39,7 +41,8 @@ def parser_functions(program: Json, layout: Layout) -> list[Function]:
 def deparser_function(program: Json, layout: Layout) -> Function:
     """Writes the valid headers in order in front of the payload and returns the number of bytes before the payload.
 
-    ``payload`` is where the payload starts now, ``stored`` the number of bytes of the packet that are stored.
+    ``payload`` is where the payload starts now, ``stored`` the number of bytes of the packet that are stored. Where
+    more would have to be stored than a packet keeps, nothing is written and TOO_LARGE returned.
     """
     if program["deparsers"][0].get("primitives"):
         raise UnsupportedError("a deparser with statements other than emit")
@@ -47,6 +50,7 @@ def deparser_function(program: Json, layout: Layout) -> Function:
     lines = ["size = 0"]
     for header in headers:
         lines += [f"if {word(header.valid_word)} != U(0):", f"    size += {header.num_bytes}"]
+    lines += [f"if stored - payload + size > {OCTETS}:", "    return TOO_LARGE"]
     lines += ["if size != payload:", "    move(octets, at + payload, at + size, stored - payload)"]
     for header in headers:
         lines.append(f"if {word(header.valid_word)} != U(0):")
@@ -56,52 +60,97 @@ def deparser_function(program: Json, layout: Layout) -> Function:
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
-    """No parser path extracts more bytes than this."""
+    """No parser path reads more bytes than this. Raises UnsupportedError where that is more than a packet keeps."""
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
 
     def longest(name: str | None) -> int:
         if name is None:
             return 0
-        extracted = sum(
-            layout.headers[operation["parameters"][0]["value"]].num_bytes
-            for operation in states[name]["parser_ops"]
-            if operation["op"] == "extract"
-        )
-        return extracted + max(longest(transition["next_state"]) for transition in states[name]["transitions"])
+        ahead = _lookahead_bytes(states[name])
+        for operation in states[name]["parser_ops"]:
+            if operation["op"] == "extract":
+                ahead += layout.headers[operation["parameters"][0]["value"]].num_bytes
+            elif operation["op"] == "advance":
+                return OCTETS
+        return ahead + max(longest(transition["next_state"]) for transition in states[name]["transitions"])
 
-    return longest(parser["init_state"])
+    found = longest(parser["init_state"])
+    if found > OCTETS:
+        raise UnsupportedError(f"a parser that reads {found} bytes of a packet (a packet keeps {OCTETS})", parser)
+    return min(found, OCTETS)
+
+
+def _lookahead_bytes(node: object) -> int:
+    """How far any lookahead inside a piece of JSON reaches."""
+    if isinstance(node, dict):
+        if node.get("type") == "lookahead":
+            return (sum(node["value"]) + 7) // 8
+        return max((_lookahead_bytes(value) for value in node.values()), default=0)
+    if isinstance(node, list):
+        return max((_lookahead_bytes(value) for value in node), default=0)
+    return 0
 
 
 def _state_name(name: str) -> str:
     return f"parse_{name.replace('.', '_')}"
 
 
-def _state_function(state: Json, layout: Layout, errors: dict[str, int]) -> Function:
-    compiler = ExpressionCompiler(layout, lambda place: bits_source(*place))
-    error_word = word(layout.field(["standard_metadata", "parser_error"]).word)
-    lines: list[str] = []
-    for operation in state["parser_ops"]:
-        target = operation["parameters"][0]
+class _Lookahead:
+    """Source of bits ahead of ``at``; remembers how far a statement looks, so that it can be checked first."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+
+    def __call__(self, place: list[int]) -> str:
+        bit_offset, bits = place
+        self.num_bytes = max(self.num_bytes, (bit_offset + bits + 7) // 8)
+        return bits_source(bit_offset, bits)
+
+
+class _StateCompiler:
+    """Compiles one parser state."""
+
+    def __init__(self, state: Json, layout: Layout, errors: dict[str, int]) -> None:
+        self._state = state
+        self._layout = layout
+        self._error = word(layout.field(["standard_metadata", "parser_error"]).word)
+        self._too_short = constant(errors[PACKET_TOO_SHORT])
+
+    def function(self) -> Function:
+        """The state as a function."""
+        lines: list[str] = []
+        for operation in self._state["parser_ops"]:
+            lookahead = _Lookahead()
+            made = self._operation(operation, ExpressionCompiler(self._layout, lookahead))
+            lines += [*self._require(lookahead.num_bytes), *made]
+        lookahead = _Lookahead()
+        made = _transitions(self._state, self._layout, ExpressionCompiler(self._layout, lookahead))
+        lines += [*self._require(lookahead.num_bytes), *made]
+        return Function(_state_name(self._state["name"]), STATE_PARAMETERS, lines)
+
+    def _operation(self, operation: Json, expressions: ExpressionCompiler) -> list[str]:
+        parameters = operation["parameters"]
         match operation["op"]:
-            case "extract" if target["type"] == "regular":
-                header = layout.headers[target["value"]]
-                lines += [
-                    f"if at + {header.num_bytes} > end:",
-                    f"    {error_word} = {constant(errors[PACKET_TOO_SHORT])}",
-                    "    return at",
-                    *extract_source(header),
-                    f"at += {header.num_bytes}",
-                ]
+            case "extract" if parameters[0]["type"] == "regular":
+                header = self._layout.headers[parameters[0]["value"]]
+                return [*self._require(header.num_bytes), *extract_source(header), f"at += {header.num_bytes}"]
             case "set":
-                field = layout.field(target["value"])
-                lines.append(
-                    f"{word(field.word)} = {compiler.value(operation['parameters'][1])} & {constant(field.mask)}"
-                )
-            case other:
-                raise UnsupportedError(f"parser operation {other!r} in state {state['name']!r}", operation)
-    lines += _transitions(state, layout, compiler)
-    return Function(_state_name(state["name"]), STATE_PARAMETERS, lines)
+                field = self._layout.field(parameters[0]["value"])
+                return [f"{word(field.word)} = {expressions.value(parameters[1])} & {constant(field.mask)}"]
+            case "verify":
+                failed = f"if not {expressions.value(parameters[0])}:"
+                return [failed, f"    {self._error} = {expressions.value(parameters[1])}", "    return at"]
+            case "advance":
+                lines = [f"ahead = np.int64({expressions.value(parameters[0])}) >> 3"]
+                return [*lines, *self._require("ahead"), "at += ahead"]
+        raise UnsupportedError(f"parser operation {operation['op']!r} in state {self._state['name']!r}", operation)
+
+    def _require(self, num_bytes: int | str) -> list[str]:
+        """End the parser with an error where the packet is too short."""
+        if num_bytes == 0:
+            return []
+        return [f"if at + {num_bytes} > end:", f"    {self._error} = {self._too_short}", "    return at"]
 
 
 def _transitions(state: Json, layout: Layout, compiler: ExpressionCompiler) -> list[str]:

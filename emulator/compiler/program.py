@@ -5,7 +5,7 @@ The generated module defines
 - ``receive(phv, p, octets, at, length, port, now_us, memory, block)``: parse, verify checksums, ingress; returns the
   egress port. ``p`` is where the packet's row starts in ``phv``, ``at`` where its bytes start in ``octets``.
 - ``transmit(phv, p, octets, at, stored, port, times and depths…, memory, block)``: egress, checksums, deparse; returns
-  how many bytes now stand in front of the payload, or -1 where the program dropped the packet.
+  how many bytes now stand in front of the payload, or DROPPED or TOO_LARGE.
 - ``run(...)``: the event loop of ``emulator.engine`` with these two compiled into it.
 """
 
@@ -29,7 +29,7 @@ from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.parsers import deparser_function, longest_parse_bytes, parser_functions
+from emulator.compiler.parsers import DROPPED, TOO_LARGE, deparser_function, longest_parse_bytes, parser_functions
 from emulator.compiler.tables import Resources, resources
 from emulator.engine.loop import LOOP_SOURCE
 
@@ -51,6 +51,7 @@ from emulator.memory import mix
 
 U = np.uint64
 DROP_PORT = {drop_port}
+DROPPED, TOO_LARGE = {dropped}, {too_large}
 PRIORITY_WORD = {priority_word}
 '''
 
@@ -145,7 +146,9 @@ def compile_program(text: str) -> Program:
     name = str(program.get("program", "program"))
     body = "\n\n".join(function.source() for function in functions)
     priority_word = layout.field(["standard_metadata", "priority"]).word
-    header = _HEADER.format(name=name, drop_port=DROP_PORT, priority_word=priority_word)
+    header = _HEADER.format(
+        name=name, drop_port=DROP_PORT, dropped=DROPPED, too_large=TOO_LARGE, priority_word=priority_word
+    )
     return Program(name, layout, found, longest_parse_bytes(program, layout), f"{header}\n\n{body}\n\n{LOOP_SOURCE}")
 
 
@@ -160,7 +163,7 @@ def _receive(layout: Layout) -> Function:
         f"{_standard(layout, 'ingress_port')} = U(port)",
         f"{_standard(layout, 'packet_length')} = U(length)",
         f"{_standard(layout, 'ingress_global_timestamp')} = U(now_us)",
-        f"{word(layout.num_words)} = U(parse(phv, p, octets, at, at + length) - at)",
+        f"{word(layout.num_words)} = U(parse(phv, p, octets, at, at + min(length, OCTETS)) - at)",
         "verify_checksums(phv, p)",
         "ingress(phv, p, memory, block)",
         f"return np.int64({_standard(layout, 'egress_spec')})",
@@ -179,7 +182,7 @@ def _transmit(layout: Layout) -> Function:
         f"{_standard(layout, 'egress_global_timestamp')} = U(now_us)",
         "egress(phv, p, memory, block)",
         f"if {_standard(layout, 'egress_spec')} == U({DROP_PORT}):",
-        "    return -1",
+        "    return DROPPED",
         "update_checksums(phv, p)",
         f"return deparse(phv, p, octets, at, np.int64({word(layout.num_words)}), stored)",
     ]

@@ -15,6 +15,8 @@ class MatchKind(StrEnum):
 
     EXACT = "exact"
     LPM = "lpm"
+    TERNARY = "ternary"
+    OPTIONAL = "optional"
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,23 @@ class Table:
     has_constant_default: bool
 
     @cached_property
+    def is_scanned(self) -> bool:
+        """Entries have priorities and are tried one after the other."""
+        return any(field.kind in (MatchKind.TERNARY, MatchKind.OPTIONAL) for field in self.key)
+
+    @cached_property
     def lpm_field(self) -> KeyField | None:
         return next((field for field in self.key if field.kind is MatchKind.LPM), None)
 
     @cached_property
     def key_words(self) -> int:
-        """Words of key in a slot; an LPM table's last one is the prefix mask."""
+        """Words of key in a slot.
+
+        The values, then the masks where the table is scanned, or the prefix mask of an LPM table.
+        """
         fields = max((field.key_word + 1 for field in self.key), default=0)
+        if self.is_scanned:
+            return 2 * fields
         return fields + (self.lpm_field is not None)
 
     @property
@@ -97,12 +109,22 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Register:
+    """A register array; cells are of at most 64 bits."""
+
+    name: str
+    size: int
+    bits: int
+
+
+@dataclass(frozen=True)
 class Resources:
     """Everything of a program that the control side can write, and where its descriptors stand in a switch's block."""
 
     tables: dict[str, Table]
     profiles: dict[str, Profile]
     counters: dict[str, Counter]
+    registers: dict[str, Register]
 
     def table_descriptor(self, table: Table) -> int:
         """Offset of a table's descriptor in the block of a switch."""
@@ -112,19 +134,23 @@ class Resources:
         """Offset of the word that points to a counter's cells."""
         return len(self.tables) * DESCRIPTOR_WORDS + list(self.counters).index(name)
 
+    def register_descriptor(self, name: str) -> int:
+        """Offset of the word that points to a register's cells."""
+        return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + list(self.registers).index(name)
+
     @property
     def block_words(self) -> int:
         """Size of the block of descriptors of one switch."""
-        return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters)
+        return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + len(self.registers)
 
 
 def resources(program: Json, layout: Layout) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for what the emulator does not execute: meters, registers, digests, ternary and range
-    keys, ageing, constant entries.
+    Raises UnsupportedError for what the emulator does not execute: meters, digests, range keys, ageing, constant
+    entries, registers of more than 64 bits.
     """
-    for construct in ("meter_arrays", "register_arrays", "learn_lists", "extern_instances"):
+    for construct in ("meter_arrays", "learn_lists", "extern_instances"):
         if program.get(construct):
             raise UnsupportedError(f"{construct.replace('_', ' ')} ({program[construct][0]['name']})")
     profiles: dict[str, Profile] = {}
@@ -144,7 +170,12 @@ def resources(program: Json, layout: Layout) -> Resources:
     counters = {
         node["name"]: Counter(node["name"], node["size"]) for node in program["counter_arrays"] if not node["is_direct"]
     }
-    return Resources(tables, profiles, counters)
+    registers = {}
+    for node in program["register_arrays"]:
+        if node["bitwidth"] > WORD_BITS:
+            raise UnsupportedError(f"register {node['name']!r} of {node['bitwidth']} bits", node)
+        registers[node["name"]] = Register(node["name"], node["size"], node["bitwidth"])
+    return Resources(tables, profiles, counters, registers)
 
 
 def _table(

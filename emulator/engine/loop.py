@@ -57,7 +57,7 @@ def start(state, memory, link):
             packets[packet, PACKET_LENGTH] += size - payload
             packets[packet, PACKET_STORED] += size - payload
             break
-        state.drops[switch, BY_PROGRAM] += 1
+        state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG] += 1
         release_packet(state, packet)
     length = packets[packet, PACKET_LENGTH]
     trace(state, STARTED, link, level, packet)

@@ -14,7 +14,7 @@ NONE: Final = -1
 
 # Packets. A packet's bytes start at octets[packet * OCTETS], its words for the compiled program at
 # phv[packet * row_words].
-OCTETS: Final = 256
+OCTETS: Final = 512
 PACKET_NEXT: Final = 0  # next packet of the same queue, or of the free list
 PACKET_LENGTH: Final = 1  # bytes on the wire, Ethernet header to end of payload
 PACKET_STORED: Final = 2  # the first so many are stored in octets; the rest are zeros that nobody keeps
@@ -98,8 +98,8 @@ IDLE_UNTIL_PS: Final = 14  # the time that the event loop was last asked for and
 SCALARS: Final = 15
 
 # Reasons why a switch drops, as columns of ``drops``.
-BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE = 0, 1, 2, 3
-DROP_REASONS: Final = 4
+BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN = 0, 1, 2, 3, 4, 5
+DROP_REASONS: Final = 6
 
 # Room that one event may need.
 RESERVE: Final = 256

@@ -194,6 +194,7 @@ def receive_data(state: State, flow: int, number: int, dscp: Integer) -> None:
     flows = state.flows
     expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
     in_order = number == expected
+    had_gaps = received != 0
     if in_order:
         expected += 1
         while received & 1:
@@ -206,7 +207,8 @@ def receive_data(state: State, flow: int, number: int, dscp: Integer) -> None:
     flows[flow, FLOW_RECEIVED] = received
     flows[flow, FLOW_UNANSWERED] += 1
     complete = in_order and expected == flows[flow, FLOW_LAST]
-    if complete or not in_order or received != 0 or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
+    # The packet that fills the last gap too: the sender may have its whole window in flight and wait for this.
+    if complete or not in_order or had_gaps or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
         send_acknowledgement(state, flow, dscp)
     if complete:
         row = state.scalars[COMPLETIONS]
