@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown, grown_packets
-from emulator.engine.queues import release_packet
+from emulator.engine.queues import flush, release_packet
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
@@ -67,6 +67,15 @@ class Capture:
     time_ps: int
     octets: bytes
     length: int
+
+
+@dataclass(frozen=True, slots=True)
+class PacketIn:
+    """A packet that a switch has sent to its control plane."""
+
+    switch: str
+    time_ps: int
+    octets: bytes
 
 
 class TraceKind(IntEnum):
@@ -135,6 +144,7 @@ class EmulatedFabric:
         self._state = first_state(fabric, program, self._blocks, rate_scale / overhead, queue_limit_bytes, trace_rows)
         self._num_flows = 0
         self._captured: list[Capture] = []
+        self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
 
     # ---- time -------------------------------------------------------------------------------------------------------
@@ -226,10 +236,34 @@ class EmulatedFabric:
         self._make_room()
         inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
 
+    def packet_out(self, switch: str, octets: bytes) -> None:
+        """Let the control plane of a switch send a packet into its CPU port, now.
+
+        Raises ValueError where it has more bytes than a packet keeps.
+        """
+        self.inject(self._cpu_link(switch), octets)
+
+    def packets_in(self) -> tuple[PacketIn, ...]:
+        """Packets that have reached the control planes of switches since the last call."""
+        found, self._packets_in = tuple(self._packets_in), []
+        return found
+
     def captured(self) -> tuple[Capture, ...]:
         """Injected packets that have reached a NIC since the last call."""
         found, self._captured = tuple(self._captured), []
         return found
+
+    # ---- failures ---------------------------------------------------------------------------------------------------
+
+    def set_link(self, link: int, *, up: bool) -> None:
+        """Take one direction of a cable down, with all that waits for it or is on it, or bring it up again."""
+        self._state.links[link, s.LINK_UP] = up
+        if not up:
+            flush(self._state, link)
+
+    def is_up(self, link: int) -> bool:
+        """Whether packets pass a link."""
+        return bool(self._state.links[link, s.LINK_UP])
 
     # ---- what has happened ------------------------------------------------------------------------------------------
 
@@ -253,12 +287,13 @@ class EmulatedFabric:
 
     def sent_bytes(self) -> NDArray[np.int64]:
         """Bytes that every link has sent so far from each of its eight queues, shape (links, 8)."""
-        return self._state.links[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
+        rows = self._state.links[: len(self.fabric.links)]
+        return rows[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
 
     @property
     def ps_per_byte(self) -> NDArray[np.float64]:
         """Picoseconds that each link takes for a byte on the wire, shape (links,)."""
-        return self._state.ps_per_byte.copy()
+        return self._state.ps_per_byte[: len(self.fabric.links)].copy()
 
     def take_trace(self) -> list[TraceRow]:
         """What queues and links have done since the last call, in order; empty unless a trace is kept."""
@@ -266,7 +301,14 @@ class EmulatedFabric:
         found, self._traced = self._traced, []
         return found
 
+    def host_drops(self) -> Drops:
+        """What hosts have lost so far before or on their own links."""
+        return Drops(*(int(count) for count in self._state.drops[s.NONE]))
+
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _cpu_link(self, switch: str) -> int:
+        return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
 
     def _make_room(self) -> None:
         """Grow what a single event might overfill."""
@@ -286,7 +328,12 @@ class EmulatedFabric:
         for link, packet, time_ps in state.captures[: state.scalars[s.CAPTURES]].tolist():
             at, stored = packet * s.OCTETS, state.packets[packet, s.PACKET_STORED]
             octets = state.octets[at : at + stored].tobytes()
-            self._captured.append(Capture(link, time_ps, octets, int(state.packets[packet, s.PACKET_LENGTH])))
+            length = int(state.packets[packet, s.PACKET_LENGTH])
+            if link < len(self.fabric.links):
+                self._captured.append(Capture(link, time_ps, octets, length))
+            else:
+                switch = self.fabric.switches[(link - len(self.fabric.links)) // 2]
+                self._packets_in.append(PacketIn(switch, time_ps, octets.ljust(length, b"\0")))
             release_packet(state, packet)
         state.scalars[s.CAPTURES] = 0
         for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():

@@ -42,7 +42,7 @@ from numba import njit
 
 from emulator.compiler.support import move, shift_left, shift_right
 from emulator.engine.events import ARRIVED, SENT, kind_of, packet_of, remove_first, schedule, subject_of
-from emulator.engine.queues import dequeue, enqueue, most_urgent_level, release_packet, trace
+from emulator.engine.queues import dequeue, drop, enqueue, most_urgent_level, release_packet, trace
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, time_out
 from emulator.hashing import crc32_update, csum16_finish

@@ -10,6 +10,10 @@ from emulator.engine import state as s
 from topologies.fabric import Fabric
 
 _PORTS = 512
+
+CPU_PORT = 510
+"""A packet that leaves by this port goes to the control plane; what that sends comes in by it."""
+
 _FIRST_PACKETS = 4096
 _FIRST_EVENTS = 4096
 _FIRST_FLOWS = 256
@@ -21,8 +25,15 @@ _PS_PER_S = 1e12
 def first_state(
     fabric: Fabric, program: Program, blocks: int, rate_scale: float, queue_limit_bytes: int, trace_rows: int
 ) -> s.State:
-    """Arrays of a fabric at rest; ``blocks`` is where the switches' descriptors stand, ``rate_scale`` divides rates."""
-    links = np.zeros((len(fabric.links), s.LINK_COLUMNS), dtype=np.int64)
+    """Arrays of a fabric at rest.
+
+    Behind the fabric's links stand two per switch, from and to the control plane, which take no time. ``blocks`` is
+    where the switches' descriptors stand in memory; rates are divided by ``rate_scale``.
+    """
+    num_links = len(fabric.links)
+    links = np.zeros((num_links + 2 * len(fabric.switches), s.LINK_COLUMNS), dtype=np.int64)
+    links[:, s.LINK_UP] = 1
+    links[:, s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
     port_links = np.full((len(fabric.switches), _PORTS), s.NONE, dtype=np.int64)
     for link in fabric.links:
         row = links[link.index]
@@ -31,12 +42,19 @@ def first_state(
         row[s.LINK_DESTINATION_SWITCH] = fabric.switch_index.get(link.destination, s.NONE)
         row[s.LINK_DESTINATION_PORT] = link.destination_port
         row[s.LINK_DELAY_PS] = round(link.delay_s * _PS_PER_S)
-        row[s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
         if link.source in fabric.switch_index:
             port_links[fabric.switch_index[link.source], link.source_port] = link.index
         else:
             nic = fabric.nics[link.source][link.source_port]
             links[fabric.reverse(link.index), s.LINK_ADDRESS] = nic.address
+    for switch in range(len(fabric.switches)):
+        from_cpu, to_cpu = links[num_links + 2 * switch], links[num_links + 2 * switch + 1]
+        from_cpu[s.LINK_SOURCE_SWITCH], from_cpu[s.LINK_DESTINATION_SWITCH] = s.NONE, switch
+        from_cpu[s.LINK_DESTINATION_PORT] = to_cpu[s.LINK_SOURCE_PORT] = CPU_PORT
+        to_cpu[s.LINK_SOURCE_SWITCH], to_cpu[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
+        to_cpu[s.LINK_ADDRESS] = s.CONTROL_PLANE
+        port_links[switch, CPU_PORT] = num_links + 2 * switch + 1
+    rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]
     scalars = np.zeros(s.SCALARS, dtype=np.int64)
     scalars[s.FREE_PACKET] = s.NONE
     scalars[s.ROW_WORDS] = program.row_words
@@ -53,15 +71,15 @@ def first_state(
         octets=np.zeros(0, dtype=np.uint8),
         phv=np.zeros(0, dtype=np.uint64),
         links=links,
-        ps_per_byte=np.array([8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]),
+        ps_per_byte=np.array(rates + [0.0] * (2 * len(fabric.switches))),
         port_links=port_links,
         ready=np.zeros(len(fabric.switches), dtype=np.int64),
-        drops=np.zeros((len(fabric.switches), s.DROP_REASONS), dtype=np.int64),
+        drops=np.zeros((len(fabric.switches) + 1, s.DROP_REASONS), dtype=np.int64),
         flows=np.zeros((_FIRST_FLOWS, s.FLOW_COLUMNS), dtype=np.int64),
         templates=np.zeros((_FIRST_FLOWS, 2, s.TEMPLATE), dtype=np.uint8),
         completions=np.zeros((_COMPLETIONS, 2), dtype=np.int64),
         captures=np.zeros((_CAPTURES, 3), dtype=np.int64),
-        kicks=np.zeros(len(fabric.links), dtype=np.int64),
+        kicks=np.zeros(len(links), dtype=np.int64),
         trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
     )
     return _with_packets(state, _FIRST_PACKETS)

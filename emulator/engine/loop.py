@@ -8,6 +8,9 @@ LOOP_SOURCE = '''
 @njit(forceinline=True, **OPTIONS)
 def arrive(state, memory, link, packet):
     """A packet has reached the end of a link: a switch's ingress, or a host."""
+    if state.links[link, LINK_UP] == 0:
+        drop(state, LINK_DOWN, link, NONE, packet)
+        return
     switch = state.links[link, LINK_DESTINATION_SWITCH]
     if switch == NONE:
         deliver(state, link, packet)
@@ -27,8 +30,8 @@ def arrive(state, memory, link, packet):
     if egress_link == NONE:
         state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
         release_packet(state, packet)
-    elif not enqueue(state, egress_link, packet, np.int64(state.phv[p + PRIORITY_WORD])):
-        state.drops[switch, QUEUE_FULL] += 1
+    else:
+        enqueue(state, egress_link, packet, np.int64(state.phv[p + PRIORITY_WORD]))
 
 
 @njit(forceinline=True, **OPTIONS)

@@ -7,12 +7,15 @@ from emulator.engine.state import (
     KICKED,
     LEVELS,
     LINK_BYTES,
+    LINK_DOWN,
     LINK_FREE_PS,
     LINK_HEAD,
     LINK_OCCUPIED,
     LINK_PACKETS,
     LINK_QUEUE_LIMIT_BYTES,
+    LINK_SOURCE_SWITCH,
     LINK_TAIL,
+    LINK_UP,
     LINK_WAITED_FOR,
     LOST,
     NONE,
@@ -23,6 +26,7 @@ from emulator.engine.state import (
     PACKET_LENGTH,
     PACKET_NEXT,
     PACKET_NUMBER,
+    QUEUE_FULL,
     QUEUED,
     TRACE_FLOW,
     TRACE_KIND,
@@ -55,17 +59,19 @@ def release_packet(state: State, packet: int) -> None:
 
 
 @compiled
-def enqueue(state: State, link: int, packet: int, level: int) -> bool:
-    """Put a packet at the end of a queue; False, and the packet is released, where the queue is full.
+def enqueue(state: State, link: int, packet: int, level: int) -> None:
+    """Put a packet at the end of a queue; where the queue is full or the link is down it is dropped and counted.
 
     A link that nothing is about to start is noted: for when it is free, or for the end of the present event.
     """
     links, packets = state.links, state.packets
     length = packets[packet, PACKET_LENGTH]
+    if links[link, LINK_UP] == 0:
+        drop(state, LINK_DOWN, link, level, packet)
+        return
     if links[link, LINK_BYTES + level] + length > links[link, LINK_QUEUE_LIMIT_BYTES]:
-        trace(state, LOST, link, level, packet)
-        release_packet(state, packet)
-        return False
+        drop(state, QUEUE_FULL, link, level, packet)
+        return
     packets[packet, PACKET_NEXT] = NONE
     packets[packet, PACKET_ENQUEUED_PS] = state.scalars[NOW_PS]
     packets[packet, PACKET_DEPTH] = links[link, LINK_PACKETS + level]
@@ -85,7 +91,22 @@ def enqueue(state: State, link: int, packet: int, level: int) -> bool:
         else:
             state.kicks[state.scalars[KICKED]] = link
             state.scalars[KICKED] += 1
-    return True
+
+
+@compiled
+def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
+    """Count a packet that ends before or on a link with the link's sender, and release it."""
+    trace(state, LOST, link, level, packet)
+    state.drops[state.links[link, LINK_SOURCE_SWITCH], reason] += 1
+    release_packet(state, packet)
+
+
+@compiled
+def flush(state: State, link: int) -> None:
+    """Drop all that waits for a link that has gone down."""
+    for level in range(LEVELS):
+        while state.links[link, LINK_PACKETS + level] > 0:
+            drop(state, LINK_DOWN, link, level, dequeue(state, link, level))
 
 
 @compiled

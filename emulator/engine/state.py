@@ -26,6 +26,7 @@ PACKET_ENQUEUED_PS: Final = 7
 PACKET_DEPTH: Final = 8  # packets in the queue when it came
 PACKET_COLUMNS: Final = 9
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
+CONTROL_PLANE: Final = -1
 
 # Links, each with the eight queues of its egress port.
 LINK_FREE_PS: Final = 0  # when the packet on the link is sent
@@ -36,9 +37,10 @@ LINK_DESTINATION_PORT: Final = 4
 LINK_DELAY_PS: Final = 5
 LINK_QUEUE_LIMIT_BYTES: Final = 6
 LINK_OCCUPIED: Final = 7  # bit per level: its queue is not empty
-LINK_ADDRESS: Final = 8  # IPv4 address of the NIC that receives, where a host does
+LINK_ADDRESS: Final = 8  # IPv4 address of the NIC that receives, where a host does; CONTROL_PLANE at a CPU port
 LINK_WAITED_FOR: Final = 9  # something will start it: the event loop now, or an event when it is free
-LINK_HEAD: Final = 10
+LINK_UP: Final = 10
+LINK_HEAD: Final = 11
 LINK_TAIL: Final = LINK_HEAD + LEVELS
 LINK_PACKETS: Final = LINK_TAIL + LEVELS
 LINK_BYTES: Final = LINK_PACKETS + LEVELS
@@ -97,7 +99,8 @@ PARSE_BYTES: Final = 13
 IDLE_UNTIL_PS: Final = 14  # the time that the event loop was last asked for and has reached
 SCALARS: Final = 15
 
-# Reasons why a switch drops, as columns of ``drops``.
+# Reasons why a switch drops, as columns of ``drops``; a row per switch, and one for what hosts lose at index NONE, the
+# last.
 BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN = 0, 1, 2, 3, 4, 5
 DROP_REASONS: Final = 6
 

@@ -14,6 +14,7 @@ from emulator.engine.state import (
     ACKNOWLEDGEMENT,
     CAPTURES,
     COMPLETIONS,
+    CONTROL_PLANE,
     DATA,
     FLOW_ACKNOWLEDGE_EVERY,
     FLOW_DESTINATION_LINK,
@@ -168,7 +169,7 @@ def write_headers(state: State, packet: int, flow: int, direction: int, length: 
 def deliver(state: State, link: int, packet: int) -> None:
     """A packet has reached the NIC at the end of a link."""
     flow = state.packets[packet, PACKET_FLOW]
-    if flow == NONE:
+    if flow == NONE or state.links[link, LINK_ADDRESS] == CONTROL_PLANE:
         row = state.scalars[CAPTURES]
         state.captures[row, 0], state.captures[row, 1], state.captures[row, 2] = link, packet, state.scalars[NOW_PS]
         state.scalars[CAPTURES] += 1
