@@ -16,7 +16,7 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown, grown_packets
 from emulator.engine.queues import flush, release_packet
-from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
+from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, ONE, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
@@ -191,6 +191,7 @@ class EmulatedFabric:
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
+        row[s.FLOW_CONGESTION_WINDOW] = ONE * self.options.window_packets
         backwards = FiveTuple(
             five_tuple.destination_address,
             five_tuple.source_address,

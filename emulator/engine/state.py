@@ -24,7 +24,9 @@ PACKET_NUMBER: Final = 5  # data: the packet's number in its flow; acknowledgeme
 PACKET_RECEIVED: Final = 6  # acknowledgement: bit i says that number expected + 1 + i has come
 PACKET_ENQUEUED_PS: Final = 7
 PACKET_DEPTH: Final = 8  # packets in the queue when it came
-PACKET_COLUMNS: Final = 9
+PACKET_ANSWERS: Final = 9  # acknowledgement: data packets that it answers
+PACKET_MARKED: Final = 10  # acknowledgement: how many of these came with congestion experienced
+PACKET_COLUMNS: Final = 11
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
 CONTROL_PLANE: Final = -1
 
@@ -52,7 +54,7 @@ FLOW_SOURCE_LINK: Final = 0
 FLOW_DESTINATION_LINK: Final = 1  # the receiver's link, for acknowledgements
 FLOW_HEADER_BYTES: Final = 2
 FLOW_MTU_BYTES: Final = 3  # payload of a full packet
-FLOW_WINDOW: Final = 4
+FLOW_WINDOW: Final = 4  # packets in flight at most
 FLOW_LAST: Final = 5  # one past the last packet to send
 FLOW_TAIL_BYTES: Final = 6  # payload of the last packet
 FLOW_NEXT: Final = 7  # number to send next
@@ -67,7 +69,13 @@ FLOW_TIMEOUT_PS: Final = 15
 FLOW_LEVEL: Final = 16  # queue at the sending host's NIC
 FLOW_ACKNOWLEDGE_EVERY: Final = 17
 FLOW_RETRANSMISSIONS: Final = 18
-FLOW_COLUMNS: Final = 19
+FLOW_MARKED: Final = 19  # of the unanswered, those that came with congestion experienced
+FLOW_CONGESTION_WINDOW: Final = 20  # packets in flight that congestion allows, in 1/1024
+FLOW_CONGESTION: Final = 21  # moving mean of the share of marked packets, in 1/1024
+FLOW_ROUND_END: Final = 22  # when this number is acknowledged, a round is over
+FLOW_ROUND_ANSWERED: Final = 23
+FLOW_ROUND_MARKED: Final = 24
+FLOW_COLUMNS: Final = 25
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
 # Trace of what queues and links did.

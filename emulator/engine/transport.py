@@ -1,8 +1,9 @@
 """The hosts' transport: reliable, a window of packets, selective acknowledgement.
 
-A flow is one connection; transfers on it follow one another. The receiver acknowledges every few packets, at once where
-a number is missing and at the end of a transfer, with the class (DSCP) the data came with. A gap that three later
-numbers have overtaken is sent again once; anything else after a timeout that doubles.
+A flow is one connection; transfers on it follow one another. The window shrinks where switches mark congestion. The
+receiver acknowledges every few packets, at once where a number is missing and at the end of a transfer, with the class
+(DSCP) the data came with. A gap that three later numbers have overtaken is sent again once; anything else after a
+timeout that doubles.
 """
 
 import numpy as np
@@ -17,17 +18,23 @@ from emulator.engine.state import (
     CONTROL_PLANE,
     DATA,
     FLOW_ACKNOWLEDGE_EVERY,
+    FLOW_CONGESTION,
+    FLOW_CONGESTION_WINDOW,
     FLOW_DESTINATION_LINK,
     FLOW_EXPECTED,
     FLOW_HEADER_BYTES,
     FLOW_LAST,
     FLOW_LEVEL,
+    FLOW_MARKED,
     FLOW_MTU_BYTES,
     FLOW_NEXT,
     FLOW_PROGRESS_PS,
     FLOW_RECEIVED,
     FLOW_RETRANSMISSIONS,
     FLOW_RETRANSMITTED,
+    FLOW_ROUND_ANSWERED,
+    FLOW_ROUND_END,
+    FLOW_ROUND_MARKED,
     FLOW_SOURCE_LINK,
     FLOW_TAIL_BYTES,
     FLOW_TIMEOUT_PS,
@@ -40,9 +47,11 @@ from emulator.engine.state import (
     NONE,
     NOW_PS,
     OCTETS,
+    PACKET_ANSWERS,
     PACKET_FLOW,
     PACKET_KIND,
     PACKET_LENGTH,
+    PACKET_MARKED,
     PACKET_NUMBER,
     PACKET_RECEIVED,
     PACKET_STORED,
@@ -62,8 +71,17 @@ LAST_TIMEOUT_PS = 4_000_000_000_000
 OVERTAKEN_BY = 3
 ACKNOWLEDGEMENT_BYTES = 64
 
+ONE = 1024
+"""One, in the fractions that windows and congestion are kept in."""
+
+CONGESTION_MEMORY = 16
+"""Rounds over which the mean of the share of marked packets is taken (RFC 8257: g = 1/16)."""
+
+ECN_CAPABLE = 2
+_ECN, _CONGESTION_EXPERIENCED, _CLASS = 3, 3, 0xFC
+
 _IPV4 = 14
-_DSCP = _IPV4 + 1
+_TOS = _IPV4 + 1
 _TOTAL_LENGTH = _IPV4 + 2
 _CHECKSUM = _IPV4 + 10
 _SOURCE = _IPV4 + 12
@@ -106,7 +124,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
 def fill_window(state: State, flow: int) -> None:
     """Send what the window allows."""
     flows = state.flows
-    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_WINDOW])
+    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_CONGESTION_WINDOW] // ONE)
     while flows[flow, FLOW_NEXT] < end:
         send_data(state, flow, flows[flow, FLOW_NEXT])
         flows[flow, FLOW_NEXT] += 1
@@ -120,25 +138,28 @@ def send_data(state: State, flow: int, number: int) -> None:
     packet = take_packet(state)
     state.packets[packet, PACKET_KIND] = DATA
     state.packets[packet, PACKET_NUMBER] = number
-    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, state.templates[flow, 0, _DSCP])
+    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, ECN_CAPABLE)
     enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
 
 
 @compiled
-def send_acknowledgement(state: State, flow: int, dscp: Integer) -> None:
+def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
     """Tell the sender what has come, in the class that the data came with."""
     flows = state.flows
-    flows[flow, FLOW_UNANSWERED] = 0
     packet = take_packet(state)
+    state.packets[packet, PACKET_ANSWERS] = flows[flow, FLOW_UNANSWERED]
+    state.packets[packet, PACKET_MARKED] = flows[flow, FLOW_MARKED]
+    flows[flow, FLOW_UNANSWERED] = 0
+    flows[flow, FLOW_MARKED] = 0
     state.packets[packet, PACKET_KIND] = ACKNOWLEDGEMENT
     state.packets[packet, PACKET_NUMBER] = flows[flow, FLOW_EXPECTED]
     state.packets[packet, PACKET_RECEIVED] = flows[flow, FLOW_RECEIVED]
-    write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, dscp)
-    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, int(dscp) >> 5)
+    write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, tos & _CLASS)
+    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, int(tos) >> 5)
 
 
 @compiled
-def write_headers(state: State, packet: int, flow: int, direction: int, length: int, dscp: Integer) -> None:
+def write_headers(state: State, packet: int, flow: int, direction: int, length: int, tos: Integer) -> None:
     """Fill in a packet's bytes from the flow's template: lengths, class and IPv4 checksum are its own."""
     octets, template, at = state.octets, state.templates[flow, direction], packet * OCTETS
     stored = state.flows[flow, FLOW_HEADER_BYTES]
@@ -147,7 +168,7 @@ def write_headers(state: State, packet: int, flow: int, direction: int, length: 
     for index in range(stored, state.scalars[PARSE_BYTES]):
         octets[at + index] = 0
     total = length - _IPV4
-    octets[at + _DSCP] = dscp
+    octets[at + _TOS] = tos
     octets[at + _TOTAL_LENGTH] = total >> 8
     octets[at + _TOTAL_LENGTH + 1] = total & 0xFF
     if stored == _UDP_HEADERS:
@@ -181,8 +202,9 @@ def deliver(state: State, link: int, packet: int) -> None:
     if address != state.links[link, LINK_ADDRESS]:
         state.scalars[MISDELIVERED] += 1
     elif state.packets[packet, PACKET_KIND] == DATA:
-        receive_data(state, flow, state.packets[packet, PACKET_NUMBER], np.int64(octets[at + _DSCP]))
+        receive_data(state, flow, state.packets[packet, PACKET_NUMBER], np.int64(octets[at + _TOS]))
     else:
+        adapt_window(state, flow, packet)
         receive_acknowledgement(
             state, flow, state.packets[packet, PACKET_NUMBER], state.packets[packet, PACKET_RECEIVED]
         )
@@ -190,7 +212,7 @@ def deliver(state: State, link: int, packet: int) -> None:
 
 
 @compiled
-def receive_data(state: State, flow: int, number: int, dscp: Integer) -> None:
+def receive_data(state: State, flow: int, number: int, tos: Integer) -> None:
     """The receiver's side of a data packet."""
     flows = state.flows
     expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
@@ -207,14 +229,36 @@ def receive_data(state: State, flow: int, number: int, dscp: Integer) -> None:
     flows[flow, FLOW_EXPECTED] = expected
     flows[flow, FLOW_RECEIVED] = received
     flows[flow, FLOW_UNANSWERED] += 1
+    if tos & _ECN == _CONGESTION_EXPERIENCED:
+        flows[flow, FLOW_MARKED] += 1
     complete = in_order and expected == flows[flow, FLOW_LAST]
     # The packet that fills the last gap too: the sender may have its whole window in flight and wait for this.
     if complete or not in_order or had_gaps or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
-        send_acknowledgement(state, flow, dscp)
+        send_acknowledgement(state, flow, tos)
     if complete:
         row = state.scalars[COMPLETIONS]
         state.completions[row, 0], state.completions[row, 1] = flow, state.scalars[NOW_PS]
         state.scalars[COMPLETIONS] += 1
+
+
+@compiled
+def adapt_window(state: State, flow: int, packet: int) -> None:
+    """Shrink the window by the share of marked packets once a round, or let it grow by one (DCTCP, RFC 8257)."""
+    flows, packets = state.flows, state.packets
+    flows[flow, FLOW_ROUND_ANSWERED] += packets[packet, PACKET_ANSWERS]
+    flows[flow, FLOW_ROUND_MARKED] += packets[packet, PACKET_MARKED]
+    if packets[packet, PACKET_NUMBER] < flows[flow, FLOW_ROUND_END]:
+        return
+    answered, marked = flows[flow, FLOW_ROUND_ANSWERED], flows[flow, FLOW_ROUND_MARKED]
+    if answered > 0:
+        change = ONE * marked // answered - flows[flow, FLOW_CONGESTION]
+        flows[flow, FLOW_CONGESTION] += (change + CONGESTION_MEMORY - 1) // CONGESTION_MEMORY
+    window = flows[flow, FLOW_CONGESTION_WINDOW]
+    window += ONE if marked == 0 else -(window * flows[flow, FLOW_CONGESTION] // (2 * ONE))
+    flows[flow, FLOW_CONGESTION_WINDOW] = max(2 * ONE, min(window, flows[flow, FLOW_WINDOW] * ONE))
+    flows[flow, FLOW_ROUND_END] = flows[flow, FLOW_NEXT]
+    flows[flow, FLOW_ROUND_ANSWERED] = 0
+    flows[flow, FLOW_ROUND_MARKED] = 0
 
 
 @compiled
