@@ -3,7 +3,7 @@
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
-from emulator.compiler.layout import Json, Layout, UnsupportedError
+from emulator.compiler.layout import Header, Json, Layout, UnsupportedError
 from emulator.compiler.tables import Resources
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS
 
@@ -51,7 +51,7 @@ class ActionCompiler:
             case "register_write":
                 return self._register_write(*parameters)
             case "add_header":
-                return [f"{word(self._layout.headers[parameters[0]['value']].valid_word)} = U(1)"]
+                return self._add_header(self._layout.headers[parameters[0]["value"]])
             case "remove_header":
                 return [f"{word(self._layout.headers[parameters[0]['value']].valid_word)} = U(0)"]
             case "mark_to_drop":
@@ -70,6 +70,11 @@ class ActionCompiler:
         field = self._layout.field(target["value"])
         return f"{word(field.word)} = {source} & {constant(field.mask)}"
 
+    def _add_header(self, header: Header) -> list[str]:
+        """A header that was not there is zero, whatever this row of words held before."""
+        lines = [f"if {word(header.valid_word)} == U(0):", f"    {word(header.valid_word)} = U(1)"]
+        return lines + [f"    {word(field.word)} = U(0)" for field in header.fields.values()]
+
     def _assign_header(self, target: str, source: str) -> list[str]:
         """Copy a header with its validity; an invalid source leaves the target's fields alone."""
         to, of = self._layout.headers[target], self._layout.headers[source]
@@ -79,16 +84,17 @@ class ActionCompiler:
     def _register_read(self, target: Json, register: Json, index: Json) -> list[str]:
         """A cell behind the end reads as 0."""
         field = self._layout.field(target["value"])
-        lines = [f"index = np.int64({self._expressions.value(index)})", f"{word(field.word)} = U(0)"]
-        lines += [f"if index < {self._resources.registers[register['value']].size}:"]
-        return [*lines, f"    {word(field.word)} = memory[{self._cells(register)} + index] & {constant(field.mask)}"]
+        lines = [f"index = {self._expressions.value(index)}", f"{word(field.word)} = U(0)"]
+        lines += [f"if index < {constant(self._resources.registers[register['value']].size)}:"]
+        cell = f"memory[{self._cells(register)} + np.int64(index)]"
+        return [*lines, f"    {word(field.word)} = {cell} & {constant(field.mask)}"]
 
     def _register_write(self, register: Json, index: Json, value: Json) -> list[str]:
         """Writing behind the end does nothing."""
         found = self._resources.registers[register["value"]]
         source = f"{self._expressions.value(value)} & {constant((1 << found.bits) - 1)}"
-        lines = [f"index = np.int64({self._expressions.value(index)})", f"if index < {found.size}:"]
-        return [*lines, f"    memory[{self._cells(register)} + index] = {source}"]
+        lines = [f"index = {self._expressions.value(index)}", f"if index < {constant(found.size)}:"]
+        return [*lines, f"    memory[{self._cells(register)} + np.int64(index)] = {source}"]
 
     def _cells(self, register: Json) -> str:
         return f"np.int64(memory[block + {self._resources.register_descriptor(register['value'])}])"
@@ -99,12 +105,12 @@ class ActionCompiler:
 
     def _count(self, counter: str, index: str) -> list[str]:
         size = self._resources.counters[counter].size
-        cell = f"np.int64(memory[block + {self._resources.counter_descriptor(counter)}]) + {COUNTER_WORDS} * index"
+        cells = f"np.int64(memory[block + {self._resources.counter_descriptor(counter)}])"
         length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
         return [
-            f"index = np.int64({index})",
-            f"if index < {size}:",
-            f"    cell = {cell}",
+            f"index = {index}",
+            f"if index < {constant(size)}:",
+            f"    cell = {cells} + {COUNTER_WORDS} * np.int64(index)",
             f"    memory[cell + {PACKETS}] += U(1)",
             f"    memory[cell + {BYTES}] += {length}",
         ]

@@ -60,7 +60,10 @@ def deparser_function(program: Json, layout: Layout) -> Function:
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
-    """No parser path reads more bytes than this. Raises UnsupportedError where that is more than a packet keeps."""
+    """No parser path reads further than this; one that skips bytes may read all that a packet keeps.
+
+    Raises UnsupportedError where headers alone are longer than that.
+    """
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
 
@@ -71,14 +74,13 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
         for operation in states[name]["parser_ops"]:
             if operation["op"] == "extract":
                 ahead += layout.headers[operation["parameters"][0]["value"]].num_bytes
-            elif operation["op"] == "advance":
-                return OCTETS
         return ahead + max(longest(transition["next_state"]) for transition in states[name]["transitions"])
 
     found = longest(parser["init_state"])
     if found > OCTETS:
         raise UnsupportedError(f"a parser that reads {found} bytes of a packet (a packet keeps {OCTETS})", parser)
-    return min(found, OCTETS)
+    skips = any(operation["op"] == "advance" for state in states.values() for operation in state["parser_ops"])
+    return OCTETS if skips else found
 
 
 def _lookahead_bytes(node: object) -> int:

@@ -42,6 +42,7 @@ from emulator.engine.state import (
     FLOW_UNACKNOWLEDGED,
     FLOW_UNANSWERED,
     FLOW_WINDOW,
+    LEVELS,
     LINK_ADDRESS,
     MISDELIVERED,
     NONE,
@@ -144,7 +145,7 @@ def send_data(state: State, flow: int, number: int) -> None:
 
 @compiled
 def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
-    """Tell the sender what has come, in the class that the data came with."""
+    """Tell the sender what has come, in the class that the data came with; at the NIC it goes before all data."""
     flows = state.flows
     packet = take_packet(state)
     state.packets[packet, PACKET_ANSWERS] = flows[flow, FLOW_UNANSWERED]
@@ -155,7 +156,7 @@ def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
     state.packets[packet, PACKET_NUMBER] = flows[flow, FLOW_EXPECTED]
     state.packets[packet, PACKET_RECEIVED] = flows[flow, FLOW_RECEIVED]
     write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, tos & _CLASS)
-    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, int(tos) >> 5)
+    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, LEVELS - 1)
 
 
 @compiled

@@ -1,0 +1,36 @@
+"""Who lets the time of an emulated fabric pass: virtual time, as fast as the machine goes.
+
+The other kind is in ``emulator.wall_clock``. What drives a fabric through a ``Clock`` need not know which of them it is.
+"""
+
+import asyncio
+from typing import Protocol
+
+from emulator.fabric import Completion, EmulatedFabric
+
+
+class Clock(Protocol):
+    """Lets the time of one fabric pass; between two calls it stands still."""
+
+    async def run(self, until_ps: int) -> tuple[Completion, ...]:
+        """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
+
+        Raises ValueError for a time that has passed.
+        """
+        ...
+
+
+class VirtualClock:
+    """The fabric's own time, which passes as fast as the machine can follow every packet.
+
+    ``exclusive`` is held while it does, as whoever reads or writes switches holds it meanwhile.
+    """
+
+    def __init__(self, fabric: EmulatedFabric, exclusive: asyncio.Lock) -> None:
+        self._fabric = fabric
+        self._exclusive = exclusive
+
+    async def run(self, until_ps: int) -> tuple[Completion, ...]:
+        """See Clock."""
+        async with self._exclusive:
+            return await asyncio.to_thread(self._fabric.run, until_ps)
