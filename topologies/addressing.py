@@ -13,6 +13,11 @@ FIRST_SOURCE_PORT = 49152
 LAST_SOURCE_PORT = 65535
 """Source ports that the controller assigns (the range the kernel derives from a flow label)."""
 
+MAX_HOSTS = 1 << 16
+MAX_NICS_PER_HOST = 254
+MAX_PORTS_PER_SWITCH = 509
+"""P4 port numbers have 9 bits; 0 is left free, 510 is the CPU's and 511 means drop."""
+
 _HOST_MAC_BASE = 0x02_00_00_00_00_00
 _SWITCH_MAC_BASE = 0x06_00_00_00_00_00
 
@@ -40,10 +45,10 @@ def nic_address(host_index: int, nic_index: int) -> int:
 
     Raises ValueError where the index does not fit.
     """
-    if not 0 <= host_index < 1 << 16:
-        raise ValueError(f"host index {host_index} does not fit into 10.0.0.0/8 (at most 65,536 hosts)")
-    if not 0 <= nic_index < 254:
-        raise ValueError(f"NIC index {nic_index} does not fit into a /24 (at most 254 NICs on a host)")
+    if not 0 <= host_index < MAX_HOSTS:
+        raise ValueError(f"host index {host_index} does not fit into 10.0.0.0/8 (at most {MAX_HOSTS:,} hosts)")
+    if not 0 <= nic_index < MAX_NICS_PER_HOST:
+        raise ValueError(f"NIC index {nic_index} does not fit into a /24 (at most {MAX_NICS_PER_HOST} NICs on a host)")
     return 10 << 24 | host_index << 8 | nic_index + 1
 
 

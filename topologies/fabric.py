@@ -4,10 +4,12 @@ Links are numbered by direction: cable ``i`` is link ``2 i`` from its first end 
 that a path is a tuple of link numbers and loads are arrays indexed by them.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 from topologies.addressing import nic_address, nic_mac
+from topologies.faults import Fault, find_faults
 
 Path = tuple[int, ...]
 """Link numbers from a source NIC to a destination NIC, in order."""
@@ -51,7 +53,8 @@ class Fabric:
     """Nodes by name in a fixed order, and the cables between them.
 
     Switch ports count from 1 in the order of the cables; a host's ports are its NICs, from 0.
-    Raises ValueError for a cable to an unknown node, a cable between two hosts, or a rate that is not positive.
+    Every host has a cable and all switches reach each other. Raises ValueError with everything for which the graph is
+    not a fabric (``topologies.faults``), and for rates that are not positive and delays that are negative.
     """
 
     hosts: tuple[str, ...]
@@ -60,19 +63,14 @@ class Fabric:
     gpus_per_host: int
 
     def __post_init__(self) -> None:
-        nodes = (*self.hosts, *self.switches)
-        if len(set(nodes)) != len(nodes):
-            raise ValueError(f"node names repeat: {sorted({n for n in nodes if nodes.count(n) > 1})}")
+        faults = find_faults(self.hosts, self.switches, [cable.ends for cable in self.cables])
         for number, cable in enumerate(self.cables):
-            for end in cable.ends:
-                if end not in nodes:
-                    raise ValueError(f"links[{number}]: unknown node {end!r}")
-            if cable.ends[0] == cable.ends[1]:
-                raise ValueError(f"links[{number}]: both ends are {cable.ends[0]!r}")
-            if all(end in self.hosts for end in cable.ends):
-                raise ValueError(f"links[{number}]: {cable.ends[0]!r} and {cable.ends[1]!r} are both hosts")
-            if cable.rate_bps <= 0:
-                raise ValueError(f"links[{number}]: rate must be positive, not {cable.rate_bps}")
+            if not 0 < cable.rate_bps < math.inf:
+                faults.append(Fault(("links", number, "rate_bps"), "expected a finite rate above 0", cable.rate_bps))
+            if not 0 <= cable.delay_s < math.inf:
+                faults.append(Fault(("links", number, "delay_s"), "expected a finite delay from 0", cable.delay_s))
+        if faults:
+            raise ValueError("; ".join(map(str, faults)))
 
     @cached_property
     def links(self) -> tuple[Link, ...]:

@@ -25,24 +25,22 @@ class Routing:
     """Shortest-path routing of a fabric, with ECMP over all equally short ways.
 
     ``hash_multipliers`` gives every switch the odd value that tells its hash from its neighbours'
-    (``topologies.ecmp``). Raises ValueError where a host cannot be reached from some switch.
+    (``topologies.ecmp``). The NIC that a flow is sent to decides the last switch: where the NICs of a host hang off
+    different ToRs, so do the ways to them.
     """
 
     def __init__(self, fabric: Fabric, hash_multipliers: Mapping[str, int]) -> None:
         self.fabric = fabric
         self.hash_multipliers = hash_multipliers
-        attachments = dict.fromkeys(self._attachment(nic) for nics in fabric.nics.values() for nic in nics)
-        self._next_links = {attachment: _links_towards(fabric, attachment) for attachment in attachments}
-        for attachment, next_links in self._next_links.items():
-            for switch in fabric.switches:
-                if switch not in next_links:
-                    raise ValueError(f"switch {switch!r} has no path to switch {attachment!r}")
+        self._next_links: dict[str, dict[str, tuple[int, ...]]] = {}
 
     def next_links(self, switch: str, destination: Nic) -> tuple[int, ...]:
         """Links that a switch may use towards a NIC, in the order of the ECMP group's members."""
-        attachment = self._attachment(destination)
+        attachment = self.fabric.links[destination.link].destination
         if switch == attachment:
             return (self.fabric.reverse(destination.link),)
+        if attachment not in self._next_links:
+            self._next_links[attachment] = _links_towards(self.fabric, attachment)
         return self._next_links[attachment][switch]
 
     def routes(self, switch: str) -> tuple[Route, ...]:
@@ -78,9 +76,6 @@ class Routing:
             choices = self.next_links(node, destination)
             path.append(choices[flow_hash(five_tuple, self.hash_multipliers[node]) % len(choices)])
         return tuple(path)
-
-    def _attachment(self, nic: Nic) -> str:
-        return self.fabric.links[nic.link].destination
 
 
 def _links_towards(fabric: Fabric, attachment: str) -> dict[str, tuple[int, ...]]:

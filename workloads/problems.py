@@ -9,8 +9,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from topologies.fabric import Fabric
-from topologies.routing import Routing
-from topologies.specification import GraphSpecification, Topology
+from topologies.specification import Topology
 from workloads.placement import GpuLedger, end_s
 from workloads.scenario import Pattern, Scenario
 
@@ -128,8 +127,6 @@ def _problems_of_the_whole(document: Mapping[str, Any], faulty: set[Location]) -
     except ValidationError:
         return
     fabric = topology.build()
-    if isinstance(topology, GraphSpecification):
-        yield from _disconnected(fabric)
     yield from _hosts_and_gpus(jobs, fabric)
 
 
@@ -165,16 +162,6 @@ def _traffic_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Pr
                 yield Problem((*here, key), f"expected one of the job's hosts ({_some(hosts)}), got {host!r}")
         if isinstance(ends[0], str) and ends[0] == ends[1]:
             yield Problem((*here, "destination"), f"expected another host than the source {ends[0]!r}")
-
-
-def _disconnected(fabric: Fabric) -> Iterator[Problem]:
-    for position, host in enumerate(fabric.hosts):
-        if not fabric.links_from.get(host):
-            yield Problem(("topology", "hosts", position), f"expected a link to host {host!r}, there is none")
-    try:
-        Routing(fabric, dict.fromkeys(fabric.switches, 1))
-    except ValueError as error:
-        yield Problem(("topology", "links"), f"expected a connected graph: {error}")
 
 
 def _hosts_and_gpus(jobs: Mapping[int, Mapping[str, Any]], fabric: Fabric) -> Iterator[Problem]:

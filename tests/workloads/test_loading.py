@@ -55,7 +55,11 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
     [
         (("sede",), 1, "sede: unknown key; expected one of jobs, measure, name, policy,"),
         (("topology", "colour"), "red", "topology.colour: unknown key; expected one of bottleneck_gbps,"),
-        (("topology", "kind"), "torus", "topology.kind: expected one of 'clos', 'dumbbell', 'graph', got 'torus'"),
+        (
+            ("topology", "kind"),
+            "torus",
+            "topology.kind: expected one of 'clos', 'double_sided', 'fat_tree', 'dumbbell', ",
+        ),
         (("topology", "hosts_per_side"), -1, "topology.hosts_per_side: expected greater than 0, got -1"),
         (("jobs",), [], "jobs: "),
         (("jobs",), 7, "jobs: expected a list, got 7"),

@@ -1,0 +1,129 @@
+"""Topologies of three layers: pods of ToRs and aggregation switches under a core.
+
+In a pod every ToR is joined to every aggregation switch. The core is cut into as many equal planes as a pod has
+aggregation switches: the first of every pod is joined to every core switch of the first plane, and so on.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from topologies.fabric import Cable, Fabric
+from topologies.faults import Fault
+from topologies.keys import Count, Gbps, NicCount
+from topologies.regular import RegularSpecification, names
+
+
+class DoubleSidedSpecification(RegularSpecification):
+    """Hosts hang off the two ToRs of a pair, odd NICs off the second, so that a NIC decides the ToR of its traffic.
+
+    The shape is that of Crux's larger simulation (section 6.1): 6 ToRs, 12 aggregation and 32 core switches, eight
+    links per host. The paper does not say how switches are joined, nor how many hosts there are: by default each pair
+    of ToRs makes a pod with 4 aggregation switches, each of which has a plane of 8 core switches. ToRs are a multiple
+    of twice the ``pods``, aggregation switches of the ``pods``, core switches of the aggregation switches in a pod, and
+    a host's NICs of 2; ``hosts_per_pair`` is per pair of ToRs, and there are ``uplinks_per_pair`` cables between a ToR
+    and an aggregation switch (``uplink_gbps`` each), one between it and a core switch (``core_link_gbps``).
+    """
+
+    kind: Literal["double_sided"]
+    pods: Annotated[Count, Field(ge=2)] = 3
+    tors: Count = 6
+    aggs: Count = 12
+    cores: Count = 32
+    hosts_per_pair: Count
+    nics_per_host: Annotated[NicCount, Field(multiple_of=2)] = 8
+    uplink_gbps: Gbps
+    uplinks_per_pair: Count = 1
+    core_link_gbps: Gbps
+
+    def faults(self) -> list[Fault]:
+        uneven = []
+        if self.tors % (2 * self.pods):
+            uneven.append(Fault(("tors",), f"expected a multiple of {2 * self.pods} (2 x pods)", self.tors))
+        if self.aggs % self.pods:
+            uneven.append(Fault(("aggs",), f"expected a multiple of {self.pods} (pods)", self.aggs))
+        elif self.cores % (planes := self.aggs // self.pods):
+            uneven.append(Fault(("cores",), f"expected a multiple of {planes} (aggs / pods)", self.cores))
+        return uneven or super().faults()
+
+    def num_hosts(self) -> tuple[int, str]:
+        return self.tors // 2 * self.hosts_per_pair, "tors / 2 x hosts_per_pair"
+
+    def num_ports(self) -> Mapping[str, int]:
+        tors_per_pod, aggs_per_pod = self.tors // self.pods, self.aggs // self.pods
+        down, up = self.hosts_per_pair * self.nics_per_host // 2, aggs_per_pod * self.uplinks_per_pair
+        return {
+            "a ToR (hosts_per_pair x nics_per_host / 2 + aggs / pods x uplinks_per_pair)": down + up,
+            "an aggregation switch (tors / pods x uplinks_per_pair + cores x pods / aggs)": (
+                tors_per_pod * self.uplinks_per_pair + self.cores // aggs_per_pod
+            ),
+            "a core switch (pods)": self.pods,
+        }
+
+    def build(self) -> Fabric:
+        """Hosts h0…, ToRs t0…, aggregation switches a0…, core switches c0…; each layer fills the one above in order."""
+        hosts = names("h", self.tors // 2 * self.hosts_per_pair)
+        tors, aggs, cores = names("t", self.tors), names("a", self.aggs), names("c", self.cores)
+        cables = []
+        for number, host in enumerate(hosts):
+            first_tor = number // self.hosts_per_pair * 2
+            cables += self.host_cables(host, tors[first_tor : first_tor + 2])
+        cables += [
+            self.cable(*ends, self.uplink_gbps)
+            for ends in _pairs_within_pods(tors, aggs, self.pods)
+            for _ in range(self.uplinks_per_pair)
+        ]
+        cables += [self.cable(*ends, self.core_link_gbps) for ends in _pairs_within_planes(aggs, cores, self.pods)]
+        return Fabric(hosts, tors + aggs + cores, tuple(cables), self.gpus_per_host)
+
+
+class FatTreeSpecification(RegularSpecification):
+    """The fat-tree of Al-Fares et al. (SIGCOMM 2008, section 3), of switches with ``k`` ports, an even number.
+
+    k pods of k/2 ToRs (there called edge switches) and k/2 aggregation switches; k/2 hosts per ToR, k^3/4 in all;
+    (k/2)^2 core switches. All cables between switches have ``uplink_gbps``. A ToR has more than k ports where
+    ``nics_per_host`` is more than 1.
+    """
+
+    kind: Literal["fat_tree"]
+    # 64 ports make 65,536 hosts.
+    k: Annotated[int, Field(strict=True, ge=2, le=64, multiple_of=2)]
+    uplink_gbps: Gbps
+
+    def num_hosts(self) -> tuple[int, str]:
+        return self.k**3 // 4, "k^3 / 4"
+
+    def num_ports(self) -> Mapping[str, int]:
+        return {"a ToR (k / 2 x nics_per_host + k / 2)": self.k // 2 * (self.nics_per_host + 1)}
+
+    def build(self) -> Fabric:
+        """Hosts h0…, ToRs t0…, aggregation switches a0…, core switches c0…; each layer fills the one above in order."""
+        half = self.k // 2
+        hosts, cores = names("h", self.k * half**2), names("c", half**2)
+        tors, aggs = names("t", self.k * half), names("a", self.k * half)
+        cables: list[Cable] = []
+        for number, host in enumerate(hosts):
+            cables += self.host_cables(host, [tors[number // half]])
+        pairs = [*_pairs_within_pods(tors, aggs, self.k), *_pairs_within_planes(aggs, cores, self.k)]
+        cables += [self.cable(*ends, self.uplink_gbps) for ends in pairs]
+        return Fabric(hosts, tors + aggs + cores, tuple(cables), self.gpus_per_host)
+
+
+def _pairs_within_pods(tors: tuple[str, ...], aggs: tuple[str, ...], pods: int) -> list[tuple[str, str]]:
+    tors_per_pod, aggs_per_pod = len(tors) // pods, len(aggs) // pods
+    return [
+        (tor, agg)
+        for number, tor in enumerate(tors)
+        for agg in aggs[number // tors_per_pod * aggs_per_pod :][:aggs_per_pod]
+    ]
+
+
+def _pairs_within_planes(aggs: tuple[str, ...], cores: tuple[str, ...], pods: int) -> list[tuple[str, str]]:
+    planes = len(aggs) // pods
+    cores_per_plane = len(cores) // planes
+    return [
+        (agg, core)
+        for number, agg in enumerate(aggs)
+        for core in cores[number % planes * cores_per_plane :][:cores_per_plane]
+    ]
