@@ -1,6 +1,6 @@
 """Who lets the time of an emulated fabric pass: virtual time, as fast as the machine goes.
 
-The other kind is in ``emulator.wall_clock``. What drives a fabric through a ``Clock`` need not know which of them it is.
+The other kind is in ``emulator.wall_clock``; what drives a fabric through a ``Clock`` need not know which it is.
 """
 
 import asyncio

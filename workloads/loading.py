@@ -1,16 +1,22 @@
 """Reads a scenario file and accepts it as a whole, or says everything that is wrong with it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
 
+from topologies.specification import Topology
 from workloads.problems import Location, Problem, find_problems
 from workloads.scenario import Scenario
 
 SHIPPED_SCENARIOS = Path(__file__).with_name("scenarios")
 """Folder of the scenarios that come with Trainyard."""
+
+
+_TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
 
 
 class ScenarioError(ValueError):
@@ -23,22 +29,41 @@ class ScenarioError(ValueError):
 
 def load_scenario(path: Path) -> Scenario:
     """The scenario of a YAML file. Raises ScenarioError with all its problems."""
+    document, problems = _read(path)
+    _refuse(path, problems + find_problems(document))
+    return Scenario.model_validate(document)
+
+
+def load_topology(path: Path) -> Topology:
+    """The topology of a scenario's file, or of one with its ``topology:`` alone. Raises ScenarioError as above."""
+    document, problems = _read(path)
+    found = find_problems(document)
+    if isinstance(document, Mapping) and document.keys() == {"topology"}:
+        # The rest of a scenario is not there, nor missed.
+        found = [problem for problem in found if problem.location[0] == "topology"]
+    _refuse(path, problems + found)
+    return _TOPOLOGY.validate_python(document["topology"])
+
+
+def _refuse(path: Path, problems: Sequence[Problem]) -> None:
+    if problems:
+        raise ScenarioError(tuple(f"{path}: {problem}" for problem in problems))
+
+
+def _read(path: Path) -> tuple[Any, list[Problem]]:
+    """What a YAML file holds, and what is wrong with it as YAML. Raises ScenarioError where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError((f"{path}: cannot be read: {error}",)) from error
     try:
-        document, problems = _parse(text)
+        return _parse(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ScenarioError((f"{path}: {place}{error.problem}",)) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ScenarioError((f"{path}: not YAML that can be read: {' '.join(str(error).split())}",)) from error
-    problems += find_problems(document)
-    if problems:
-        raise ScenarioError(tuple(f"{path}: {problem}" for problem in problems))
-    return Scenario.model_validate(document)
 
 
 class _Loader(yaml.SafeLoader):

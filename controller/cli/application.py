@@ -4,6 +4,7 @@ import typer
 
 from controller.cli.checking import check
 from controller.cli.demonstration import demo
+from controller.cli.emulating import emulator
 from controller.cli.exits import EXIT_STATUS
 from controller.cli.planning import plan
 from controller.cli.policies import policies
@@ -18,7 +19,7 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, plan, check, policies, controller):
+for command in (demo, run, plan, check, policies, controller, emulator):
     application.command(epilog=EXIT_STATUS)(command)
 
 

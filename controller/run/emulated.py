@@ -18,6 +18,7 @@ from controller.run.controller_process import controller_process
 from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.traffic import Traffic, default_scale
+from emulator.clock import Clock, VirtualClock
 from emulator.fabric import PS_PER_S
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
@@ -69,7 +70,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         )
         client = await stack.enter_async_context(Client(await stack.enter_async_context(controller_process(config))))
         agents = [await stack.enter_async_context(JobAgent(client, job, connections)) for job in jobs]
-        run = _Run(scenario, routing, traffic, client, agents, exclusive)
+        run = _Run(scenario, routing, traffic, client, agents, VirtualClock(traffic.emulated, exclusive))
         await run.to_the_end(on_progress)
     return result_of(scenario, policy, routing, traffic, run.record)
 
@@ -84,11 +85,11 @@ class _Run:
         traffic: Traffic,
         client: Client,
         agents: Sequence[JobAgent],
-        exclusive: asyncio.Lock,
+        clock: Clock,
     ) -> None:
         self._traffic = traffic
         self._client = client
-        self._exclusive = exclusive
+        self._clock = clock
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._agents = {agent.job.name: agent for agent in agents}
         self._replays = {agent.job.name: JobReplay(agent.job) for agent in agents}
@@ -108,9 +109,7 @@ class _Run:
         self._calendar.add(self._sample_ps, Sample())
         self._calendar.add(round(RENEWAL_S * PS_PER_S), Renewal())
         while self._registered or not all(replay.departed for replay in self._replays.values()):
-            async with self._exclusive:
-                completions = await asyncio.to_thread(self._traffic.emulated.run, self._calendar.next_ps)
-            if completions:
+            if completions := await self._clock.run(self._calendar.next_ps):
                 for end in self._traffic.ended(completions):
                     self.record.tardiness.setdefault((end.job, end.group), []).append((self._now_s, end.tardiness_s))
                     self._act(end.job, self._replays[end.job].group_finished(end.group, self._now_s))

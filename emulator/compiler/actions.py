@@ -17,22 +17,32 @@ _UNSUPPORTED_TARGETS = {"mcast_grp": "multicast"}
 class ActionCompiler:
     """Turns the primitives of actions into source."""
 
-    def __init__(self, layout: Layout, hashes: HashCompiler, resources: Resources) -> None:
+    def __init__(self, actions: list[Json], layout: Layout, hashes: HashCompiler, resources: Resources) -> None:
+        self._actions = actions
         self._layout = layout
         self._hashes = hashes
         self._resources = resources
         self._expressions = ExpressionCompiler(layout)
 
-    def function(self, action: Json, number: int) -> Function:
-        """The function of one action."""
-        jumps = any(primitive["op"] in _JUMPS for primitive in action["primitives"])
-        lines = ["resume = 0"] if jumps else []
-        for position, primitive in enumerate(action["primitives"]):
-            if jumps:
-                lines += [f"if resume <= {position}:", *(f"    {line}" for line in self._primitive(primitive))]
-            else:
-                lines += self._primitive(primitive)
-        return Function(f"action_{number}", ACTION_PARAMETERS, lines)
+    def functions(self) -> list[Function]:
+        """A function for every action that a table may call."""
+        called = {
+            action.number
+            for table in self._resources.tables.values()
+            if not table.is_statement
+            for action in table.actions
+        }
+        return [Function(f"action_{number}", ACTION_PARAMETERS, self.lines(number)) for number in sorted(called)]
+
+    def lines(self, number: int) -> list[str]:
+        """The statements of an action."""
+        primitives = self._actions[number]["primitives"]
+        if not any(primitive["op"] in _JUMPS for primitive in primitives):
+            return [line for primitive in primitives for line in self._primitive(primitive)]
+        lines = ["resume = 0"]
+        for position, primitive in enumerate(primitives):
+            lines += [f"if resume <= {position}:", *(f"    {line}" for line in self._primitive(primitive))]
+        return lines
 
     def _primitive(self, node: Json) -> list[str]:
         parameters = node["parameters"]

@@ -1,9 +1,11 @@
 """Tables, conditions and their order as functions of the generated module.
 
-Every node of a control flow is a function that does its part and returns what the next node returns.
+The nodes of a control flow have no loops: in topological order, a pipeline is a list of them in which each says the
+number of the one to go on with and those between are passed over. Conditions and statements stand in the pipeline's own
+function, tables in one each.
 """
 
-from emulator.compiler.actions import ACTION_PARAMETERS
+from emulator.compiler.actions import ACTION_PARAMETERS, ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
@@ -25,59 +27,75 @@ from emulator.memory import (
 
 NODE_PARAMETERS = "phv, p, memory, block"
 MISS = -1
+END = -1
 
 
 class ControlCompiler:
     """Compiles one pipeline (ingress or egress)."""
 
-    def __init__(self, pipeline: Json, layout: Layout, resources: Resources, hashes: HashCompiler) -> None:
+    def __init__(
+        self, pipeline: Json, layout: Layout, resources: Resources, hashes: HashCompiler, actions: ActionCompiler
+    ) -> None:
         if pipeline.get("action_calls"):
             raise UnsupportedError(f"action calls of pipeline {pipeline['name']!r}")
         self._pipeline = pipeline
         self._layout = layout
         self._resources = resources
         self._hashes = hashes
+        self._actions = actions
         self._nodes = {node["name"]: node for kind in ("tables", "conditionals") for node in pipeline[kind]}
-        self._functions: dict[str, Function] = {}
+        self._numbers = {name: number for number, name in enumerate(self._in_order())}
 
     def functions(self) -> list[Function]:
-        """Functions of all nodes, callees first, and last the pipeline's own, named after it."""
-        name = self._pipeline["name"]
-        self._visit(self._pipeline["init_table"], ())
-        return [*self._functions.values(), Function(name, NODE_PARAMETERS, [self._goto(self._pipeline["init_table"])])]
+        """Functions of all nodes, and last the pipeline's own, named after it."""
+        functions: list[Function] = []
+        lines = [f"step = {self._number(self._pipeline['init_table'])}"]
+        for name, number in self._numbers.items():
+            lines += [f"if step == {number}:", *(f"    {line}" for line in self._lines(self._nodes[name]))]
+            functions += self._functions_of(name)
+        return [*functions, Function(self._pipeline["name"], NODE_PARAMETERS, lines)]
 
-    def _visit(self, name: str | None, above: tuple[str, ...]) -> None:
-        if name is None or name in self._functions:
-            return
-        if name in above:
-            raise UnsupportedError(f"loop through node {name!r}")
-        node = self._nodes[name]
-        following = (
-            [node["true_next"], node["false_next"]]
-            if "expression" in node
-            else [*node["next_tables"].values(), node["base_default_next"]]
-        )
-        for successor in following:
-            self._visit(successor, (*above, name))
+    def _in_order(self) -> list[str]:
+        """Names of the nodes that can be reached, each before those it leads to."""
+        finished: list[str] = []
+
+        def visit(name: str | None, above: tuple[str, ...]) -> None:
+            if name in above:
+                raise UnsupportedError(f"loop through node {name!r}")
+            if name is not None and name not in finished:
+                for successor in _successors_of(self._nodes[name]):
+                    visit(successor, (*above, name))
+                finished.append(name)
+
+        visit(self._pipeline["init_table"], ())
+        return finished[::-1]
+
+    def _lines(self, node: Json) -> list[str]:
+        """What a node does in the pipeline's function; it ends by setting ``step``."""
         if "expression" in node:
-            self._functions[name] = self._condition(node)
-        else:
-            table = self._resources.tables[name]
-            if table.key:
-                self._functions[f"{name}/lookup"] = self._lookup(table)
-            self._functions[name] = self._apply(node, table)
+            condition = ExpressionCompiler(self._layout).value(node["expression"])
+            return [f"step = {self._number(node['true_next'])} if {condition} else {self._number(node['false_next'])}"]
+        table = self._resources.tables[node["name"]]
+        if table.is_statement:
+            statements = self._actions.lines(table.actions[0].number)
+            return [*statements, f"step = {self._number(node['base_default_next'])}"]
+        return [f"step = {self._function_name(table.name)}({NODE_PARAMETERS})"]
+
+    def _functions_of(self, name: str) -> list[Function]:
+        table = self._resources.tables.get(name)
+        if table is None or table.is_statement:
+            return []
+        apply = self._apply(self._nodes[name], table)
+        return [self._lookup(table), apply] if table.key else [apply]
+
+    def _number(self, name: str | None) -> int:
+        return END if name is None else self._numbers[name]
 
     def _goto(self, name: str | None) -> str:
-        return "return" if name is None else f"{self._function_name(name)}({NODE_PARAMETERS})"
+        return f"return {self._number(name)}"
 
     def _function_name(self, node: str) -> str:
         return f"{self._pipeline['name']}_{node.replace('.', '_')}"
-
-    def _condition(self, node: Json) -> Function:
-        condition = ExpressionCompiler(self._layout).value(node["expression"])
-        lines = [f"if {condition}:", f"    {self._goto(node['true_next'])}"]
-        lines += ["else:", f"    {self._goto(node['false_next'])}"]
-        return Function(self._function_name(node["name"]), NODE_PARAMETERS, lines)
 
     def _lookup(self, table: Table) -> Function:
         """Offset of the slot that matches, or MISS."""
@@ -173,14 +191,22 @@ class ControlCompiler:
             return [self._goto(targets.pop())]
         lines = []
         for action in table.actions:
-            lines += [f"if number == {action.number}:", f"    {self._goto(following[action.name])}", "    return"]
+            lines += [f"if number == {action.number}:", f"    {self._goto(following[action.name])}"]
         return [*lines, self._goto(node["base_default_next"])]
+
+
+def _successors_of(node: Json) -> list[str | None]:
+    if "expression" in node:
+        return [node["true_next"], node["false_next"]]
+    return [*node["next_tables"].values(), node["base_default_next"]]
 
 
 def _key_sources(table: Table) -> list[str]:
     words: dict[int, list[str]] = {}
     for field in table.key:
         source = word(field.field.word)
+        if field.visible != field.field.mask:
+            source = f"({source} & {constant(field.visible)})"
         words.setdefault(field.key_word, []).append(f"({source} << U({field.shift}))" if field.shift else source)
     return [" | ".join(parts) for _, parts in sorted(words.items())]
 

@@ -70,11 +70,22 @@ class ExpressionCompiler:
                 return f"({self._right(node)} != U(0))"
             case "b2d":
                 return f"(U(1) if {self._right(node)} else U(0))"
+            case "usat_cast" if node["right"]["type"] == "hexstr":
+                return self._saturated(node["left"], int(node["right"]["value"], 16))
             case "?":
                 return f"({self._left(node)} if {self.value(node['cond'])} else {self._right(node)})"
             case "valid" if node["right"]["type"] == "header":
                 return f"({word(self.layout.headers[node['right']['value']].valid_word)} != U(0))"
         raise UnsupportedError(f"operation {operation!r}", node)
+
+    def _saturated(self, node: Json, bits: int) -> str:
+        """The value, or the nearest that an unsigned field of so many bits can hold; a difference may be negative."""
+        inner = node["value"]
+        while isinstance(inner, dict) and "op" not in inner:
+            inner = inner["value"]
+        if isinstance(inner, dict) and inner["op"] == "-":
+            return f"subtract_saturating({self._left(inner)}, {self._right(inner)})"
+        return f"min({self.value(node)}, {constant((1 << bits) - 1)})"
 
     def _left(self, node: Json) -> str:
         return self.value(node["left"])

@@ -19,6 +19,12 @@ def shift_right(value: np.uint64, bits: np.uint64) -> np.uint64:
 
 
 @compiled
+def subtract_saturating(minuend: np.uint64, subtrahend: np.uint64) -> np.uint64:
+    """The difference, or 0 where it would be negative."""
+    return minuend - subtrahend if minuend > subtrahend else np.uint64(0)
+
+
+@compiled
 def move(octets: NDArray[np.uint8], source: int, target: int, count: int) -> None:
     """Move bytes within the array; the ranges may overlap."""
     if target < source:

@@ -21,13 +21,17 @@ class MatchKind(StrEnum):
 
 @dataclass(frozen=True)
 class KeyField:
-    """A field of a table's key: word ``key_word`` of the slot's key holds it, shifted left by ``shift``."""
+    """A field of a table's key: word ``key_word`` of the slot's key holds it, shifted left by ``shift``.
+
+    Of the packet's field only the bits of ``visible`` count.
+    """
 
     name: str
     kind: MatchKind
     field: Field
     key_word: int
     shift: int
+    visible: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,17 @@ class Table:
         if self.is_scanned:
             return 2 * fields
         return fields + (self.lpm_field is not None)
+
+    @property
+    def is_statement(self) -> bool:
+        """No entry and no other default can ever make it do anything but its one action, which takes no arguments."""
+        return (
+            not self.key
+            and self.profile is None
+            and self.has_constant_default
+            and len(self.actions) == 1
+            and not self.actions[0].parameter_bits
+        )
 
     @property
     def counter_offset(self) -> int:
@@ -209,11 +224,12 @@ def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
     fields: list[KeyField] = []
     current, used = -1, WORD_BITS
     for key in node["key"]:
-        if key["match_type"] not in set(MatchKind) or key.get("mask"):
+        if key["match_type"] not in set(MatchKind):
             raise UnsupportedError(f"{key['match_type']} match on {key['name']!r} in table {node['name']!r}", node)
         kind, field = MatchKind(key["match_type"]), layout.field(key["target"])
         if used + field.bits > WORD_BITS or kind is MatchKind.LPM:
             current, used = current + 1, 0
-        fields.append(KeyField(key["name"], kind, field, current, used))
+        visible = int(key["mask"], 16) if key.get("mask") else field.mask
+        fields.append(KeyField(key["name"], kind, field, current, used, visible))
         used = WORD_BITS if kind is MatchKind.LPM else used + field.bits
     return tuple(fields)

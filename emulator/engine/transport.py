@@ -256,7 +256,9 @@ def adapt_window(state: State, flow: int, packet: int) -> None:
         flows[flow, FLOW_CONGESTION] += (change + CONGESTION_MEMORY - 1) // CONGESTION_MEMORY
     window = flows[flow, FLOW_CONGESTION_WINDOW]
     window += ONE if marked == 0 else -(window * flows[flow, FLOW_CONGESTION] // (2 * ONE))
-    flows[flow, FLOW_CONGESTION_WINDOW] = max(2 * ONE, min(window, flows[flow, FLOW_WINDOW] * ONE))
+    # Fewer packets than one acknowledgement answers would wait for a timeout.
+    least, most = flows[flow, FLOW_ACKNOWLEDGE_EVERY], flows[flow, FLOW_WINDOW]
+    flows[flow, FLOW_CONGESTION_WINDOW] = max(least * ONE, min(window, most * ONE))
     flows[flow, FLOW_ROUND_END] = flows[flow, FLOW_NEXT]
     flows[flow, FLOW_ROUND_ANSWERED] = 0
     flows[flow, FLOW_ROUND_MARKED] = 0

@@ -1,0 +1,121 @@
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from p4src import P4INFO, PROGRAM
+from tests.cli.conftest import Trainyard
+from topologies.fabric import Fabric
+
+Write = Callable[[object], Path]
+
+_DUMBBELL = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 100, "bottleneck_gbps": 100}
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
+    """The fabrics that the emulator would have served, and where; port 13 is taken."""
+    fabrics: list[tuple[Fabric, str]] = []
+
+    class FabricAlone:
+        def __init__(self, fabric: Fabric, p4info: str, json: str) -> None:
+            assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
+            self._fabric = fabric
+
+        async def serve(self, address: str) -> None:
+            if address.endswith(":13"):
+                raise RuntimeError(f"cannot bind {address}")
+            fabrics.append((self._fabric, address))
+
+    module = ModuleType("controller.cli.fabric_alone")
+    module.FabricAlone = FabricAlone  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "controller.cli.fabric_alone", module)
+    return fabrics
+
+
+def test_a_topology_alone_is_served(trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [(fabric.switches, address) for fabric, address in served] == [(("t0", "t1"), "127.0.0.1:9559")]
+
+
+def test_the_topology_of_a_scenario_is_served(
+    trainyard: Trainyard, write: Write, document: dict[str, object], served: list[tuple[Fabric, str]]
+) -> None:
+    ended = trainyard(
+        "emulator", "--topology", write(document), "--listen", "[::1]:0", "--p4info", P4INFO, "--json", PROGRAM
+    )
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert [(fabric.hosts, address) for fabric, address in served] == [(("h0", "h1", "h2", "h3"), "[::1]:0")]
+
+
+def test_an_address_that_is_taken_is_status_1(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), "--listen", "127.0.0.1:13")
+    assert (result.exit_code, served) == (1, [])
+    assert "cannot bind 127.0.0.1:13" in result.stderr
+
+
+def _link(*ends: str) -> dict[str, object]:
+    return {"ends": list(ends), "gbps": 100}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"topology": {**_DUMBBELL, "colour": "red"}}, "topology.colour: unknown key"),
+        ({"topology": {**_DUMBBELL, "hosts_per_side": 0}}, "topology.hosts_per_side"),
+        ({"topology": {"kind": "torus"}}, "topology.kind: expected one of"),
+        ({"topology": 3}, "topology: "),
+        ({"topology": _DUMBBELL, "colour": "red"}, "colour: unknown key"),
+        (_DUMBBELL, "kind: unknown key"),
+        (
+            {
+                "topology": {
+                    "kind": "graph",
+                    "hosts": ["h0", "h1"],
+                    "switches": ["s0", "s1"],
+                    "links": [_link("h0", "s0"), _link("h1", "s1")],
+                }
+            },
+            "topology.links: expected a connected graph",
+        ),
+    ],
+)
+def test_a_bad_topology_is_refused_by_name(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]], document: object, words: str
+) -> None:
+    path = write(document)
+    result = trainyard("emulator", "--topology", path)
+    assert (result.exit_code, result.stdout, served) == (2, "", [])
+    assert any(line.startswith(f"{path}: {words}") for line in result.stderr.splitlines())
+
+
+def test_only_a_topology_is_asked_for_where_there_is_only_a_topology(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": {"kind": "torus"}}))
+    assert (len(result.stderr.splitlines()), served) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--listen", "9559"), "--listen: expected HOST:PORT, got '9559'"),
+        (("--listen", "localhost:p4"), "--listen: expected HOST:PORT, got 'localhost:p4'"),
+        (("--p4info", P4INFO), "expected both or neither"),
+        (("--json", PROGRAM), "expected both or neither"),
+        (("--p4info", "nowhere", "--json", PROGRAM), "nowhere: cannot be read"),
+        (("--p4info", PROGRAM, "--json", PROGRAM), "the P4Info is not one in text form"),
+        (("--p4info", P4INFO, "--json", P4INFO), "not a BMv2 JSON"),
+    ],
+)
+def test_bad_options_are_refused(
+    trainyard: Trainyard, write: Write, options: tuple[str | Path, ...], words: str
+) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr

@@ -1,0 +1,63 @@
+"""One switch that runs a program, without fabric or clock: a packet in, a packet out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from emulator.compiler.actions import DROP_PORT
+from emulator.compiler.program import Program
+from emulator.engine.state import OCTETS
+from emulator.memory import Arena
+from emulator.switch import EmulatedSwitch
+
+_ODD_WORD, _ODD_BYTE = 0x0DDB_A11, 0xA5
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A packet that has left: by this port, from the queue of this level."""
+
+    port: int
+    level: int
+    octets: bytes
+
+
+class LoneSwitch:
+    """Calls a program's machine code for single packets; ``control`` is the switch's control side."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._arena = Arena()
+        self._block = self._arena.allocate(program.resources.block_words)
+        self.control = EmulatedSwitch("lone", 1, self._arena, self._block, program.resources)
+        self.control.clear()
+
+    def process(self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
+        """What becomes of a packet of at most ``OCTETS`` bytes; ``depths`` are the queue's when it comes and leaves.
+
+        The machine code must leave the memory around the packet alone.
+        """
+        row = self._program.row_words
+        words = np.full(3 * row, _ODD_WORD, dtype=np.uint64)
+        octets = np.full(3 * OCTETS, _ODD_BYTE, dtype=np.uint8)
+        octets[OCTETS : OCTETS + len(packet)] = list(packet)
+        module, memory = self._program.module, self._arena.words
+        egress_port = int(module.receive(words, row, octets, OCTETS, len(packet), port, 7, memory, self._block))
+        sent = None
+        if egress_port != DROP_PORT:
+            level = int(words[row + self._program.layout.field(["standard_metadata", "priority"]).word])
+            payload = int(words[2 * row - 1])
+            times_and_depths = 7, 9, *depths
+            size = int(
+                module.transmit(
+                    words, row, octets, OCTETS, len(packet), egress_port, *times_and_depths, memory, self._block
+                )
+            )
+            if size >= 0:
+                length = len(packet) + size - payload
+                sent = Sent(egress_port, level, octets[OCTETS : OCTETS + length].tobytes())
+        assert (words[:row] == _ODD_WORD).all()
+        assert (words[2 * row :] == _ODD_WORD).all()
+        assert (octets[:OCTETS] == _ODD_BYTE).all()
+        assert (octets[2 * OCTETS :] == _ODD_BYTE).all()
+        return sent

@@ -1,0 +1,278 @@
+"""Single packets: the way they take, what they look like at its end, and why they are dropped."""
+
+from dataclasses import asdict
+
+import pytest
+
+from emulator.engine.build import CPU_PORT
+from emulator.engine.state import OCTETS
+from emulator.entries import ActionCall, CounterValue, GroupReference
+from emulator.fabric import Capture, EmulatedFabric
+from tests.emulator.fabrics import (
+    advance,
+    dumbbell,
+    emulated,
+    exact,
+    five_tuple,
+    flow_key,
+    prefix,
+    prioritise,
+    routing_of,
+    star,
+)
+from tests.emulator.packets import ipv4_packet
+from tests.emulator.programs import trainyard
+from topologies.addressing import FiveTuple, switch_mac
+from topologies.fabric import Fabric
+from topologies.specification import ClosSpecification
+
+LATER_PS = 10**9
+
+
+def uplink(fabric: Fabric, host: str) -> int:
+    """The link out of a host."""
+    return fabric.nics[host][0].link
+
+
+def send(result: EmulatedFabric, host: str, packet: bytes, length: int | None = None) -> tuple[Capture, ...]:
+    """Let a packet come from a host; what reaches NICs afterwards."""
+    result.inject(uplink(result.fabric, host), packet, length)
+    assert advance(result, result.now_ps + LATER_PS) == []
+    return result.captured()
+
+
+def test_injected_packet_goes_through_the_switches_to_its_nic() -> None:
+    result = emulated(dumbbell(2))
+    fabric = result.fabric
+    connection = five_tuple(fabric, "h1", "h3")
+    (capture,) = send(result, "h1", ipv4_packet(connection, time_to_live=64, dscp=0b010_000, payload=b"payload"))
+    nic = fabric.nics["h3"][0]
+    last_hop = fabric.links[fabric.reverse(nic.link)]
+    assert capture.link == last_hop.index
+    source_mac = switch_mac(fabric.switch_index["t1"], last_hop.source_port)
+    expected = ipv4_packet(connection, time_to_live=62, dscp=0b010_000, payload=b"payload")
+    assert capture.octets == nic.mac.to_bytes(6, "big") + source_mac.to_bytes(6, "big") + expected[12:]
+    assert capture.length == len(expected)
+    ps_per_byte = result.ps_per_byte
+    (bottleneck,) = [link.index for link in fabric.links if (link.source, link.destination) == ("t0", "t1")]
+    on_the_wire_ps = sum(len(expected) * ps_per_byte[link] + 1_000_000 for link in (bottleneck, last_hop.index))
+    assert capture.time_ps == pytest.approx(on_the_wire_ps, abs=2)
+    assert result.packet_hops == 2
+    assert result.captured() == ()
+
+
+def test_level_of_an_injected_packet_is_counted_where_it_leaves() -> None:
+    result = emulated(dumbbell(1))
+    connection = five_tuple(result.fabric, "h0", "h1")
+    packet = ipv4_packet(connection)
+    prioritise(result, connection, 4)
+    (capture,) = send(result, "h0", packet)
+    assert capture.octets[15] >> 2 == 4 << 3
+    for switch in result.switches.values():
+        counted = [switch.counter("egress.level_counter", index) for index in range(4096)]
+        assert sum(value.packets for value in counted) == 1
+        assert CounterValue(1, len(packet)) in counted[4::8]
+    assert result.switches["t0"].direct_counter("ingress.flow", flow_key(connection)) == CounterValue(1, len(packet))
+
+
+def test_bytes_beyond_those_given_are_zeros() -> None:
+    result = emulated(star(2))
+    packet = ipv4_packet(five_tuple(result.fabric, "h0", "h1"))
+    (capture,) = send(result, "h0", packet, length=1500)
+    assert capture.length == 1500
+    assert capture.octets[26:] == packet[26:]
+    to_receiver = result.fabric.reverse(uplink(result.fabric, "h1"))
+    assert result.sent_bytes()[to_receiver].tolist() == [1500] + [0] * 7
+
+
+def test_header_that_is_not_given_whole_is_kept_as_the_program_rewrites_it() -> None:
+    """Addresses of zeros, left out; the packet takes the default route and has a new checksum behind them."""
+    result = emulated(star(2))
+    port = result.fabric.links[uplink(result.fabric, "h1")].destination_port
+    result.switches["s"].insert_member("ingress.ecmp", 100, ActionCall("ingress.set_next_hop", (port,)))
+    result.switches["s"].insert_group("ingress.ecmp", 100, (100,), max_size=1)
+    result.switches["s"].insert("ingress.routing", prefix(0, 0), GroupReference(100))
+    whole = ipv4_packet(FiveTuple(0, 0, 0, 0, 0), time_to_live=64)
+    (expected,) = send(result, "h0", whole, length=100)
+    (capture,) = send(result, "h0", whole[:26], length=100)
+    assert capture.octets.ljust(100, b"\0") == expected.octets.ljust(100, b"\0")
+
+
+def test_packet_with_more_bytes_than_are_kept_or_than_it_has_is_refused() -> None:
+    result = emulated(star(2))
+    with pytest.raises(ValueError, match=f"a packet of 2000 bytes keeps {OCTETS}, not {OCTETS + 1}"):
+        result.inject(0, bytes(OCTETS + 1), length=2000)
+    with pytest.raises(ValueError, match="a packet of 10 bytes keeps 10, not 11"):
+        result.inject(0, bytes(11), length=10)
+    result.run(LATER_PS)
+    assert result.captured() == ()
+
+
+def test_packet_injected_at_a_hosts_end_is_captured_as_it_is() -> None:
+    result = emulated(star(2))
+    link = result.fabric.reverse(uplink(result.fabric, "h1"))
+    result.run(5)
+    result.inject(link, b"whatever")
+    result.run(LATER_PS)
+    assert result.captured() == (Capture(link, 5, b"whatever", 8),)
+    assert result.packet_hops == 0
+
+
+def drops(result: EmulatedFabric, switch: str) -> dict[str, int]:
+    """What a switch has dropped, by reason, without the reasons there were not."""
+    return {reason: count for reason, count in asdict(result.drops(switch)).items() if count}
+
+
+def drops_after(result: EmulatedFabric, packet: bytes) -> dict[str, dict[str, int]]:
+    """What the switches have dropped when h0 has sent a packet that nobody gets."""
+    assert send(result, "h0", packet) == ()
+    return {name: drops(result, name) for name in result.switches}
+
+
+@pytest.mark.parametrize(("time_to_live", "where"), [(0, "t0"), (1, "t0"), (2, "t1")])
+def test_packet_without_time_to_live_is_dropped_where_it_ends(time_to_live: int, where: str) -> None:
+    result = emulated(dumbbell(1))
+    packet = ipv4_packet(five_tuple(result.fabric, "h0", "h1"), time_to_live=time_to_live)
+    assert drops_after(result, packet) == {"t0": {}, "t1": {}} | {where: {"by_program": 1}}
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        b"",
+        bytes(60),
+        ipv4_packet(FiveTuple(1, 0x0B000001, 17, 1, 1)),
+        ipv4_packet(FiveTuple(1, 0x0A000001, 17, 1, 1), checksum_error=1),
+        ipv4_packet(FiveTuple(1, 0x0A000001, 17, 1, 1))[:33],
+    ],
+    ids=["empty", "not IP", "unknown destination", "bad checksum", "cut off"],
+)
+def test_packet_that_the_program_does_not_forward(packet: bytes) -> None:
+    result = emulated(dumbbell(1))
+    assert drops_after(result, packet) == {"t0": {"by_program": 1}, "t1": {}}
+
+
+def test_switch_without_a_pipeline_drops_everything_until_it_has_one() -> None:
+    fabric = star(2)
+    result = EmulatedFabric(fabric, trainyard())
+    packet = ipv4_packet(five_tuple(fabric, "h0", "h1"))
+    assert drops_after(result, packet) == {"s": {"no_pipeline": 1}}
+    result.switches["s"].clear()
+    assert drops_after(result, packet) == {"s": {"by_program": 1, "no_pipeline": 1}}
+
+
+def test_port_without_a_cable() -> None:
+    result = emulated(star(2))
+    connection = five_tuple(result.fabric, "h0", "h1")
+    switch = result.switches["s"]
+    switch.insert("ingress.next_hop", exact((77, 16)), ActionCall("ingress.forward", (77, 0, 0)))
+    switch.insert("ingress.flow", flow_key(connection), ActionCall("ingress.steer", (77,)))
+    assert drops_after(result, ipv4_packet(connection)) == {"s": {"no_such_port": 1}}
+
+
+def test_full_queue_drops_what_does_not_fit_and_the_others_pass() -> None:
+    result = emulated(star(2), queue_limit_bytes=10_000)
+    packet = ipv4_packet(five_tuple(result.fabric, "h0", "h1"))
+    urgent = ipv4_packet(five_tuple(result.fabric, "h0", "h1"), dscp=56)
+    # All arrive in the same moment, so the first is on the link already and ten fill the queue.
+    for _ in range(20):
+        result.inject(uplink(result.fabric, "h0"), packet, length=1000)
+    result.inject(uplink(result.fabric, "h0"), urgent, length=1000)
+    result.run(LATER_PS)
+    captured = result.captured()
+    assert drops(result, "s") == {"queue_full": 9}
+    assert len(captured) == 12
+    assert sum(capture.octets[15] == 56 << 2 for capture in captured) == 1
+
+
+def test_thousands_of_packets_at_once_all_arrive() -> None:
+    """More packets, events and captures than there is room for at first."""
+    result = emulated(star(3))
+    packets = [ipv4_packet(five_tuple(result.fabric, "h0", f"h{1 + number % 2}", number)) for number in range(9000)]
+    for packet in packets:
+        result.inject(uplink(result.fabric, "h0"), packet)
+    result.run(LATER_PS)
+    captured = result.captured()
+    assert sorted(capture.octets[34:36] for capture in captured) == [
+        number.to_bytes(2, "big") for number in range(9000)
+    ]
+    for host in ("h1", "h2"):
+        link = result.fabric.reverse(uplink(result.fabric, host))
+        assert sum(capture.link == link for capture in captured) == 4500
+
+
+def test_packets_spread_over_parallel_links_by_the_fabric_hash() -> None:
+    fabric = ClosSpecification(
+        kind="clos", tors=2, aggs=2, hosts_per_tor=1, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
+    ).build()
+    result, routing = emulated(fabric), routing_of(fabric)
+    connections = [five_tuple(fabric, "h0", "h1", source_port=49152 + number) for number in range(64)]
+    expected = [0] * len(fabric.links)
+    for connection in connections:
+        for link in routing.hashed_path(connection)[1:]:
+            expected[link] += 100
+        assert len(send(result, "h0", ipv4_packet(connection), length=100)) == 1
+    assert result.sent_bytes().sum(axis=1).tolist() == expected
+
+
+def test_link_that_is_down_loses_what_waits_what_is_on_it_and_what_comes() -> None:
+    result = emulated(star(2), trace_rows=1000)
+    packet = ipv4_packet(five_tuple(result.fabric, "h0", "h1"))
+    down = result.fabric.reverse(uplink(result.fabric, "h1"))
+    for _ in range(5):
+        result.inject(uplink(result.fabric, "h0"), packet, length=1000)
+    result.run(result.now_ps + 100)
+    assert result.is_up(down)
+    result.set_link(down, up=False)
+    assert not result.is_up(down)
+    assert drops(result, "s") == {"link_down": 4}
+    assert send(result, "h0", packet) == ()
+    assert drops(result, "s") == {"link_down": 6}
+    result.set_link(down, up=True)
+    (capture,) = send(result, "h0", packet)
+    assert capture.link == down
+    assert drops(result, "s") == {"link_down": 6}
+    assert result.is_up(result.fabric.reverse(down))
+
+
+def test_transfer_goes_on_when_its_link_is_up_again() -> None:
+    result = emulated(dumbbell(1))
+    flow = result.add_flow(five_tuple(result.fabric, "h0", "h1"))
+    result.start_transfer(flow, 1_000_000)
+    (bottleneck,) = [link.index for link in result.fabric.links if (link.source, link.destination) == ("t0", "t1")]
+    assert advance(result, 40_000_000) == []
+    result.set_link(bottleneck, up=False)
+    assert advance(result, 50_000_000) == []
+    result.set_link(bottleneck, up=True)
+    (completion,) = advance(result, 10**14)
+    assert completion.flow == flow
+    assert drops(result, "t0")["link_down"] > 0
+    assert result.retransmissions(flow) > 0
+
+
+def test_host_that_is_cut_off_counts_its_own_losses() -> None:
+    result = emulated(star(2))
+    result.set_link(uplink(result.fabric, "h0"), up=False)
+    result.start_transfer(result.add_flow(five_tuple(result.fabric, "h0", "h1")), 3 * 4096)
+    assert advance(result, LATER_PS) == []
+    assert asdict(result.host_drops())["link_down"] == 3
+    assert drops(result, "s") == {}
+
+
+def test_packet_out_goes_through_the_pipeline_and_the_cpu_port_leads_to_the_control_plane() -> None:
+    result = emulated(star(2))
+    connection = five_tuple(result.fabric, "h0", "h1")
+    switch, packet = result.switches["s"], ipv4_packet(connection)
+    result.packet_out("s", packet)
+    result.run(LATER_PS)
+    (capture,) = result.captured()
+    assert capture.octets[26:] == packet[26:]
+    switch.insert("ingress.next_hop", exact((600, 16)), ActionCall("ingress.forward", (CPU_PORT, 1, 2)))
+    switch.insert("ingress.flow", flow_key(connection), ActionCall("ingress.steer", (600,)))
+    assert send(result, "h0", packet, length=70) == ()
+    (packet_in,) = result.packets_in()
+    assert packet_in.switch == "s"
+    assert packet_in.time_ps == LATER_PS
+    assert packet_in.octets[26:] == packet[26:] + bytes(70 - len(packet))
+    assert result.packets_in() == ()
+    assert drops(result, "s") == {}

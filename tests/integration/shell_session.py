@@ -1,0 +1,85 @@
+"""What an operator types into p4runtime-shell: a script for the interpreter that has it, run by its test.
+
+Its arguments are which session, the P4Runtime address, the P4Info and the program; what it saw is its last line, JSON.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import grpc
+import p4runtime_sh.shell as shell
+from p4runtime_sh.p4runtime import P4RuntimeException, P4RuntimeWriteException
+
+_FLOW = {
+    "source_address": "10.0.0.1",
+    "destination_address": "10.0.0.2",
+    "protocol": "17",
+    "source_port": "50000",
+    "destination_port": "4791",
+}
+_PATIENCE_S = 20.0
+
+
+def operate(address: str, p4info: str, program: str) -> dict[str, Any]:
+    """Alone with a switch: set the pipeline, then insert, read, modify and delete an entry."""
+    shell.setup(device_id=1, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
+    entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
+    entry.match.set(**_FLOW)
+    entry.action["level"] = "3"
+    entry.insert()
+    seen: dict[str, Any] = {"inserted": _levels()}
+    seen["inserted twice"] = _refusal(entry.insert)
+    counter = shell.DirectCounterEntry("ingress.flow_counter")
+    counter.table_entry.match.set(**_FLOW)
+    seen["counted"] = [(count.packet_count, count.byte_count) for count in counter.read()]
+    entry.action["level"] = "5"
+    entry.modify()
+    seen["modified"] = _levels()
+    entry.action["level"] = "7"
+    entry.delete()
+    seen["deleted"] = _levels()
+    seen["deleted twice"] = _refusal(entry.delete)
+    shell.teardown()
+    return seen
+
+
+def look_on(address: str, p4info: str, program: str) -> dict[str, Any]:
+    """Beside a controller with a higher election id: read its routes, then try to write."""
+    shell.setup(device_id=1, grpc_addr=address, verbose=False)
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not (routes := len(list(shell.TableEntry("ingress.routing").read()))) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
+    entry.match.set(**_FLOW)
+    entry.action["level"] = "3"
+    seen = {"routes": routes, "insert": _refusal(entry.insert), "levels": _levels()}
+    try:
+        shell.client.set_fwd_pipe_config(p4info, program)
+        seen["pipeline"] = None
+    except P4RuntimeException as error:
+        seen["pipeline"] = error.grpc_error.code().name
+    shell.teardown()
+    return seen
+
+
+def _levels() -> list[int]:
+    """The levels of all entries of the flow table."""
+    entries = shell.TableEntry("ingress.flow").read()
+    return [int.from_bytes(entry.action.msg().params[0].value, "big") for entry in entries]
+
+
+def _refusal(write: Any) -> str | None:
+    try:
+        write()
+    except P4RuntimeWriteException as error:
+        return str(error)
+    except grpc.RpcError as error:
+        return error.code().name
+    return None
+
+
+if __name__ == "__main__":
+    session = {"operate": operate, "look_on": look_on}[sys.argv[1]]
+    print("\n" + json.dumps(session(*sys.argv[2:])))

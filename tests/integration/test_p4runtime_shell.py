@@ -1,0 +1,120 @@
+"""p4runtime-shell, which is none of ours, takes the emulator for switches, and for those of a controller beside it."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import yaml
+from finsy.proto import p4r, p4r_grpc
+
+from controller.config import ControllerConfig, SwitchAddress
+from controller.run.controller_process import controller_process
+from p4src import P4INFO, PROGRAM
+from tests.integration.fabrics import DUMBBELL
+
+_VERSION = "0.0.6"
+_SESSION = Path(__file__).with_name("shell_session.py")
+_PATIENCE_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def shell_python() -> Path:
+    """An interpreter that has p4runtime-shell, made once: the shell needs an older protobuf than we do."""
+    cache = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
+    folder = cache / f"p4runtime-shell-{_VERSION}"
+    python, complete = folder / "bin" / "python", folder / "complete"
+    if not (python.exists() and complete.exists()):
+        shutil.rmtree(folder, ignore_errors=True)
+        install = (python, "-m", "pip", "install", "--quiet", f"p4runtime-shell=={_VERSION}")
+        for command in ((sys.executable, "-m", "venv", folder), install, (python, "-c", "import p4runtime_sh.shell")):
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ended.returncode:
+                last = (ended.stderr or ended.stdout).strip().splitlines()[-1:]
+                pytest.skip(f"p4runtime-shell {_VERSION} cannot be installed: {' '.join(last)}")
+        complete.touch()
+    return python
+
+
+@asynccontextmanager
+async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
+    """``trainyard emulator`` over the dumbbell; gives what it prints: device id -> switch and address."""
+    topology = folder / "fabric.yaml"
+    topology.write_text(yaml.safe_dump({"topology": DUMBBELL.model_dump(mode="json")}))
+    command = ("-m", "controller", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0")
+    process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    devices: dict[int, tuple[str, str]] = {}
+    async with asyncio.timeout(_PATIENCE_S):
+        while len(devices) < len(DUMBBELL.build().switches) and (line := await process.stdout.readline()):
+            if row := re.fullmatch(r"\s*(\d+)\s+(\S+)\s+(\S+:\d+)\s*", line.decode()):
+                devices[int(row[1])] = row[2], row[3]
+    yield devices
+    process.terminate()
+    assert await process.wait() == 0
+
+
+async def _session(shell_python: Path, name: str, address: str) -> tuple[dict[str, Any], str]:
+    """What a session of the shell saw, and all that it printed."""
+    process = await asyncio.create_subprocess_exec(
+        shell_python, _SESSION, name, address, P4INFO, PROGRAM, stdout=asyncio.subprocess.PIPE
+    )
+    printed = (await process.communicate())[0].decode()
+    assert process.returncode == 0, printed
+    return json.loads(printed.splitlines()[-1]), printed
+
+
+async def _operated(shell_python: Path, folder: Path) -> dict[str, Any]:
+    async with _emulator(folder) as devices:
+        return (await _session(shell_python, "operate", devices[1][1]))[0]
+
+
+def test_an_operator_works_on_a_switch_with_the_shell(shell_python: Path, tmp_path: Path) -> None:
+    seen = asyncio.run(_operated(shell_python, tmp_path))
+    assert "ALREADY_EXISTS" in seen.pop("inserted twice")
+    assert "NOT_FOUND" in seen.pop("deleted twice")
+    assert seen == {"inserted": [3], "counted": [[0, 0]], "modified": [5], "deleted": []}
+
+
+async def _pipeline_is_set(address: str, device_id: int) -> None:
+    """Wait until a controller has made a switch its own."""
+    request = p4r.GetForwardingPipelineConfigRequest(device_id=device_id)
+    async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(_PATIENCE_S):
+        while await _code(p4r_grpc.P4RuntimeStub(channel), request) is grpc.StatusCode.FAILED_PRECONDITION:
+            await asyncio.sleep(0.05)
+
+
+async def _code(stub: Any, request: p4r.GetForwardingPipelineConfigRequest) -> grpc.StatusCode:
+    return await stub.GetForwardingPipelineConfig(request).code()
+
+
+async def _looked_on(shell_python: Path, folder: Path) -> tuple[dict[str, Any], str]:
+    async with _emulator(folder) as devices:
+        switches = tuple(
+            SwitchAddress(name=name, address=address, device_id=device_id)
+            for device_id, (name, address) in devices.items()
+        )
+        config = ControllerConfig(listen="127.0.0.1:0", topology=DUMBBELL, switches=switches)
+        async with controller_process(config):
+            await _pipeline_is_set(devices[1][1], 1)
+            return await _session(shell_python, "look_on", devices[1][1])
+
+
+def test_beside_a_controller_the_shell_reads_only(shell_python: Path, tmp_path: Path) -> None:
+    seen, printed = asyncio.run(_looked_on(shell_python, tmp_path))
+    assert "You are not the primary client" in printed
+    assert seen == {
+        "routes": len(DUMBBELL.build().hosts),
+        "insert": "PERMISSION_DENIED",
+        "levels": [],
+        "pipeline": "PERMISSION_DENIED",
+    }
