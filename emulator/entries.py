@@ -56,7 +56,23 @@ class GroupReference:
     group_id: int
 
 
-EntryAction = ActionCall | MemberReference | GroupReference
+@dataclass(frozen=True, slots=True)
+class WeightedAction:
+    """One action of an action set; it counts ``weight`` times, and only while ``watch_port``, if any, is up."""
+
+    call: ActionCall
+    weight: int = 1
+    watch_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSet:
+    """Actions that the selector picks from, written with their entry and known to it alone (one shot)."""
+
+    actions: tuple[WeightedAction, ...]
+
+
+EntryAction = ActionCall | MemberReference | GroupReference | ActionSet
 
 
 @dataclass(frozen=True, slots=True)

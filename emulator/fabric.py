@@ -137,7 +137,14 @@ class EmulatedFabric:
         block_words = program.resources.block_words
         self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
         self.switches: Mapping[str, EmulatedSwitch] = {
-            name: EmulatedSwitch(name, index + 1, self._arena, self._blocks + index * block_words, program.resources)
+            name: EmulatedSwitch(
+                name,
+                index + 1,
+                self._arena,
+                self._blocks + index * block_words,
+                program.resources,
+                (link.source_port for link in fabric.links_from[name]),
+            )
             for index, name in enumerate(fabric.switches)
         }
         overhead = wire_overhead(self.options)
@@ -261,6 +268,9 @@ class EmulatedFabric:
         self._state.links[link, s.LINK_UP] = up
         if not up:
             flush(self._state, link)
+        end = self.fabric.links[link]
+        if end.source in self.switches:
+            self.switches[end.source].set_port(end.source_port, up)
 
     def is_up(self, link: int) -> bool:
         """Whether packets pass a link."""

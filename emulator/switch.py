@@ -1,11 +1,12 @@
 """The control side of one emulated switch: what P4Runtime reads and writes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from emulator.compiler.tables import MatchKind, Resources, Table
 from emulator.entries import (
     ActionCall,
+    ActionSet,
     AlreadyExistsError,
     CounterValue,
     EntryAction,
@@ -17,9 +18,12 @@ from emulator.entries import (
     ResourceExhaustedError,
 )
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
-from emulator.profile import ProfileMemory, encode_call
+from emulator.ports import Ports
+from emulator.profile import EncodedSet, ProfileMemory, encode_call
 from emulator.scanned_slots import ScannedSlots
 from emulator.slots import TableSlots
+
+NO_WATCH_PORTS: Mapping[int, int] = MappingProxyType({})
 
 
 class EmulatedSwitch:
@@ -27,12 +31,22 @@ class EmulatedSwitch:
 
     Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. Every method that changes
     something raises a ``SwitchError`` and changes nothing where the request cannot be carried out. A switch forwards
-    nothing until ``clear`` has been called, as one that was never given a pipeline.
+    nothing until ``clear`` has been called, as one that was never given a pipeline. ``ports`` are those a group may
+    watch; each is up until ``set_port`` says otherwise.
     """
 
-    def __init__(self, name: str, device_id: int, arena: Arena, block: int, resources: Resources) -> None:
+    def __init__(
+        self,
+        name: str,
+        device_id: int,
+        arena: Arena,
+        block: int,
+        resources: Resources,
+        ports: Iterable[int] = (),
+    ) -> None:
         self.name = name
         self.device_id = device_id
+        self.ports = Ports(ports)
         self.is_ready = False
         self._arena = arena
         self._block = block
@@ -56,7 +70,7 @@ class EmulatedSwitch:
         for table in resources.tables.values():
             self._restore_default(table)
         self._profiles = {
-            name: ProfileMemory(self._arena, profile, self._tables_of(name)[0])
+            name: ProfileMemory(self._arena, profile, self._tables_of(name)[0], self.ports)
             for name, profile in resources.profiles.items()
         }
         for name, counter in resources.counters.items():
@@ -79,24 +93,38 @@ class EmulatedSwitch:
             cells = int(self._arena.words[self._block + self._resources.register_descriptor(name)])
             self._arena.free(cells, register.size)
 
+    # ---- ports ------------------------------------------------------------------------------------------------------
+
+    def set_port(self, port: int, up: bool) -> None:
+        """Take a port down or bring it up. Members that watch one that is down are not picked, from now on.
+
+        Raises InvalidRequestError for a port that the switch does not have.
+        """
+        if port not in self.ports:
+            raise InvalidRequestError(f"switch {self.name!r} has no port {port}")
+        if self.ports.set(port, up):
+            for profile in self._profiles.values():
+                profile.port_changed(port)
+
     # ---- table entries ----------------------------------------------------------------------------------------------
 
     def insert(self, table: str, key: EntryKey, action: EntryAction) -> None:
         """Add an entry."""
         found, entries = self._table(table), self._entries[table]
-        words, call = self._key_words(found, key), self._action_words(found, action)
+        words, encoded = self._key_words(found, key), self._encode(found, key, action)
         if key in entries:
             raise AlreadyExistsError(f"table {table!r} has this entry")
         if len(entries) >= found.size:
             raise ResourceExhaustedError(f"table {table!r} is full ({found.size} entries)")
-        self._slots[table].insert(words, key.priority, call)
+        self._slots[table].insert(words, key.priority, self._place(found, key, encoded))
         entries[key] = action
 
     def modify(self, table: str, key: EntryKey, action: EntryAction) -> None:
         """Replace the action of an entry; its counter goes on."""
         found = self._table(table)
         self._require_entry(table, key)
-        self._slots[table].modify(self._key_words(found, key), key.priority, self._action_words(found, action))
+        words, encoded = self._key_words(found, key), self._encode(found, key, action)
+        self._slots[table].modify(words, key.priority, self._place(found, key, encoded))
         self._entries[table][key] = action
 
     def delete(self, table: str, key: EntryKey) -> None:
@@ -104,6 +132,8 @@ class EmulatedSwitch:
         found = self._table(table)
         self._require_entry(table, key)
         self._slots[table].delete(self._key_words(found, key), key.priority)
+        if found.profile:
+            self._profiles[found.profile.name].drop_set((table, key))
         del self._entries[table][key]
 
     def entry(self, table: str, key: EntryKey) -> EntryAction:
@@ -158,21 +188,37 @@ class EmulatedSwitch:
         """Actions of the members by id."""
         return MappingProxyType(self._profile(profile).members)
 
-    def insert_group(self, profile: str, group_id: int, member_ids: tuple[int, ...], max_size: int) -> None:
-        """Add a group; the selector picks by position. ``max_size`` 0 sets no limit."""
-        self._require_size(profile, member_ids, max_size)
-        self._profile(profile).insert_group(group_id, member_ids)
+    def insert_group(
+        self,
+        profile: str,
+        group_id: int,
+        member_ids: tuple[int, ...],
+        max_size: int,
+        watch_ports: Mapping[int, int] = NO_WATCH_PORTS,
+    ) -> None:
+        """Add a group; the selector picks by position. ``max_size`` 0 sets no limit.
 
-    def modify_group(self, profile: str, group_id: int, member_ids: tuple[int, ...]) -> None:
-        """Replace the members of a group at once."""
-        if not self._profile(profile).modify_group(group_id, member_ids):
+        A member with a port in ``watch_ports`` is passed over while that port is down. Where none is left, or there
+        was none, a packet hits the entry and no action is executed.
+        """
+        self._require_size(profile, member_ids, max_size)
+        self._profile(profile).insert_group(group_id, member_ids, watch_ports)
+
+    def modify_group(
+        self,
+        profile: str,
+        group_id: int,
+        member_ids: tuple[int, ...],
+        watch_ports: Mapping[int, int] = NO_WATCH_PORTS,
+    ) -> None:
+        """Replace the members of a group, and the ports they watch, at once."""
+        if not self._profile(profile).modify_group(group_id, member_ids, watch_ports):
             return
         for table in self._tables_of(profile):
             for key, action in self._entries[table.name].items():
                 if action == GroupReference(group_id):
-                    self._slots[table.name].modify(
-                        self._key_words(table, key), key.priority, self._action_words(table, action)
-                    )
+                    call = TO_GROUP, self._profile(profile).group_place(group_id)
+                    self._slots[table.name].modify(self._key_words(table, key), key.priority, call)
 
     def delete_group(self, profile: str, group_id: int) -> None:
         """Remove a group that no entry refers to."""
@@ -183,6 +229,13 @@ class EmulatedSwitch:
     def groups(self, profile: str) -> Mapping[int, tuple[int, ...]]:
         """Members of the groups by id, in the order in which the selector counts them."""
         return MappingProxyType(self._profile(profile).groups)
+
+    def watch_ports(self, profile: str, group_id: int) -> Mapping[int, int]:
+        """The ports that members of a group watch, by member id."""
+        watched = self._profile(profile).watch_ports
+        if group_id not in watched:
+            raise NotFoundError(f"profile {profile!r} has no group {group_id}")
+        return MappingProxyType(watched[group_id])
 
     # ---- counters ---------------------------------------------------------------------------------------------------
 
@@ -274,7 +327,7 @@ class EmulatedSwitch:
                 words[-1] = match.mask
         return tuple(words)
 
-    def _action_words(self, table: Table, action: EntryAction) -> tuple[int, ...]:
+    def _encode(self, table: Table, key: EntryKey, action: EntryAction) -> tuple[int, ...] | EncodedSet:
         match action:
             case ActionCall() if table.profile is None:
                 return encode_call(table, action)
@@ -282,7 +335,19 @@ class EmulatedSwitch:
                 return TO_MEMBER, self._profiles[table.profile.name].member_place(member_id)
             case GroupReference(group_id) if table.profile and table.profile.selector:
                 return TO_GROUP, self._profiles[table.profile.name].group_place(group_id)
+            case ActionSet() if table.profile and table.profile.selector:
+                return self._profiles[table.profile.name].encode_set((table.name, key), action)
         raise InvalidRequestError(f"table {table.name!r} does not take {type(action).__name__} as an action")
+
+    def _place(self, table: Table, key: EntryKey, encoded: tuple[int, ...] | EncodedSet) -> tuple[int, ...]:
+        """The words of an entry's action; nothing can fail any more."""
+        owner = table.name, key
+        if isinstance(encoded, EncodedSet):
+            assert table.profile is not None
+            return TO_GROUP, self._profiles[table.profile.name].place_set(owner, encoded)
+        if table.profile:
+            self._profiles[table.profile.name].drop_set(owner)
+        return encoded
 
     def _cell(self, name: str, index: int) -> int:
         if name not in self._resources.counters:

@@ -16,7 +16,7 @@ def bits_source(bit_offset: int, bits: int) -> str:
     if last - first >= 8:
         raise UnsupportedError(f"reading {bits} bits at bit {bit_offset} (they span nine bytes)")
     parts = [
-        f"U(octets[at + {number}])" + (f" << U({8 * (last - number)})" if number < last else "")
+        f"octets[at + {number}]" + (f" << U({8 * (last - number)})" if number < last else "")
         for number in range(first, last + 1)
     ]
     source = " | ".join(f"({part})" for part in parts)
@@ -28,7 +28,7 @@ def bits_source(bit_offset: int, bits: int) -> str:
 
 def emit_source(header: Header) -> list[str]:
     """Lines that write a header's bytes to ``octets[at:]``."""
-    return [f"octets[at + {number}] = np.uint8({_byte_source(header, number)})" for number in range(header.num_bytes)]
+    return [f"octets[at + {number}] = {_byte_source(header, number)}" for number in range(header.num_bytes)]
 
 
 def _byte_source(header: Header, number: int) -> str:
@@ -37,7 +37,7 @@ def _byte_source(header: Header, number: int) -> str:
         end = field.bit_offset + field.bits
         if field.bit_offset < 8 * (number + 1) and end > 8 * number:
             parts.append(_byte_part(field, end - 8 * (number + 1)))
-    return f"({' | '.join(parts)}) & U(0xff)"
+    return " | ".join(parts)  # the store keeps the low eight bits
 
 
 def _byte_part(field: Field, bits_after: int) -> str:

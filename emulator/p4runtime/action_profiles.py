@@ -2,18 +2,27 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import grpc
 from finsy.proto import p4r
 
-from emulator.entries import ActionCall, EntryAction, GroupReference, MemberReference
-from emulator.p4runtime.errors import RequestError, failed_precondition, invalid_argument, not_found, unimplemented
+from emulator.entries import ActionCall, ActionSet, EntryAction, GroupReference, MemberReference
+from emulator.p4runtime.bytestrings import encode_value
+from emulator.p4runtime.errors import RequestError, failed_precondition, invalid_argument, not_found
 from emulator.p4runtime.schema import Profile
+from emulator.p4runtime.table_actions import LARGEST_GROUP_SIZE
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_action, encode_action
+from emulator.p4runtime.watch_ports import decode_watch_port
 
-# The largest group where neither the program nor the client sets a limit.
-LARGEST_GROUP_SIZE = 1 << 16
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """Members of a group, each as often as it weighs, and the ports that some of them watch."""
+
+    ids: tuple[int, ...]
+    watch_ports: dict[int, int]
 
 
 def write_member(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.ActionProfileMember) -> None:
@@ -25,6 +34,7 @@ def write_member(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.A
         _refuse_member_in_use(target, profile, message.member_id)
         target.switch.delete_member(profile.name, message.member_id)
         return
+    _refuse_beside_sets(target, profile)
     action = _decode_member_action(target, profile, message)
     if kind == p4r.Update.INSERT:
         target.switch.insert_member(profile.name, message.member_id, action)
@@ -49,16 +59,17 @@ def write_group(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.Ac
         target.switch.delete_group(*where)
         target.notes.group_max_sizes.pop(where, None)
         return
+    _refuse_beside_sets(target, profile)
     _check_max_size(profile, message.max_size)
     members = _decode_members(target, profile, message)
     if kind == p4r.Update.INSERT:
-        target.switch.insert_group(*where, members, message.max_size)
+        target.switch.insert_group(*where, members.ids, message.max_size, members.watch_ports)
         target.notes.group_max_sizes[where] = message.max_size
         return
     max_size = target.notes.group_max_sizes.get(where, message.max_size)
     if message.max_size != max_size:
         raise invalid_argument(f"group {message.group_id}: max_size is {max_size} and cannot become {message.max_size}")
-    target.switch.modify_group(*where, members)
+    target.switch.modify_group(*where, members.ids, members.watch_ports)
 
 
 def read_members(target: Target, request: p4r.ActionProfileMember) -> Iterator[p4r.ActionProfileMember]:
@@ -85,22 +96,11 @@ def read_groups(target: Target, request: p4r.ActionProfileGroup) -> Iterator[p4r
                     group_id=group_id,
                     max_size=target.notes.group_max_sizes.get((profile.name, group_id), 0),
                 )
+                watched = target.switch.watch_ports(profile.name, group_id)
                 for member_id, weight in Counter(member_ids).items():
-                    group.members.add(member_id=member_id, weight=weight)
+                    watch_port = encode_value(watched[member_id]) if member_id in watched else None
+                    group.members.add(member_id=member_id, weight=weight, watch_port=watch_port)
                 yield group
-
-
-def require_reference(target: Target, profile: Profile, action: EntryAction) -> None:
-    """Raises RequestError where a table entry would refer to a member or a group that is not there."""
-    match action:
-        case MemberReference(0) | GroupReference(0):
-            raise invalid_argument(f"action profile {profile.name}: the id of a member or a group cannot be 0")
-        case MemberReference(member_id) if member_id not in target.switch.members(profile.name):
-            raise not_found(f"action profile {profile.name} has no member {member_id}")
-        case GroupReference(group_id) if group_id not in target.switch.groups(profile.name):
-            raise not_found(f"action profile {profile.name} has no group {group_id}")
-        case _:
-            pass
 
 
 def _decode_member_action(target: Target, profile: Profile, message: p4r.ActionProfileMember) -> ActionCall:
@@ -112,19 +112,21 @@ def _decode_member_action(target: Target, profile: Profile, message: p4r.ActionP
     return decode_action(target.schema, target.schema.table(profile.table_ids[0]), message.action)
 
 
-def _decode_members(target: Target, profile: Profile, message: p4r.ActionProfileGroup) -> tuple[int, ...]:
+def _decode_members(target: Target, profile: Profile, message: p4r.ActionProfileGroup) -> _Members:
     known = target.switch.members(profile.name)
     weights: dict[int, int] = {}
+    watch_ports: dict[int, int] = {}
     for member in message.members:
         where = f"group {message.group_id} of {profile.name}, member {member.member_id}"
         if member.member_id in weights:
             raise invalid_argument(f"{where}: given twice; use its weight")
         if member.weight <= 0:
             raise invalid_argument(f"{where}: the weight must be above 0, not {member.weight}")
-        if member.watch_port or member.watch:
-            raise unimplemented(f"{where}: watch_port is not supported")
         if member.member_id not in known:
             raise not_found(f"{where}: there is no such member")
+        watch_port = decode_watch_port(target, member, where)
+        if watch_port is not None:
+            watch_ports[member.member_id] = watch_port
         weights[member.member_id] = member.weight
     size, max_size = sum(weights.values()), message.max_size or LARGEST_GROUP_SIZE
     if size > max_size:
@@ -132,7 +134,8 @@ def _decode_members(target: Target, profile: Profile, message: p4r.ActionProfile
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             f"group {message.group_id} of {profile.name}: weights of {size} are more than its max_size of {max_size}",
         )
-    return tuple(member_id for member_id, weight in weights.items() for _ in range(weight))
+    ids = tuple(member_id for member_id, weight in weights.items() for _ in range(weight))
+    return _Members(ids, watch_ports)
 
 
 def _check_max_size(profile: Profile, max_size: int) -> None:
@@ -144,6 +147,12 @@ def _check_max_size(profile: Profile, max_size: int) -> None:
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             f"action profile {profile.name}: a group's max_size is at most {LARGEST_GROUP_SIZE}, not {max_size}",
         )
+
+
+def _refuse_beside_sets(target: Target, profile: Profile) -> None:
+    # All entries of a profile are of one style, so that the first tells.
+    if isinstance(next(_references(target, profile), None), ActionSet):
+        raise invalid_argument(f"action profile {profile.name}: its entries have action sets, not members and groups")
 
 
 def _refuse_member_in_use(target: Target, profile: Profile, member_id: int) -> None:

@@ -1,11 +1,13 @@
 """One device of the server: its switch, the controllers that bid for it and the pipeline that it was given."""
 
+import logging
 from collections.abc import Callable
 
 import grpc
 from finsy.proto import U128, p4r, rpc_code, rpc_status
 
 from emulator.p4runtime.arbitration import Arbitration, ElectionIdInUseError
+from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
 from emulator.p4runtime.errors import (
     RequestError,
     failed_precondition,
@@ -19,13 +21,22 @@ from emulator.switch import EmulatedSwitch
 
 Send = Callable[[p4r.StreamMessageResponse], None]
 
+SendPacket = Callable[[str, bytes], None]
+"""Lets the control plane of a switch, by name, send a packet into its CPU port; raises ValueError where it cannot."""
+
+_LOG = logging.getLogger(__name__)
+
 
 class Device:
-    """A switch as P4Runtime sees it. ``program`` is the pipeline that its fabric was compiled for."""
+    """A switch as P4Runtime sees it. ``program`` is the pipeline that its fabric was compiled for.
 
-    def __init__(self, switch: EmulatedSwitch, program: Pipeline) -> None:
+    Without ``send_packet`` its CPU port cannot be reached.
+    """
+
+    def __init__(self, switch: EmulatedSwitch, program: Pipeline, send_packet: SendPacket | None) -> None:
         self.switch = switch
         self._program = program
+        self._send_packet = send_packet
         self._arbitration = Arbitration()
         self._streams: dict[int, Send] = {}
         self._target: Target | None = None
@@ -77,6 +88,43 @@ class Device:
             election_id=None if highest_id is None else U128.encode(highest_id),
             status=status,
         )
+
+    # ---- packets ----------------------------------------------------------------------------------------------------
+
+    def packet_out(self, stream: int, message: p4r.PacketOut) -> None:
+        """Let the switch receive a packet on its CPU port, metadata first.
+
+        Raises RequestError: PERMISSION_DENIED unless the stream is the primary's, FAILED_PRECONDITION before a
+        pipeline has been set, INVALID_ARGUMENT or OUT_OF_RANGE for metadata that the program does not have and for a
+        packet that the switch cannot take, UNIMPLEMENTED where the CPU port cannot be reached.
+        """
+        if self._arbitration.primary != stream:
+            raise permission_denied(
+                f"a PacketOut is for the primary controller of device {self.switch.device_id} alone"
+            )
+        octets = encode_packet_out(self.require_target().schema.packet_out, message)
+        if self._send_packet is None:
+            raise unimplemented(
+                "a PacketOut is not supported: this server does not reach the CPU ports of its switches"
+            )
+        try:
+            self._send_packet(self.switch.name, octets)
+        except ValueError as error:
+            raise invalid_argument(f"PacketOut: {error}") from None
+
+    def packet_in(self, octets: bytes) -> None:
+        """Hand the primary controller what the switch sent to its CPU port; nobody gets it where there is none."""
+        primary = self._arbitration.primary
+        if primary is None or self._target is None:
+            return
+        header = self._target.schema.packet_in
+        packet = decode_packet_in(header, octets)
+        if packet is None:
+            _LOG.warning(
+                "switch %s sent its CPU port %d bytes without a %s header", self.switch.name, len(octets), header.name
+            )
+            return
+        self._streams[primary](p4r.StreamMessageResponse(packet=packet))
 
     # ---- pipeline ---------------------------------------------------------------------------------------------------
 

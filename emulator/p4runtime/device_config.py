@@ -5,11 +5,15 @@ Only what P4Runtime refers to is read here; what the rest of the JSON means is f
 
 import hashlib
 import json
+from collections.abc import Iterable
 
+from finsy.proto import p4i
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emulator.p4runtime.errors import RequestError, invalid_argument
 from emulator.p4runtime.schema import Action, Profile, Schema, Table
+
+_Declared = p4i.Meter | p4i.DirectMeter | p4i.Register | p4i.ValueSet
 
 
 class _Part(BaseModel):
@@ -38,13 +42,13 @@ class _Table(_Part):
     action_profile: str | None = None
 
 
-class _ActionProfile(_Part):
+class _Named(_Part):
     name: str
 
 
 class _Pipeline(_Part):
     tables: tuple[_Table, ...] = ()
-    action_profiles: tuple[_ActionProfile, ...] = ()
+    action_profiles: tuple[_Named, ...] = ()
 
 
 class _Counter(_Part):
@@ -61,6 +65,9 @@ class DeviceConfig(_Part):
     actions: tuple[_Action, ...]
     pipelines: tuple[_Pipeline, ...]
     counter_arrays: tuple[_Counter, ...] = ()
+    meter_arrays: tuple[_Named, ...] = ()
+    register_arrays: tuple[_Named, ...] = ()
+    parse_vsets: tuple[_Named, ...] = ()
     digest: str = Field(default="", exclude=True)
 
     def __str__(self) -> str:
@@ -78,7 +85,7 @@ def read_device_config(data: bytes) -> DeviceConfig:
     return config.model_copy(update={"digest": hashlib.sha256(canonical).hexdigest()})
 
 
-def check_agreement(schema: Schema, config: DeviceConfig) -> None:
+def check_agreement(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> None:
     """Raises RequestError, INVALID_ARGUMENT, naming the first object on which the two differ."""
     actions = {action.name: action for action in config.actions}
     tables = {table.name: table for pipeline in config.pipelines for table in pipeline.tables}
@@ -101,6 +108,17 @@ def check_agreement(schema: Schema, config: DeviceConfig) -> None:
             raise _disagreement(f"counter {counter.name}", "the JSON has none of this name")
         if found.size != counter.size:
             raise _disagreement(f"counter {counter.name}", f"size {counter.size}, but {found.size} in the JSON")
+    _check_names("meter", (*p4info.meters, *p4info.direct_meters), config.meter_arrays)
+    _check_names("register", p4info.registers, config.register_arrays)
+    _check_names("value set", p4info.value_sets, config.parse_vsets)
+
+
+def _check_names(kind: str, declared: Iterable[_Declared], compiled: Iterable[_Named]) -> None:
+    names = {part.name for part in compiled}
+    for message in declared:
+        if message.preamble.name not in names:
+            where = f"{kind} {message.preamble.name} with id {message.preamble.id:#010x}"
+            raise _disagreement(where, "the JSON has none of this name")
 
 
 def _check_table(table: Table, found: _Table | None) -> None:

@@ -48,7 +48,7 @@ def load_pipeline(message: p4r.ForwardingPipelineConfig) -> Pipeline:
         raise invalid_argument("the pipeline has no device config")
     schema = read_schema(message.p4info)
     program = read_device_config(message.p4_device_config)
-    check_agreement(schema, program)
+    check_agreement(message.p4info, schema, program)
     return Pipeline(message, schema, program)
 
 

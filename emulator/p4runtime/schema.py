@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from finsy.proto import p4i
 
+from emulator.p4runtime.controller_packets import PACKET_IN, PACKET_OUT, ControllerHeader, read_controller_header
 from emulator.p4runtime.errors import invalid_argument, unimplemented
 
 
@@ -110,6 +111,8 @@ class Schema:
     profiles: Mapping[int, Profile]
     counters: Mapping[int, Counter]
     actions_by_name: Mapping[str, Action]
+    packet_out: ControllerHeader
+    packet_in: ControllerHeader
 
     def table(self, table_id: int) -> Table:
         """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
@@ -147,23 +150,22 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     """Resolve a P4Info.
 
     Raises RequestError: INVALID_ARGUMENT where an id is used twice or refers to nothing, UNIMPLEMENTED where a match
-    kind is the architecture's own.
+    kind is the architecture's own, the weights of groups do not count, or a value is a text.
     """
     actions = _unique(_action(message) for message in p4info.actions)
-    profiles = _unique(
-        Profile(
-            message.preamble.id,
-            message.preamble.name,
-            message.with_selector,
-            message.max_group_size,
-            tuple(message.table_ids),
-        )
-        for message in p4info.action_profiles
-    )
+    profiles = _unique(_profile(message) for message in p4info.action_profiles)
     counters = _unique(Counter(message.preamble.id, message.preamble.name, message.size) for message in p4info.counters)
     direct_counters = {message.direct_table_id: message.preamble.name for message in p4info.direct_counters}
     tables = _unique(_table(message, profiles, direct_counters) for message in p4info.tables)
-    schema = Schema(tables, actions, profiles, counters, {action.name: action for action in actions.values()})
+    schema = Schema(
+        tables,
+        actions,
+        profiles,
+        counters,
+        {action.name: action for action in actions.values()},
+        read_controller_header(p4info.controller_packet_metadata, PACKET_OUT),
+        read_controller_header(p4info.controller_packet_metadata, PACKET_IN),
+    )
     for table in tables.values():
         for action_id in table.scopes:
             schema.action(action_id)
@@ -175,6 +177,15 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
 def _action(message: p4i.Action) -> Action:
     parameters = tuple(Parameter(parameter.id, parameter.name, parameter.bitwidth) for parameter in message.params)
     return Action(message.preamble.id, message.preamble.name, parameters)
+
+
+def _profile(message: p4i.ActionProfile) -> Profile:
+    name = message.preamble.name
+    if message.HasField("sum_of_members") or message.weights_disallowed:
+        raise unimplemented(
+            f"action profile {name}: the size of a group is the sum of weights; nothing else is supported"
+        )
+    return Profile(message.preamble.id, name, message.with_selector, message.max_group_size, tuple(message.table_ids))
 
 
 def _table(message: p4i.Table, profiles: Mapping[int, Profile], direct_counters: Mapping[int, str]) -> Table:
@@ -202,6 +213,10 @@ def _match_field(table: str, message: p4i.MatchField) -> MatchField:
     kind = _MATCH_KINDS.get(message.match_type)
     if kind is None:
         raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
+    if message.bitwidth <= 0:
+        raise unimplemented(
+            f"table {table}: field {message.name} has no width; values that are texts are not supported"
+        )
     return MatchField(message.id, message.name, message.bitwidth, kind)
 
 

@@ -1,28 +1,56 @@
-"""Serving P4Runtime on an address."""
+"""Serving P4Runtime, and gNMI beside it, on an address."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import grpc
-from finsy.proto import p4r_grpc
+from finsy.proto import gnmi_grpc, p4r_grpc
 
+from emulator.p4runtime.gnmi import InterfaceService
 from emulator.p4runtime.service import P4RuntimeService
+from emulator.p4runtime.tls import ServerTls
 
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
 
 
 @asynccontextmanager
-async def serve(service: P4RuntimeService, address: str = "127.0.0.1:0") -> AsyncIterator[int]:
-    """Serve until the block ends; gives the TCP port, which the system chooses where the address asks for port 0.
+async def serve(
+    service: P4RuntimeService, address: str = "127.0.0.1:0", credentials: ServerTls | None = None
+) -> AsyncIterator[int]:
+    """Serve all switches until the block ends; gives the TCP port, chosen by the system if the address asks for port 0.
 
     A request may have up to MAX_REQUEST_BYTES; a longer one is refused with RESOURCE_EXHAUSTED. Raises RuntimeError,
-    naming the address, where it cannot be bound.
+    naming the address, where it cannot be bound, and as ``ServerTls.credentials`` does.
     """
     server = grpc.aio.server(options=(("grpc.max_receive_message_length", MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0)))
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
-    port = server.add_insecure_port(address)
+    gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches), server)
+    if credentials is None:
+        port = server.add_insecure_port(address)
+    else:
+        port = server.add_secure_port(address, credentials.credentials())
     await server.start()
     try:
         yield port
     finally:
         await server.stop(grace=None)
+
+
+@asynccontextmanager
+async def serve_each(
+    service: P4RuntimeService,
+    host: str = "127.0.0.1",
+    first_port: int = 0,
+    credentials: ServerTls | None = None,
+) -> AsyncIterator[Mapping[str, int]]:
+    """Serve every switch on a TCP port of its own, until the block ends; gives the ports by name of the switch.
+
+    They count up from ``first_port``, or are chosen by the system where that is 0. Where a port has one device, gNMI
+    clients need not name it, so that finsy learns the states of its ports. Raises as ``serve`` does.
+    """
+    async with AsyncExitStack() as stack:
+        ports = {}
+        for number, switch in enumerate(service.switches):
+            address = f"{host}:{first_port + number if first_port else 0}"
+            ports[switch.name] = await stack.enter_async_context(serve(service.alone(switch), address, credentials))
+        yield ports

@@ -1,23 +1,17 @@
 """The P4Runtime service over the switches of a fabric: what gRPC calls."""
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Iterable
 from itertools import count
-from types import TracebackType
-from typing import Any
 
 import grpc
 from finsy.proto import U128, p4r, p4r_grpc
 
-from emulator.p4runtime.device import Device
-from emulator.p4runtime.errors import (
-    STATUS_DETAILS_KEY,
-    BatchError,
-    RequestError,
-    not_found,
-    require_success,
-    unimplemented,
-)
+from emulator.fabric import PacketIn
+from emulator.p4runtime.aborting import Aborting
+from emulator.p4runtime.device import Device, SendPacket
+from emulator.p4runtime.errors import not_found, require_success, unimplemented
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.read import read_batch, responses
 from emulator.p4runtime.stream import StreamSession
@@ -35,19 +29,46 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
 
     ``program`` is the pipeline that the fabric was compiled for; a device has none until a controller sets it.
     ``exclusive`` is held while switches are read or written and never while anything is awaited: the fabric's clock
-    takes it to advance, so that a batch takes effect between two packets. Raises ValueError where two switches have
-    the same id.
+    takes it to advance, so that a batch takes effect between two packets. ``send_packet`` is the fabric's
+    ``packet_out``, also called while ``exclusive`` is held; without it a PacketOut is refused. What switches send to
+    their CPU ports has to be handed to ``deliver``. Raises ValueError where two switches have the same id.
     """
 
-    def __init__(self, switches: Iterable[EmulatedSwitch], program: Pipeline, exclusive: asyncio.Lock) -> None:
+    def __init__(
+        self,
+        switches: Iterable[EmulatedSwitch],
+        program: Pipeline,
+        exclusive: asyncio.Lock,
+        send_packet: SendPacket | None = None,
+    ) -> None:
         self._devices: dict[int, Device] = {}
         for switch in switches:
             if switch.device_id in self._devices:
                 other = self._devices[switch.device_id].switch
                 raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
-            self._devices[switch.device_id] = Device(switch, program)
+            self._devices[switch.device_id] = Device(switch, program, send_packet)
         self._exclusive = exclusive
         self._stream_numbers = count()
+
+    @property
+    def switches(self) -> tuple[EmulatedSwitch, ...]:
+        """The switches that are served."""
+        return tuple(device.switch for device in self._devices.values())
+
+    def alone(self, switch: EmulatedSwitch) -> "P4RuntimeService":
+        """This service over one of its switches: device, streams and pipeline are the same ones."""
+        service = copy.copy(self)
+        service._devices = {switch.device_id: self._devices[switch.device_id]}
+        return service
+
+    def deliver(self, packets: Iterable[PacketIn]) -> None:
+        """Hand packets that switches sent to their CPU ports to the primary controllers.
+
+        To be called with the fabric's ``packets_in`` after each advance of its clock, in the thread of the event loop.
+        """
+        devices = {device.switch.name: device for device in self._devices.values()}
+        for packet in packets:
+            devices[packet.switch].packet_in(packet.octets)
 
     # grpc.aio also serves a stream by a coroutine that writes, which its generated base class does not know.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802
@@ -55,15 +76,16 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         request_iterator: AsyncIterator[p4r.StreamMessageRequest],
         context: grpc.aio.ServicerContext[p4r.StreamMessageRequest, p4r.StreamMessageResponse],
     ) -> None:
-        """Arbitration, until the client ends the stream."""
-        async with _Aborting(context):
-            await StreamSession(next(self._stream_numbers), self._devices).run(request_iterator, context.write)
+        """Arbitration and packets, until the client ends the stream."""
+        session = StreamSession(next(self._stream_numbers), self._devices, self._exclusive)
+        async with Aborting(context):
+            await session.run(request_iterator, context.write)
 
     async def Write(  # noqa: N802
         self, request: p4r.WriteRequest, context: grpc.aio.ServicerContext[p4r.WriteRequest, p4r.WriteResponse]
     ) -> p4r.WriteResponse:
         """Carry out a batch of updates for the primary controller."""
-        async with _Aborting(context), self._exclusive:
+        async with Aborting(context), self._exclusive:
             # The primary may have changed while this waited its turn: all is checked inside.
             device = self._primary_device(request)
             target = device.require_target()
@@ -77,7 +99,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         self, request: p4r.ReadRequest, context: grpc.aio.ServicerContext[p4r.ReadRequest, p4r.ReadResponse]
     ) -> AsyncIterator[p4r.ReadResponse]:
         """What a device holds at one moment."""
-        async with _Aborting(context):
+        async with Aborting(context):
             async with self._exclusive:
                 _require_default_role(request.role)
                 target = self._device(request.device_id).require_target()
@@ -94,7 +116,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         ],
     ) -> p4r.SetForwardingPipelineConfigResponse:
         """Verify or commit a pipeline for the primary controller."""
-        async with _Aborting(context), self._exclusive:
+        async with Aborting(context), self._exclusive:
             self._primary_device(request).configure(request.action, request.config)
         return p4r.SetForwardingPipelineConfigResponse()
 
@@ -106,7 +128,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         ],
     ) -> p4r.GetForwardingPipelineConfigResponse:
         """The pipeline that a device was given."""
-        async with _Aborting(context):
+        async with Aborting(context):
             pipeline = self._device(request.device_id).require_target().pipeline
         return p4r.GetForwardingPipelineConfigResponse(config=pipeline.part(request.response_type))
 
@@ -129,25 +151,6 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         _require_default_role(request.role or request.role_id)
         device.require_primary(U128.decode(request.election_id) if request.HasField("election_id") else None)
         return device
-
-
-class _Aborting:
-    """Ends the call with the status of a RequestError that is raised inside."""
-
-    def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        self._context = context
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        if isinstance(error, BatchError):
-            details = ((STATUS_DETAILS_KEY, error.status().SerializeToString()),)
-            await self._context.abort(error.code, str(error), details)
-        if isinstance(error, RequestError):
-            await self._context.abort(error.code, str(error))
 
 
 def _require_default_role(role: str | int) -> None:

@@ -3,20 +3,30 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-import grpc
 from finsy.proto import U128, p4r
 
 from emulator.p4runtime.device import Device
-from emulator.p4runtime.errors import RequestError, failed_precondition, not_found, unimplemented
+from emulator.p4runtime.errors import (
+    RequestError,
+    failed_precondition,
+    invalid_argument,
+    not_found,
+    permission_denied,
+    unimplemented,
+)
 
 Write = Callable[[p4r.StreamMessageResponse], Awaitable[None]]
 
 
 class StreamSession:
-    """A stream from its opening to its end; it belongs to the device of its first bid. ``stream`` is its number."""
+    """A stream from its opening to its end; it belongs to the device of its first bid.
 
-    def __init__(self, stream: int, devices: Mapping[int, Device]) -> None:
+    ``stream`` is its number; ``exclusive`` is held while a packet is sent to a switch.
+    """
+
+    def __init__(self, stream: int, devices: Mapping[int, Device], exclusive: asyncio.Lock) -> None:
         self._stream = stream
+        self._exclusive = exclusive
         self._devices = devices
         self._device: Device | None = None
         self._outbox: asyncio.Queue[p4r.StreamMessageResponse] = asyncio.Queue()
@@ -26,7 +36,7 @@ class StreamSession:
         writer = asyncio.create_task(self._drain(write))
         try:
             async for request in requests:
-                self._receive(request)
+                await self._receive(request)
         finally:
             if self._device is not None:
                 self._device.leave(self._stream)
@@ -37,16 +47,21 @@ class StreamSession:
         while True:
             await write(await self._outbox.get())
 
-    def _receive(self, request: p4r.StreamMessageRequest) -> None:
+    async def _receive(self, request: p4r.StreamMessageRequest) -> None:
         match request.WhichOneof("update"):
             case "arbitration":
                 self._bid(request.arbitration)
             case "packet":
-                self._refuse(p4r.StreamError(packet_out=p4r.PacketOutError()), "a PacketOut")
+                await self._packet_out(request.packet)
             case "digest_ack":
-                self._refuse(p4r.StreamError(digest_list_ack=p4r.DigestListAckError()), "a DigestListAck")
+                reason = unimplemented("a DigestListAck is not supported")
+                self._report(reason, p4r.StreamError(digest_list_ack=p4r.DigestListAckError()))
+            case None:
+                reason = invalid_argument("the type of the stream message is not set")
+                self._report(reason, p4r.StreamError(other=p4r.StreamOtherError()))
             case other:
-                self._refuse(p4r.StreamError(other=p4r.StreamOtherError()), f"a stream message of type {other}")
+                reason = unimplemented(f"a stream message of type {other} is not supported")
+                self._report(reason, p4r.StreamError(other=p4r.StreamOtherError()))
 
     def _bid(self, update: p4r.MasterArbitrationUpdate) -> None:
         device = self._devices.get(update.device_id)
@@ -63,8 +78,16 @@ class StreamSession:
         device.bid(self._stream, election_id, self._outbox.put_nowait)
         self._device = device
 
-    def _refuse(self, error: p4r.StreamError, what: str) -> None:
-        reason = RequestError(grpc.StatusCode.UNIMPLEMENTED, f"{what} is not supported")
+    async def _packet_out(self, message: p4r.PacketOut) -> None:
+        try:
+            if self._device is None:
+                raise permission_denied("a PacketOut needs a bid for a device before it")
+            async with self._exclusive:
+                self._device.packet_out(self._stream, message)
+        except RequestError as reason:
+            self._report(reason, p4r.StreamError(packet_out=p4r.PacketOutError(packet_out=message)))
+
+    def _report(self, reason: RequestError, error: p4r.StreamError) -> None:
         error.canonical_code = reason.code.value[0]
         error.message = str(reason)
         self._outbox.put_nowait(p4r.StreamMessageResponse(error=error))

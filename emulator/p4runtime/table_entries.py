@@ -2,23 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from finsy.proto import p4r
 
-from emulator.entries import CounterValue, EntryAction, EntryKey, NotFoundError
-from emulator.p4runtime.action_profiles import require_reference
+from emulator.entries import ActionSet, CounterValue, EntryAction, EntryKey, NotFoundError
 from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
 from emulator.p4runtime.schema import Table
+from emulator.p4runtime.table_actions import decode_table_action, encode_table_action
 from emulator.p4runtime.target import EntryMetadata, Target
-from emulator.p4runtime.translate import (
-    decode_action,
-    decode_key,
-    decode_match,
-    decode_table_action,
-    encode_action,
-    encode_key,
-    encode_table_action,
-)
+from emulator.p4runtime.translate import decode_action, decode_key, decode_match, encode_action, encode_key
 
 
 def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.TableEntry) -> None:
@@ -44,14 +37,16 @@ def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: 
     counter = decode_counter(message.counter_data) if message.HasField("counter_data") else None
     if counter is not None and table.direct_counter is None:
         raise invalid_argument(f"table {table.name} has no direct counter, but counter_data is given")
-    action = _decode_action(target, table, message)
+    action = decode_table_action(target, table, message.action) if message.HasField("action") else None
     if kind == p4r.Update.INSERT:
         _refuse_constant(table)
         if action is None:
             raise invalid_argument(f"table {table.name}: an entry to insert needs an action")
+        _refuse_mixture(target, table, key, action)
         target.switch.insert(table.name, key, action)
     elif action is not None:
         _refuse_constant(table)
+        _refuse_mixture(target, table, key, action)
         target.switch.modify(table.name, key, action)
     else:
         target.switch.entry(table.name, key)
@@ -76,6 +71,9 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
             continue
         entry = encode_key(table, key)
         entry.action.CopyFrom(encode_table_action(target.schema, action))
+        if isinstance(action, ActionSet):
+            entry.action.action_profile_action_set.action_selection_mode = metadata.selection_mode
+            entry.action.action_profile_action_set.size_semantics = metadata.size_semantics
         if request.action.action.action_id not in (0, entry.action.action.action_id):
             continue
         entry.metadata = metadata.metadata
@@ -171,17 +169,23 @@ def _write_default(target: Target, kind: p4r.Update.Type.ValueType, table: Table
     _note(target, table, None, message)
 
 
-def _decode_action(target: Target, table: Table, message: p4r.TableEntry) -> EntryAction | None:
-    if not message.HasField("action"):
-        return None
-    action = decode_table_action(target.schema, table, message.action)
-    if table.profile is not None:
-        require_reference(target, table.profile, action)
-    return action
+def _refuse_mixture(target: Target, table: Table, key: EntryKey, action: EntryAction) -> None:
+    """Entries of one profile all have action sets, or all members and groups (section 9.2.3)."""
+    for table_id in () if table.profile is None else table.profile.table_ids:
+        for other, known in target.switch.entries(target.schema.table(table_id).name):
+            if (table_id, other) != (table.id, key):
+                if isinstance(known, ActionSet) != isinstance(action, ActionSet):
+                    raise invalid_argument(
+                        f"table {table.name}: entries with action sets cannot stand beside those with members or groups"
+                    )
+                break
 
 
 def _note(target: Target, table: Table, key: EntryKey | None, message: p4r.TableEntry) -> None:
     metadata = _metadata_of(message)
+    if not message.HasField("action"):
+        known = target.notes.entries.get((table.name, key), EntryMetadata())
+        metadata = replace(metadata, selection_mode=known.selection_mode, size_semantics=known.size_semantics)
     if metadata == EntryMetadata():
         target.notes.entries.pop((table.name, key), None)
     else:
@@ -189,7 +193,10 @@ def _note(target: Target, table: Table, key: EntryKey | None, message: p4r.Table
 
 
 def _metadata_of(message: p4r.TableEntry) -> EntryMetadata:
-    return EntryMetadata(message.metadata, message.controller_metadata)
+    action_set = message.action.action_profile_action_set
+    return EntryMetadata(
+        message.metadata, message.controller_metadata, action_set.action_selection_mode, action_set.size_semantics
+    )
 
 
 def _refuse_constant(table: Table) -> None:

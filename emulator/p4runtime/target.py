@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from finsy.proto import p4r
+
 from emulator.entries import EntryKey
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.schema import Schema
@@ -10,10 +12,16 @@ from emulator.switch import EmulatedSwitch
 
 @dataclass(frozen=True, slots=True)
 class EntryMetadata:
-    """The two cookies that a controller may leave with a table entry."""
+    """The two cookies that a controller may leave with a table entry, and how it said an action set is picked from."""
 
     metadata: bytes = b""
     controller_metadata: int = 0
+    selection_mode: p4r.ActionProfileActionSet.ActionSelectionMode.ValueType = (
+        p4r.ActionProfileActionSet.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR
+    )
+    size_semantics: p4r.ActionProfileActionSet.SizeSemantics.ValueType = (
+        p4r.ActionProfileActionSet.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR
+    )
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from finsy.proto import p4r
 
-from emulator.entries import ActionCall, EntryAction, EntryKey, FieldMatch, GroupReference, MemberReference
+from emulator.entries import ActionCall, EntryKey, FieldMatch
 from emulator.p4runtime.bytestrings import decode_value, encode_value
 from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
 from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Schema, Table
@@ -78,38 +78,6 @@ def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
     for parameter, value in zip(action.parameters, call.arguments, strict=True):
         message.params.add(param_id=parameter.id, value=encode_value(value))
     return message
-
-
-def decode_table_action(schema: Schema, table: Table, message: p4r.TableAction) -> EntryAction:
-    """What an entry does: an action of a direct table, a member or a group of an indirect one.
-
-    Raises RequestError as ``decode_action`` does; UNIMPLEMENTED for an action set in one shot.
-    """
-    kind = message.WhichOneof("type")
-    match kind, table.profile:
-        case None, _:
-            raise invalid_argument(f"table {table.name}: the type of the entry's action is not set")
-        case "action", None:
-            return decode_action(schema, table, message.action)
-        case "action_profile_member_id", profile if profile is not None:
-            return MemberReference(message.action_profile_member_id)
-        case "action_profile_group_id", profile if profile is not None and profile.has_selector:
-            return GroupReference(message.action_profile_group_id)
-        case "action_profile_action_set", profile if profile is not None and profile.has_selector:
-            raise unimplemented("an action_profile_action_set (one shot) is not supported; use members and groups")
-        case _:
-            raise invalid_argument(f"table {table.name}: its entries do not take an {kind}")
-
-
-def encode_table_action(schema: Schema, action: EntryAction) -> p4r.TableAction:
-    """What an entry does, as P4Runtime says it."""
-    match action:
-        case ActionCall():
-            return p4r.TableAction(action=encode_action(schema, action))
-        case MemberReference(member_id):
-            return p4r.TableAction(action_profile_member_id=member_id)
-        case GroupReference(group_id):
-            return p4r.TableAction(action_profile_group_id=group_id)
 
 
 def leading_ones(width_bits: int, count: int) -> int:

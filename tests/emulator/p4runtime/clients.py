@@ -14,15 +14,21 @@ from emulator.p4runtime.service import P4RuntimeService
 from tests.emulator.p4runtime.fake_switch import FakeSwitch
 
 PATIENCE_S = 30
+LONGEST_PACKET_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Served:
-    """Two switches, with device ids 1 and 2, on one address; ``exclusive`` is what a fabric's clock would hold."""
+    """Two switches, with device ids 1 and 2, on one address; ``exclusive`` is what a fabric's clock would hold.
+
+    ``sent`` has what came to the CPU ports, by name of the switch.
+    """
 
     address: str
     switches: dict[int, FakeSwitch]
     exclusive: asyncio.Lock
+    service: P4RuntimeService
+    sent: list[tuple[str, bytes]]
 
 
 @asynccontextmanager
@@ -30,8 +36,17 @@ async def serving(program: Pipeline) -> AsyncIterator[Served]:
     """Serve two switches that were compiled for a program and have not been given it yet."""
     switches = {device_id: FakeSwitch(device_id) for device_id in (1, 2)}
     exclusive = asyncio.Lock()
-    async with serve(P4RuntimeService(switches.values(), program, exclusive)) as port:
-        yield Served(f"127.0.0.1:{port}", switches, exclusive)
+    sent: list[tuple[str, bytes]] = []
+
+    def send_packet(switch: str, octets: bytes) -> None:
+        assert exclusive.locked()
+        if len(octets) > LONGEST_PACKET_BYTES:
+            raise ValueError(f"a packet of {len(octets)} bytes keeps {LONGEST_PACKET_BYTES}")
+        sent.append((switch, octets))
+
+    service = P4RuntimeService(switches.values(), program, exclusive, send_packet)
+    async with serve(service) as port:
+        yield Served(f"127.0.0.1:{port}", switches, exclusive, service, sent)
 
 
 def run(test: Coroutine[None, None, None]) -> None:

@@ -12,11 +12,13 @@ from emulator.entries import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from emulator.switch import EmulatedSwitch
+from emulator.ports import Ports
+from emulator.switch import NO_WATCH_PORTS, EmulatedSwitch
 
 PROGRAM_DEFAULT = ActionCall("Ingress.set_level", (0,))
 FIXED_ENTRY = (EntryKey((FieldMatch(9, 0x3F),)), ActionCall("Ingress.set_level", (5,)))
 FLOW_TABLE_SIZE = 4
+PORTS = (1, 2, 3)
 
 
 class FakeSwitch(EmulatedSwitch):
@@ -25,6 +27,7 @@ class FakeSwitch(EmulatedSwitch):
     def __init__(self, device_id: int) -> None:
         self.name = f"switch{device_id}"
         self.device_id = device_id
+        self.ports = Ports(PORTS)
         self.commits = -1
         self.clear()
 
@@ -34,8 +37,12 @@ class FakeSwitch(EmulatedSwitch):
         self._default_actions: dict[str, ActionCall] = {}
         self._member_actions: dict[int, ActionCall] = {}
         self._group_members: dict[int, tuple[int, ...]] = {}
+        self._watch_ports: dict[int, Mapping[int, int]] = {}
         self._cells: dict[int, CounterValue] = {}
         self._direct_cells: dict[EntryKey, CounterValue] = {}
+
+    def set_port(self, port: int, up: bool) -> None:
+        self.ports.set(port, up)
 
     def insert(self, table: str, key: EntryKey, action: EntryAction) -> None:
         entries = self._rows.setdefault(table, {})
@@ -89,16 +96,29 @@ class FakeSwitch(EmulatedSwitch):
         assert profile == "Ingress.ecmp"
         return self._member_actions
 
-    def insert_group(self, profile: str, group_id: int, member_ids: tuple[int, ...], max_size: int) -> None:
+    def insert_group(
+        self,
+        profile: str,
+        group_id: int,
+        member_ids: tuple[int, ...],
+        max_size: int,
+        watch_ports: Mapping[int, int] = NO_WATCH_PORTS,
+    ) -> None:
         assert len(member_ids) <= max_size
         if group_id in self._group_members:
             raise AlreadyExistsError(f"profile {profile} has group {group_id}")
-        self._group_members[group_id] = member_ids
+        self._group_members[group_id], self._watch_ports[group_id] = member_ids, watch_ports
 
-    def modify_group(self, profile: str, group_id: int, member_ids: tuple[int, ...]) -> None:
+    def modify_group(
+        self,
+        profile: str,
+        group_id: int,
+        member_ids: tuple[int, ...],
+        watch_ports: Mapping[int, int] = NO_WATCH_PORTS,
+    ) -> None:
         if group_id not in self._group_members:
             raise NotFoundError(f"profile {profile} has no group {group_id}")
-        self._group_members[group_id] = member_ids
+        self._group_members[group_id], self._watch_ports[group_id] = member_ids, watch_ports
 
     def delete_group(self, profile: str, group_id: int) -> None:
         if self._group_members.pop(group_id, None) is None:
@@ -107,6 +127,10 @@ class FakeSwitch(EmulatedSwitch):
     def groups(self, profile: str) -> Mapping[int, tuple[int, ...]]:
         assert profile == "Ingress.ecmp"
         return self._group_members
+
+    def watch_ports(self, profile: str, group_id: int) -> Mapping[int, int]:
+        assert profile == "Ingress.ecmp"
+        return self._watch_ports[group_id]
 
     def counter(self, name: str, index: int) -> CounterValue:
         assert name == "Egress.levels"

@@ -69,11 +69,25 @@ def member(member_id: int, port: int = 1) -> p4r.Entity:
     )
 
 
-def group(group_id: int, weights: dict[int, int], max_size: int = 8) -> p4r.Entity:
+def group(
+    group_id: int, weights: dict[int, int], max_size: int = 8, watch_ports: dict[int, bytes] | None = None
+) -> p4r.Entity:
     message = p4r.ActionProfileGroup(action_profile_id=0x11000001, group_id=group_id, max_size=max_size)
     for member_id, weight in weights.items():
-        message.members.add(member_id=member_id, weight=weight)
+        message.members.add(member_id=member_id, weight=weight, watch_port=(watch_ports or {}).get(member_id))
     return p4r.Entity(action_profile_group=message)
+
+
+def one_shot(*actions: str) -> str:
+    """The action of an entry that brings its own actions, each an ``out``."""
+    joined = " ".join(f"action_profile_actions {{ {action} }}" for action in actions)
+    return f"action_profile_action_set {{ {joined} }}"
+
+
+def out(port: int, weight: int = 1) -> str:
+    """One action of a one-shot set."""
+    parameters = f"params {{ param_id: 1 value: {text_of(port)} }} params {{ param_id: 2 value: {text_of(1)} }}"
+    return f"action {{ action_id: 0x01000004 {parameters} }} weight: {weight}"
 
 
 def route(prefix: str, action: str) -> p4r.Entity:

@@ -32,6 +32,14 @@ ResponseType = p4r.GetForwardingPipelineConfigRequest
         ("action_refs { id: 0x01000004 }", "action_refs { id: 0x01000005 }", "no action with id 0x01000005"),
         ("direct_table_id: 0x02000001", "direct_table_id: 0x02000007", "no table with id 0x02000007"),
         ("id: 0x02000002", "id: 0x02000001", "Ingress.flow and Ingress.level"),
+        ('name: "Egress.windows"', 'name: "Egress.window"', "register Egress.window with id 0x14000001"),
+        (
+            'name: "level" bitwidth: 3 }\n  metadata',
+            'name: "level" bitwidth: 4 }\n  metadata',
+            "packet_out are not a whole",
+        ),
+        ('name: "packet_in" alias', 'name: "packet_out" alias', "packet_out is declared twice"),
+        ("id: 5 name", "id: 4 name", "packet_in have the same id"),
         ("tables {", "tables [", "not one in text form"),
     ],
 )

@@ -25,7 +25,9 @@ from tests.emulator.p4runtime.messages import (
     group,
     lpm,
     member,
+    one_shot,
     optional,
+    out,
     route,
     set_level,
     table_entry,
@@ -133,6 +135,32 @@ def profile(kind: str, text: str) -> p4r.Entity:
 )
 def test_members_and_groups(filled: Target, request_entity: p4r.Entity, expected: list[p4r.Entity]) -> None:
     assert read(filled, request_entity) == expected
+
+
+def test_watch_ports_are_byte_strings_however_they_were_written(target: Target) -> None:
+    numeric = group(4, {1: 1, 2: 3}, watch_ports={1: b"\0\0\1"})
+    numeric.action_profile_group.members[1].watch = 3
+    for entity in (*MEMBERS, numeric):
+        write_batch(target, [p4r.Update(type=INSERT, entity=entity)])
+    expected = group(4, {1: 1, 2: 3}, watch_ports={1: b"\1", 2: b"\3"})
+    assert read(target, profile("action_profile_group", "")) == [expected]
+
+
+def test_action_sets_come_back_action_by_action(target: Target) -> None:
+    written = (
+        route("", one_shot(out(1, 2) + ' watch_port: "\\001"', out(1, 2), out(2))),
+        route(lpm(0x0A000000, 8), one_shot(out(3)).replace("{", "{ action_selection_mode: HASH ", 1)),
+        route(lpm(0x0B000000, 8), one_shot()),
+    )
+    for entity in written:
+        write_batch(target, [p4r.Update(type=INSERT, entity=entity)])
+    assert read(target, table_entry(ROUTING)) == list(written)
+    keeps_its_actions = table_entry(f"{ROUTING} {lpm(0x0A000000, 8)} controller_metadata: 7")
+    write_batch(target, [p4r.Update(type=MODIFY, entity=keeps_its_actions)])
+    (entity,) = read(target, keeps_its_actions)
+    assert entity.table_entry.action == written[1].table_entry.action
+    write_batch(target, [p4r.Update(type=MODIFY, entity=written[0])])
+    assert read(target, table_entry(ROUTING))[0] == written[0]
 
 
 def test_counters(target: Target) -> None:

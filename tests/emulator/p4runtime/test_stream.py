@@ -91,12 +91,30 @@ def test_a_stream_keeps_its_device(pipeline: Pipeline) -> None:
     run(test())
 
 
-def test_other_stream_messages_are_refused_by_name(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize(
+    ("request_message", "code", "details", "named"),
+    [
+        (
+            p4r.StreamMessageRequest(digest_ack=p4r.DigestListAck(digest_id=1)),
+            rpc_code.UNIMPLEMENTED,
+            "digest_list_ack",
+            "DigestListAck",
+        ),
+        (p4r.StreamMessageRequest(), rpc_code.INVALID_ARGUMENT, "other", "not set"),
+    ],
+)
+def test_other_stream_messages_are_refused_by_name(
+    pipeline: Pipeline,
+    request_message: p4r.StreamMessageRequest,
+    code: rpc_code.Code.ValueType,
+    details: str,
+    named: str,
+) -> None:
     async def test() -> None:
         async with serving(pipeline) as served, primary(served) as client:
-            await client.send(p4r.StreamMessageRequest(packet=p4r.PacketOut(payload=b"x")))
+            await client.send(request_message)
             error = (await client.receive()).error
-            assert (error.canonical_code, error.WhichOneof("details")) == (rpc_code.UNIMPLEMENTED, "packet_out")
-            assert "PacketOut" in error.message
+            assert (error.canonical_code, error.WhichOneof("details")) == (code, details)
+            assert named in error.message
 
     run(test())

@@ -1,0 +1,91 @@
+"""PacketOut and PacketIn as a switch's CPU port carries them (P4Runtime specification, section 16.1).
+
+The program declares a header for either way with ``@controller_header``; its fields are the metadata of the message and
+stand as bytes in front of the packet. Where there is no such header, the bare packet passes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from finsy.proto import p4i, p4r
+
+from emulator.p4runtime.bytestrings import decode_value, encode_value
+from emulator.p4runtime.errors import invalid_argument, unimplemented
+
+PACKET_OUT, PACKET_IN = "packet_out", "packet_in"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataField:
+    """One field of a controller header."""
+
+    id: int
+    name: str
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerHeader:
+    """The header in front of packets from or to a controller; fields are in the order of the wire, high bits first."""
+
+    name: str
+    fields: tuple[MetadataField, ...] = ()
+
+    @property
+    def width_bytes(self) -> int:
+        """Length of the header."""
+        return sum(field.width_bits for field in self.fields) // 8
+
+
+def read_controller_header(messages: Iterable[p4i.ControllerPacketMetadata], name: str) -> ControllerHeader:
+    """The header of this name, without fields where a P4Info declares none.
+
+    Raises RequestError: INVALID_ARGUMENT where it is declared twice, an id in it is used twice or it is not a whole
+    number of bytes; UNIMPLEMENTED for a field that has no width.
+    """
+    found = [message for message in messages if message.preamble.name == name]
+    if len(found) > 1:
+        raise invalid_argument(f"P4Info: the controller header {name} is declared twice")
+    fields = tuple(
+        MetadataField(field.id, field.name, field.bitwidth) for message in found for field in message.metadata
+    )
+    for field in fields:
+        if field.width_bits <= 0:
+            raise unimplemented(f"{name}: field {field.name} has no width; values that are texts are not supported")
+    if len({field.id for field in fields}) != len(fields):
+        raise invalid_argument(f"P4Info: two fields of the controller header {name} have the same id")
+    if sum(field.width_bits for field in fields) % 8:
+        raise invalid_argument(f"P4Info: the fields of the controller header {name} are not a whole number of bytes")
+    return ControllerHeader(name, fields)
+
+
+def encode_packet_out(header: ControllerHeader, message: p4r.PacketOut) -> bytes:
+    """What a switch receives on its CPU port.
+
+    Raises RequestError: INVALID_ARGUMENT where the metadata is not that of the header, OUT_OF_RANGE for a value that
+    does not fit.
+    """
+    values = {metadata.metadata_id: metadata.value for metadata in message.metadata}
+    if len(values) != len(message.metadata):
+        raise invalid_argument(f"{header.name}: a metadata field is given twice")
+    if values.keys() != {field.id for field in header.fields}:
+        wanted = ", ".join(f"{field.name} ({field.id})" for field in header.fields) or "none"
+        raise invalid_argument(f"{header.name}: its metadata is {wanted}, but {sorted(values)} are given")
+    bits = 0
+    for field in header.fields:
+        value = decode_value(values[field.id], field.width_bits, f"{header.name}, metadata {field.name}")
+        bits = bits << field.width_bits | value
+    return bits.to_bytes(header.width_bytes, "big") + message.payload
+
+
+def decode_packet_in(header: ControllerHeader, octets: bytes) -> p4r.PacketIn | None:
+    """What a controller is told of a packet that came out of a CPU port; None if it is shorter than its header."""
+    if len(octets) < header.width_bytes:
+        return None
+    message = p4r.PacketIn(payload=octets[header.width_bytes :])
+    bits, left = int.from_bytes(octets[: header.width_bytes], "big"), 8 * header.width_bytes
+    for field in header.fields:
+        left -= field.width_bits
+        value = bits >> left & (1 << field.width_bits) - 1
+        message.metadata.add(metadata_id=field.id, value=encode_value(value))
+    return message

@@ -1,0 +1,142 @@
+"""gNMI beside P4Runtime: where a controller learns which ports a switch has and whether they are up (gNMI 0.8)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import grpc
+from finsy.proto import gnmi, gnmi_grpc
+
+from emulator.p4runtime.aborting import Aborting
+from emulator.p4runtime.errors import invalid_argument, not_found, unimplemented
+from emulator.p4runtime.interfaces import Elements, changed, current, elements_of
+from emulator.switch import EmulatedSwitch
+
+GNMI_VERSION = "0.8.0"
+MODEL = gnmi.ModelData(name="openconfig-interfaces", organization="OpenConfig working group", version="3.0.0")
+
+_Context = grpc.aio.ServicerContext[Any, Any]
+_Mode = gnmi.SubscriptionList.Mode
+# Values are scalars, which clients that ask for no encoding expect too.
+_ENCODINGS = (gnmi.Encoding.JSON, gnmi.Encoding.PROTO)
+
+
+class InterfaceService(gnmi_grpc.gNMIServicer):
+    """The interfaces of switches: name, ifindex and oper-status of each port; nothing can be set.
+
+    A request names its switch as the target of its prefix; it need not where only one is served.
+    """
+
+    def __init__(self, switches: Sequence[EmulatedSwitch]) -> None:
+        self._switches = {switch.name: switch for switch in switches}
+
+    async def Capabilities(  # noqa: N802
+        self, _request: gnmi.CapabilityRequest, _context: _Context
+    ) -> gnmi.CapabilityResponse:
+        """What is served."""
+        return gnmi.CapabilityResponse(
+            supported_models=[MODEL], supported_encodings=[gnmi.Encoding.PROTO], gNMI_version=GNMI_VERSION
+        )
+
+    async def Get(self, request: gnmi.GetRequest, context: _Context) -> gnmi.GetResponse:  # noqa: N802
+        """The leaves below each of the paths."""
+        response = gnmi.GetResponse()
+        async with Aborting(context):
+            switch = self._switch(request.prefix)
+            _require_encoding(request.encoding)
+            for path in request.path:
+                found = list(current(switch, (elements_of(request.prefix, path),)))
+                if not found or request.type == gnmi.GetRequest.CONFIG:
+                    raise not_found(f"switch {switch.name} has no {_text(elements_of(request.prefix, path))}")
+                response.notification.append(_notification(request.prefix, found))
+        return response
+
+    async def Set(self, _request: gnmi.SetRequest, context: _Context) -> gnmi.SetResponse:  # noqa: N802
+        """Refused."""
+        async with Aborting(context):
+            raise unimplemented("gNMI Set is not supported")
+
+    # grpc.aio also serves a stream by a coroutine that writes, which its generated base class does not know.
+    async def Subscribe(  # type: ignore[override]  # noqa: N802
+        self, request_iterator: AsyncIterator[gnmi.SubscribeRequest], context: _Context
+    ) -> None:
+        """All leaves at once, when polled, or whenever a port goes up or down."""
+        async with Aborting(context):
+            first = await anext(request_iterator, gnmi.SubscribeRequest())
+            if first.WhichOneof("request") != "subscribe":
+                raise invalid_argument("gNMI: the first request of a subscription must say what is subscribed to")
+            subscribed = first.subscribe
+            switch = self._switch(subscribed.prefix)
+            _require_encoding(subscribed.encoding)
+            wanted = tuple(elements_of(subscribed.prefix, item.path) for item in subscribed.subscription)
+            match subscribed.mode:
+                case _Mode.ONCE:
+                    await _send_all(switch, subscribed, wanted, context)
+                case _Mode.POLL:
+                    await _send_all(switch, subscribed, wanted, context)
+                    async for request in request_iterator:
+                        if request.WhichOneof("request") != "poll":
+                            raise invalid_argument("gNMI: a subscription that polls takes nothing but polls")
+                        await _send_all(switch, subscribed, wanted, context)
+                case _:
+                    await _stream(switch, subscribed, wanted, context)
+
+    def _switch(self, prefix: gnmi.Path) -> EmulatedSwitch:
+        if not prefix.target:
+            if len(self._switches) != 1:
+                # Clients take this code for a switch without gNMI and go on.
+                raise unimplemented(
+                    f"gNMI: {len(self._switches)} switches are served here; a prefix must name its target"
+                )
+            return next(iter(self._switches.values()))
+        if prefix.target not in self._switches:
+            raise not_found(f"gNMI: there is no target {prefix.target!r}")
+        return self._switches[prefix.target]
+
+
+async def _stream(
+    switch: EmulatedSwitch, subscribed: gnmi.SubscriptionList, wanted: tuple[Elements, ...], context: _Context
+) -> None:
+    for item in subscribed.subscription:
+        if item.mode == gnmi.SubscriptionMode.SAMPLE:
+            raise unimplemented("gNMI: a subscription that samples is not supported, only ON_CHANGE")
+    loop = asyncio.get_running_loop()
+    ports: asyncio.Queue[int] = asyncio.Queue()
+
+    def note(port: int, _up: bool) -> None:
+        # A port may change in another thread, where the fabric's time passes.
+        loop.call_soon_threadsafe(ports.put_nowait, port)
+
+    stop_listening = switch.ports.listen(note)
+    try:
+        await _send_all(switch, subscribed, wanted, context)
+        while True:
+            found = list(changed(switch, wanted, await ports.get()))
+            if found:
+                await context.write(gnmi.SubscribeResponse(update=_notification(subscribed.prefix, found)))
+    finally:
+        stop_listening()
+
+
+async def _send_all(
+    switch: EmulatedSwitch, subscribed: gnmi.SubscriptionList, wanted: tuple[Elements, ...], context: _Context
+) -> None:
+    found = [] if subscribed.updates_only else list(current(switch, wanted))
+    if found:
+        await context.write(gnmi.SubscribeResponse(update=_notification(subscribed.prefix, found)))
+    await context.write(gnmi.SubscribeResponse(sync_response=True))
+
+
+def _notification(prefix: gnmi.Path, found: Sequence[gnmi.Update]) -> gnmi.Notification:
+    target = gnmi.Path(target=prefix.target) if prefix.target else None
+    return gnmi.Notification(timestamp=time.time_ns(), prefix=target, update=found)
+
+
+def _require_encoding(encoding: gnmi.Encoding.ValueType) -> None:
+    if encoding not in _ENCODINGS:
+        raise unimplemented(f"gNMI: encoding {encoding} is not supported, only PROTO")
+
+
+def _text(elements: Elements) -> str:
+    return "/".join(name if key is None else f"{name}[name={key}]" for name, key in elements)
