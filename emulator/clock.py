@@ -4,9 +4,12 @@ The other kind is in ``emulator.wall_clock``; what drives a fabric through a ``C
 """
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from emulator.fabric import Completion, EmulatedFabric
+from emulator.fabric import Completion, EmulatedFabric, PacketIn
+
+Deliver = Callable[[Iterable[PacketIn]], None]
 
 
 class Clock(Protocol):
@@ -23,14 +26,18 @@ class Clock(Protocol):
 class VirtualClock:
     """The fabric's own time, which passes as fast as the machine can follow every packet.
 
-    ``exclusive`` is held while it does, as whoever reads or writes switches holds it meanwhile.
+    ``exclusive`` is held while it does, as whoever reads or writes switches holds it meanwhile. ``deliver`` is given
+    what has reached the switches' control planes since.
     """
 
-    def __init__(self, fabric: EmulatedFabric, exclusive: asyncio.Lock) -> None:
+    def __init__(self, fabric: EmulatedFabric, exclusive: asyncio.Lock, deliver: Deliver) -> None:
         self._fabric = fabric
         self._exclusive = exclusive
+        self._deliver = deliver
 
     async def run(self, until_ps: int) -> tuple[Completion, ...]:
         """See Clock."""
         async with self._exclusive:
-            return await asyncio.to_thread(self._fabric.run, until_ps)
+            completions = await asyncio.to_thread(self._fabric.run, until_ps)
+        self._deliver(self._fabric.packets_in())
+        return completions

@@ -297,9 +297,11 @@ class EmulatedFabric:
         return int(self._state.flows[flow, s.FLOW_RETRANSMISSIONS])
 
     def sent_bytes(self) -> NDArray[np.int64]:
-        """Bytes that every link has sent so far from each of its eight queues, shape (links, 8)."""
+        """Bytes that every link has sent so far by level, shape (links, 8); a NIC's acknowledgements count as 7."""
         rows = self._state.links[: len(self.fabric.links)]
-        return rows[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
+        sent = rows[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
+        sent[:, -1] += rows[:, s.LINK_SENT_BYTES + s.LEVELS]
+        return sent
 
     @property
     def ps_per_byte(self) -> NDArray[np.float64]:

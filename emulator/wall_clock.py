@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from emulator.clock import VirtualClock
+from emulator.clock import Deliver, VirtualClock
 from emulator.fabric import PS_PER_S, Completion, EmulatedFabric
 
 SLICE_S = 0.001
@@ -22,14 +22,19 @@ class WallClock:
     """Time that passes no faster than wall time, which counts from the moment the clock is made.
 
     Where the machine cannot follow, the fabric's time falls behind for good, and the first time a warning says so.
-    ``exclusive`` is held only while a slice of time passes. ``time_s`` reads the wall's clock.
+    ``exclusive`` is held only while a slice of time passes, ``deliver`` is called after it; ``time_s`` reads the wall's
+    clock.
     """
 
     def __init__(
-        self, fabric: EmulatedFabric, exclusive: asyncio.Lock, time_s: Callable[[], float] = time.monotonic
+        self,
+        fabric: EmulatedFabric,
+        exclusive: asyncio.Lock,
+        deliver: Deliver,
+        time_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fabric = fabric
-        self._slices = VirtualClock(fabric, exclusive)
+        self._slices = VirtualClock(fabric, exclusive, deliver)
         self._time_s = time_s
         self._start_s = time_s() - fabric.now_ps / PS_PER_S
         self._has_warned = False

@@ -23,12 +23,18 @@ JsonOption = Annotated[
 ]
 ListenOption = Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0: any that is free.")]
 
+PortsOption = Annotated[
+    bool,
+    typer.Option("--port-per-switch", help="A port for every switch, counted up from that of --listen, with gNMI."),
+]
+
 
 def emulator(
     topology: TopologyOption,
     p4info: P4InfoOption = None,
     json: JsonOption = None,
     listen: ListenOption = "127.0.0.1:9559",
+    port_per_switch: PortsOption = False,
 ) -> None:
     """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT."""
     try:
@@ -52,7 +58,7 @@ def emulator(
         refuse((f"{p4info} and {json}: {error}",))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        asyncio.run(fabric.serve(listen))
+        asyncio.run(fabric.serve(listen, port_per_switch=port_per_switch))
     except (OSError, RuntimeError) as error:
         fail(f"the emulator failed: {error}")
 

@@ -2,14 +2,15 @@
 
 import asyncio
 import signal
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
 
 from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
-from emulator.p4runtime.server import serve
+from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.wall_clock import WallClock
 from topologies.fabric import Fabric
@@ -31,23 +32,30 @@ class FabricAlone:
             raise ValueError(str(error)) from error
         self._emulated.run(0)
 
-    async def serve(self, address: str) -> None:
+    async def serve(self, address: str, *, port_per_switch: bool) -> None:
         """Serve P4Runtime until SIGTERM or SIGINT stops the clock; prints where once every switch answers.
 
-        Raises OSError where the address cannot be bound.
+        With a port per switch, they count up from that of the address, and gNMI tells the state of the switch's ports.
+        Raises OSError where an address cannot be bound.
         """
         exclusive = asyncio.Lock()
-        service = P4RuntimeService(self._emulated.switches.values(), self._pipeline, exclusive)
-        async with serve(service, address) as port:
-            clock = asyncio.create_task(WallClock(self._emulated, exclusive).run(_END_PS))
+        emulated = self._emulated
+        service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, emulated.packet_out)
+        host, _, first_port = address.rpartition(":")
+        async with AsyncExitStack() as stack:
+            if port_per_switch:
+                ports = await stack.enter_async_context(serve_each(service, host, int(first_port)))
+            else:
+                ports = dict.fromkeys(emulated.switches, await stack.enter_async_context(serve(service, address)))
+            clock = asyncio.create_task(WallClock(emulated, exclusive, service.deliver).run(_END_PS))
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, clock.cancel)
-            self._print_addresses(f"{address.rpartition(':')[0]}:{port}")
+            self._print_addresses({name: f"{host}:{port}" for name, port in ports.items()})
             with suppress(asyncio.CancelledError):
                 await clock
 
-    def _print_addresses(self, address: str) -> None:
+    def _print_addresses(self, addresses: Mapping[str, str]) -> None:
         switches = self._emulated.switches.values()
         width = max(len("switch"), *(len(switch.name) for switch in switches))
-        rows = [f"{switch.device_id:>9}  {switch.name:{width}}  {address}" for switch in switches]
+        rows = [f"{switch.device_id:>9}  {switch.name:{width}}  {addresses[switch.name]}" for switch in switches]
         print(f"device id  {'switch':{width}}  P4Runtime address", *rows, sep="\n", flush=True)

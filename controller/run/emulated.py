@@ -53,7 +53,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
     exclusive = asyncio.Lock()
     async with AsyncExitStack() as stack:
         program = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
-        service = P4RuntimeService(traffic.emulated.switches.values(), program, exclusive)
+        service = P4RuntimeService(traffic.emulated.switches.values(), program, exclusive, traffic.emulated.packet_out)
         port = await stack.enter_async_context(serve(service))
         config = ControllerConfig(
             listen="127.0.0.1:0",
@@ -70,7 +70,8 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         )
         client = await stack.enter_async_context(Client(await stack.enter_async_context(controller_process(config))))
         agents = [await stack.enter_async_context(JobAgent(client, job, connections)) for job in jobs]
-        run = _Run(scenario, routing, traffic, client, agents, VirtualClock(traffic.emulated, exclusive))
+        clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
+        run = _Run(scenario, routing, traffic, client, agents, clock)
         await run.to_the_end(on_progress)
     return result_of(scenario, policy, routing, traffic, run.record)
 

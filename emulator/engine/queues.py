@@ -5,7 +5,6 @@ from emulator.engine.state import (
     FREE_PACKET,
     FREE_PACKETS,
     KICKED,
-    LEVELS,
     LINK_BYTES,
     LINK_DOWN,
     LINK_FREE_PS,
@@ -28,6 +27,7 @@ from emulator.engine.state import (
     PACKET_NUMBER,
     QUEUE_FULL,
     QUEUED,
+    QUEUES,
     TRACE_FLOW,
     TRACE_KIND,
     TRACE_LENGTH,
@@ -104,7 +104,7 @@ def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
 @compiled
 def flush(state: State, link: int) -> None:
     """Drop all that waits for a link that has gone down."""
-    for level in range(LEVELS):
+    for level in range(QUEUES):
         while state.links[link, LINK_PACKETS + level] > 0:
             drop(state, LINK_DOWN, link, level, dequeue(state, link, level))
 
@@ -113,7 +113,7 @@ def flush(state: State, link: int) -> None:
 def most_urgent_level(state: State, link: int) -> int:
     """Highest level with a waiting packet, or NONE."""
     occupied = state.links[link, LINK_OCCUPIED]
-    for level in range(LEVELS - 1, -1, -1):
+    for level in range(QUEUES - 1, -1, -1):
         if occupied >> level & 1:
             return level
     return NONE

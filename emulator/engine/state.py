@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS: Final = 8
+QUEUES: Final = LEVELS + 1  # the last is a NIC's own for acknowledgements, which go before all data
 NONE: Final = -1
 
 # Packets. A packet's bytes start at octets[packet * OCTETS], its words for the compiled program at
@@ -21,7 +22,7 @@ PACKET_STORED: Final = 2  # the first so many are stored in octets; the rest are
 PACKET_FLOW: Final = 3  # the flow of a host's transport, or NONE
 PACKET_KIND: Final = 4
 PACKET_NUMBER: Final = 5  # data: the packet's number in its flow; acknowledgement: the number expected next
-PACKET_RECEIVED: Final = 6  # acknowledgement: bit i says that number expected + 1 + i has come
+PACKET_RECEIVED: Final = 6  # acknowledgement: bit i says that expected + 1 + i has come; data: 1 asks for an answer
 PACKET_ENQUEUED_PS: Final = 7
 PACKET_DEPTH: Final = 8  # packets in the queue when it came
 PACKET_ANSWERS: Final = 9  # acknowledgement: data packets that it answers
@@ -43,11 +44,11 @@ LINK_ADDRESS: Final = 8  # IPv4 address of the NIC that receives, where a host d
 LINK_WAITED_FOR: Final = 9  # something will start it: the event loop now, or an event when it is free
 LINK_UP: Final = 10
 LINK_HEAD: Final = 11
-LINK_TAIL: Final = LINK_HEAD + LEVELS
-LINK_PACKETS: Final = LINK_TAIL + LEVELS
-LINK_BYTES: Final = LINK_PACKETS + LEVELS
-LINK_SENT_BYTES: Final = LINK_BYTES + LEVELS
-LINK_COLUMNS: Final = LINK_SENT_BYTES + LEVELS
+LINK_TAIL: Final = LINK_HEAD + QUEUES
+LINK_PACKETS: Final = LINK_TAIL + QUEUES
+LINK_BYTES: Final = LINK_PACKETS + QUEUES
+LINK_SENT_BYTES: Final = LINK_BYTES + QUEUES
+LINK_COLUMNS: Final = LINK_SENT_BYTES + QUEUES
 
 # Flows of the hosts' transport; numbers count packets from the flow's first.
 FLOW_SOURCE_LINK: Final = 0

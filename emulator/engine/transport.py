@@ -127,17 +127,18 @@ def fill_window(state: State, flow: int) -> None:
     flows = state.flows
     end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_CONGESTION_WINDOW] // ONE)
     while flows[flow, FLOW_NEXT] < end:
-        send_data(state, flow, flows[flow, FLOW_NEXT])
+        send_data(state, flow, flows[flow, FLOW_NEXT], 0)
         flows[flow, FLOW_NEXT] += 1
 
 
 @compiled
-def send_data(state: State, flow: int, number: int) -> None:
+def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> None:
     """Put one packet of a flow into the queue of its level at the sending NIC."""
     flows = state.flows
     payload = flows[flow, FLOW_TAIL_BYTES] if number == flows[flow, FLOW_LAST] - 1 else flows[flow, FLOW_MTU_BYTES]
     packet = take_packet(state)
     state.packets[packet, PACKET_KIND] = DATA
+    state.packets[packet, PACKET_RECEIVED] = asks_for_answer
     state.packets[packet, PACKET_NUMBER] = number
     write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, ECN_CAPABLE)
     enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
@@ -156,7 +157,7 @@ def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
     state.packets[packet, PACKET_NUMBER] = flows[flow, FLOW_EXPECTED]
     state.packets[packet, PACKET_RECEIVED] = flows[flow, FLOW_RECEIVED]
     write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, tos & _CLASS)
-    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, LEVELS - 1)
+    enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, LEVELS)
 
 
 @compiled
@@ -203,7 +204,7 @@ def deliver(state: State, link: int, packet: int) -> None:
     if address != state.links[link, LINK_ADDRESS]:
         state.scalars[MISDELIVERED] += 1
     elif state.packets[packet, PACKET_KIND] == DATA:
-        receive_data(state, flow, state.packets[packet, PACKET_NUMBER], np.int64(octets[at + _TOS]))
+        receive_data(state, flow, packet, np.int64(octets[at + _TOS]))
     else:
         adapt_window(state, flow, packet)
         receive_acknowledgement(
@@ -213,9 +214,9 @@ def deliver(state: State, link: int, packet: int) -> None:
 
 
 @compiled
-def receive_data(state: State, flow: int, number: int, tos: Integer) -> None:
+def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
     """The receiver's side of a data packet."""
-    flows = state.flows
+    flows, number = state.flows, state.packets[packet, PACKET_NUMBER]
     expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
     in_order = number == expected
     had_gaps = received != 0
@@ -234,7 +235,8 @@ def receive_data(state: State, flow: int, number: int, tos: Integer) -> None:
         flows[flow, FLOW_MARKED] += 1
     complete = in_order and expected == flows[flow, FLOW_LAST]
     # The packet that fills the last gap too: the sender may have its whole window in flight and wait for this.
-    if complete or not in_order or had_gaps or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
+    is_urgent = complete or not in_order or had_gaps or state.packets[packet, PACKET_RECEIVED] == 1
+    if is_urgent or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
         send_acknowledgement(state, flow, tos)
     if complete:
         row = state.scalars[COMPLETIONS]
@@ -281,7 +283,7 @@ def receive_acknowledgement(state: State, flow: int, expected: int, received: in
     if overtaking == OVERTAKEN_BY and expected > flows[flow, FLOW_RETRANSMITTED]:
         flows[flow, FLOW_RETRANSMITTED] = expected
         flows[flow, FLOW_RETRANSMISSIONS] += 1
-        send_data(state, flow, expected)
+        send_data(state, flow, expected, 1)
     fill_window(state, flow)
 
 
@@ -295,7 +297,7 @@ def time_out(state: State, flow: int) -> None:
     due_ps = flows[flow, FLOW_PROGRESS_PS] + flows[flow, FLOW_TIMEOUT_PS]
     if due_ps <= now_ps:
         flows[flow, FLOW_RETRANSMISSIONS] += 1
-        send_data(state, flow, flows[flow, FLOW_UNACKNOWLEDGED])
+        send_data(state, flow, flows[flow, FLOW_UNACKNOWLEDGED], 1)
         flows[flow, FLOW_PROGRESS_PS] = now_ps
         flows[flow, FLOW_TIMEOUT_PS] = min(2 * flows[flow, FLOW_TIMEOUT_PS], LAST_TIMEOUT_PS)
         due_ps = now_ps + flows[flow, FLOW_TIMEOUT_PS]

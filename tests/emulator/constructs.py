@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.emulator.programs import Json, trainyard_json
 
-METADATA = {"one": 1, "m8": 8, "m12": 12, "m16": 16, "m32": 32, "m64": 64, "count": 64}
+METADATA = {"one": 1, "m8": 8, "m12": 12, "m16": 16, "m32": 32, "m64": 64, "count": 64, "less": 8, "more": 8}
+MASKS = {"first__d": "0xffff00"}
 TERNARY, MIXED, PROFILE = "ingress.ternary", "ingress.mixed", "ingress.profile"
 COMPUTE, PICK, SKIP = "ingress.compute", "ingress.pick", "ingress.skip"
 COUNTER, REGISTER, NARROW = "ingress.cells", "ingress.words", "ingress.narrow"
@@ -157,14 +158,16 @@ def _actions() -> list[Json]:
     )
     compute = [
         _assign("scalars.m32", _masked(_op("-", kind, _data(0)), 0xFFFF_FFFF)),
+        _assign("scalars.less", _op("usat_cast", _op("-", kind, _data(0)), _constant(8))),
+        _assign("scalars.more", _op("usat_cast", _op("+", kind, _data(0)), _constant(8))),
         _assign("scalars.m64", _op("^", _op("~", None, m64), _masked(_op("*", m32, m32), (1 << 64) - 1))),
         _assign("scalars.m16", _masked(_op("<<", _data(1), m8), 0xFFFF)),
         _assign("scalars.m12", _op(">>", m64, m8)),
         _assign("scalars.one", _op("b2d", None, _op("and", _op("<", kind, _data(0)), _op(">=", m32, m8)))),
-        _do("_jump_if_zero", _op("or", _op(">", kind, m8), _valid("second")), _constant(9)),
+        _do("_jump_if_zero", _op("or", _op(">", kind, m8), _valid("second")), _constant(11)),
         _assign("scalars.m8", _op("?", _data(0), m16, cond=_op("==", _field("first.a"), _constant(3)))),
         _do("add_header", _header("tag")),
-        _do("_jump", _constant(11)),
+        _do("_jump", _constant(13)),
         _do("assign_header", _header("copy"), _header("second")),
         _do("remove_header", _header("second")),
         _do("register_read", _field("scalars.m64"), _register(REGISTER), _masked(kind, 15)),
@@ -238,7 +241,7 @@ def _table(name: str, actions: dict[int, str], following: dict[str, str | None],
 
 def _key(**fields: str) -> list[Json]:
     return [
-        {"match_type": kind, "name": name, "target": name.replace("__", ".").split("."), "mask": None}
+        {"match_type": kind, "name": name, "target": name.replace("__", ".").split("."), "mask": MASKS.get(name)}
         for name, kind in fields.items()
     ]
 

@@ -4,54 +4,22 @@ It follows what the format says and nothing else: entries are lists that are sea
 dictionaries, bytes are taken apart bit by bit. The emulator's compiled programs must do the same.
 """
 
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from emulator.entries import ActionCall, EntryAction, EntryKey, GroupReference, MemberReference
+from tests.emulator.evaluator import PACKET_TOO_SHORT, Evaluator, Packet, ParserError
 from tests.emulator.lone_switch import Sent
-from tests.emulator.packets import internet_checksum
+from tests.emulator.programs import Json
 
-Json = dict[str, Any]
 DROP_PORT = 511
 
 
-@dataclass
-class Packet:
-    """A packet on its way through the program: fields by header and name, the valid headers, what was not parsed."""
-
-    octets: bytes
-    position: int = 0
-    fields: dict[tuple[str, str], int] = field(default_factory=dict)
-    valid: set[str] = field(default_factory=set)
-
-    def bits(self, offset: int, width: int) -> int:
-        """Bits behind what has been parsed."""
-        rest = self.octets[self.position :]
-        return int.from_bytes(rest, "big") >> 8 * len(rest) - offset - width & (1 << width) - 1
-
-
-class ParserError(Exception):
-    """The parser stops with this error code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-PACKET_TOO_SHORT = 1
-
-
-class Interpreter:
+class Interpreter(Evaluator):
     """A switch; ``entries``, ``defaults``, ``members`` and ``groups`` are its to look things up in and the test's to
     fill, ``direct_counters`` and ``counters`` hold [packets, bytes] and ``registers`` values."""
 
     def __init__(self, program: Json) -> None:
-        self._program = program
-        self._types = {kind["name"]: kind["fields"] for kind in program["header_types"]}
-        self._headers = {header["name"]: header for header in program["headers"]}
-        self._calculations = {calculation["name"]: calculation for calculation in program["calculations"]}
+        super().__init__(program)
         self._actions = {action["id"]: action for action in program["actions"]}
         self._pipelines = {pipeline["name"]: pipeline for pipeline in program["pipelines"]}
         tables = [table for pipeline in program["pipelines"] for table in pipeline["tables"]]
@@ -66,43 +34,43 @@ class Interpreter:
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
         """What becomes of a packet; ``depths`` are the queue's when it comes and when it leaves."""
         packet = Packet(octets)
-        for name, header in self._headers.items():
+        for name, header in self.headers.items():
             if header["metadata"]:
                 packet.valid.add(name)
-                packet.fields |= {(name, entry[0]): 0 for entry in self._types[header["header_type"]]}
-        self._set(packet, ["standard_metadata", "ingress_port"], port)
-        self._set(packet, ["standard_metadata", "packet_length"], len(octets))
+                packet.fields |= {(name, entry[0]): 0 for entry in self.types[header["header_type"]]}
+        self.set(packet, ["standard_metadata", "ingress_port"], port)
+        self.set(packet, ["standard_metadata", "packet_length"], len(octets))
         self._parse(packet)
-        for checksum in self._checksums(packet, "verify"):
-            if self._get(packet, checksum["target"]) != self._calculated(packet, checksum["calculation"]):
-                self._set(packet, ["standard_metadata", "checksum_error"], 1)
+        for checksum in self.checksums(packet, "verify"):
+            if self.get(packet, checksum["target"]) != self.calculated(packet, checksum["calculation"]):
+                self.set(packet, ["standard_metadata", "checksum_error"], 1)
         self._control(packet, "ingress")
-        egress_port = self._get(packet, ["standard_metadata", "egress_spec"])
+        egress_port = self.get(packet, ["standard_metadata", "egress_spec"])
         if egress_port == DROP_PORT:
             return None
-        level = self._get(packet, ["standard_metadata", "priority"])
-        self._set(packet, ["standard_metadata", "egress_port"], egress_port)
-        self._set(packet, ["standard_metadata", "egress_spec"], 0)
-        self._set(packet, ["standard_metadata", "enq_qdepth"], depths[0])
-        self._set(packet, ["standard_metadata", "deq_qdepth"], depths[1])
+        level = self.get(packet, ["standard_metadata", "priority"])
+        self.set(packet, ["standard_metadata", "egress_port"], egress_port)
+        self.set(packet, ["standard_metadata", "egress_spec"], 0)
+        self.set(packet, ["standard_metadata", "enq_qdepth"], depths[0])
+        self.set(packet, ["standard_metadata", "deq_qdepth"], depths[1])
         self._control(packet, "egress")
-        if self._get(packet, ["standard_metadata", "egress_spec"]) == DROP_PORT:
+        if self.get(packet, ["standard_metadata", "egress_spec"]) == DROP_PORT:
             return None
-        for checksum in self._checksums(packet, "update"):
-            self._set(packet, checksum["target"], self._calculated(packet, checksum["calculation"]))
+        for checksum in self.checksums(packet, "update"):
+            self.set(packet, checksum["target"], self.calculated(packet, checksum["calculation"]))
         return Sent(egress_port, level, self._deparsed(packet))
 
     # ---- parser and deparser ----------------------------------------------------------------------------------------
 
     def _parse(self, packet: Packet) -> None:
-        (parser,) = self._program["parsers"]
+        (parser,) = self.program["parsers"]
         states = {state["name"]: state for state in parser["parse_states"]}
         following = parser["init_state"]
         try:
             while following is not None:
                 following = self._next_state(packet, states[following])
         except ParserError as error:
-            self._set(packet, ["standard_metadata", "parser_error"], error.code)
+            self.set(packet, ["standard_metadata", "parser_error"], error.code)
 
     def _next_state(self, packet: Packet, state: Json) -> str | None:
         for operation in state["parser_ops"]:
@@ -110,12 +78,12 @@ class Interpreter:
             if operation["op"] == "extract":
                 self._extract(packet, target["value"])
             elif operation["op"] == "set":
-                self._set(packet, target["value"], self._value(packet, operation["parameters"][1]))
+                self.set(packet, target["value"], self.value(packet, operation["parameters"][1]))
             elif operation["op"] == "verify":
-                if not self._value(packet, target):
-                    raise ParserError(self._value(packet, operation["parameters"][1]))
+                if not self.value(packet, target):
+                    raise ParserError(self.value(packet, operation["parameters"][1]))
             elif operation["op"] == "advance":
-                num_bytes = self._value(packet, target) // 8
+                num_bytes = self.value(packet, target) // 8
                 if packet.position + num_bytes > len(packet.octets):
                     raise ParserError(PACKET_TOO_SHORT)
                 packet.position += num_bytes
@@ -132,7 +100,7 @@ class Interpreter:
         raise NotImplementedError("a state without default")
 
     def _extract(self, packet: Packet, header: str) -> None:
-        entries = self._types[self._headers[header]["header_type"]]
+        entries = self.types[self.headers[header]["header_type"]]
         num_bytes = sum(entry[1] for entry in entries) // 8
         if packet.position + num_bytes > len(packet.octets):
             raise ParserError(PACKET_TOO_SHORT)
@@ -144,15 +112,15 @@ class Interpreter:
         packet.position += num_bytes
 
     def _key_bytes(self, packet: Packet, part: Json) -> bytes:
-        width = part["value"][1] if part["type"] == "lookahead" else self._width(part["value"])
-        return self._value(packet, part).to_bytes((width + 7) // 8, "big")
+        width = part["value"][1] if part["type"] == "lookahead" else self.width(part["value"])
+        return self.value(packet, part).to_bytes((width + 7) // 8, "big")
 
     def _deparsed(self, packet: Packet) -> bytes:
         headers = b""
-        for header in self._program["deparsers"][0]["order"]:
+        for header in self.program["deparsers"][0]["order"]:
             if header in packet.valid:
                 value = width = 0
-                for name, bits, *_ in self._types[self._headers[header]["header_type"]]:
+                for name, bits, *_ in self.types[self.headers[header]["header_type"]]:
                     value, width = value << bits | packet.fields.get((header, name), 0), width + bits
                 headers += value.to_bytes(width // 8, "big")
         return headers + packet.octets[packet.position :]
@@ -167,7 +135,7 @@ class Interpreter:
         while following is not None:
             if following in conditions:
                 condition = conditions[following]
-                following = condition["true_next" if self._value(packet, condition["expression"]) else "false_next"]
+                following = condition["true_next" if self.value(packet, condition["expression"]) else "false_next"]
             else:
                 following = self._apply(packet, tables[following], pipeline)
 
@@ -179,7 +147,7 @@ class Interpreter:
             call = self._default(table)
         else:
             if table["with_counters"]:
-                _count(self.direct_counters, (name, key), self._get(packet, ["standard_metadata", "packet_length"]))
+                _count(self.direct_counters, (name, key), self.get(packet, ["standard_metadata", "packet_length"]))
             call = self._call(packet, self.entries[name][key], table, pipeline)
         following: dict[str, str | None] = table["next_tables"]
         if call is not None:
@@ -193,7 +161,7 @@ class Interpreter:
         return base if call is None else following[call.action]
 
     def _matching(self, packet: Packet, table: Json) -> EntryKey | None:
-        values = [self._get(packet, part["target"]) for part in table["key"]]
+        values = [self.get(packet, part["target"]) & int(part["mask"] or "-1", 16) for part in table["key"]]
         found = [
             key
             for key in self.entries[table["name"]]
@@ -222,7 +190,7 @@ class Interpreter:
             case GroupReference(group_id):
                 member_ids = self.groups[group_id]
                 profile = next(node for node in pipeline["action_profiles"] if node["name"] == table["action_profile"])
-                hashed = self._hash(packet, profile["selector"])
+                hashed = self.hash(packet, profile["selector"])
                 return self.members[member_ids[hashed % len(member_ids)]] if member_ids else None
 
     def _execute(self, packet: Packet, primitives: list[Json], arguments: tuple[int, ...]) -> None:
@@ -232,10 +200,10 @@ class Interpreter:
             values = node["parameters"]
             position += 1
             if node["op"] == "_jump":
-                position = self._value(packet, values[0], arguments)
+                position = self.value(packet, values[0], arguments)
             elif node["op"] == "_jump_if_zero":
-                if not self._value(packet, values[0], arguments):
-                    position = self._value(packet, values[1], arguments)
+                if not self.value(packet, values[0], arguments):
+                    position = self.value(packet, values[1], arguments)
             else:
                 self._primitive(packet, node, arguments)
 
@@ -243,7 +211,7 @@ class Interpreter:
         parameters = node["parameters"]
         match node["op"]:
             case "assign":
-                self._set(packet, parameters[0]["value"], self._value(packet, parameters[1], arguments))
+                self.set(packet, parameters[0]["value"], self.value(packet, parameters[1], arguments))
             case "add_header":
                 self._add_header(packet, parameters[0]["value"])
             case "remove_header":
@@ -251,33 +219,33 @@ class Interpreter:
             case "assign_header":
                 self._copy_header(packet, parameters[0]["value"], parameters[1]["value"])
             case "register_read":
-                cell = parameters[1]["value"], self._value(packet, parameters[2], arguments)
-                self._set(packet, parameters[0]["value"], self.registers.get(cell, 0))
+                cell = parameters[1]["value"], self.value(packet, parameters[2], arguments)
+                self.set(packet, parameters[0]["value"], self.registers.get(cell, 0))
             case "register_write":
-                name, index = parameters[0]["value"], self._value(packet, parameters[1], arguments)
-                register = next(node for node in self._program["register_arrays"] if node["name"] == name)
+                name, index = parameters[0]["value"], self.value(packet, parameters[1], arguments)
+                register = next(node for node in self.program["register_arrays"] if node["name"] == name)
                 if index < register["size"]:
                     mask = (1 << register["bitwidth"]) - 1
-                    self.registers[name, index] = self._value(packet, parameters[2], arguments) & mask
+                    self.registers[name, index] = self.value(packet, parameters[2], arguments) & mask
             case "mark_to_drop":
-                self._set(packet, ["standard_metadata", "egress_spec"], DROP_PORT)
-                self._set(packet, ["standard_metadata", "mcast_grp"], 0)
+                self.set(packet, ["standard_metadata", "egress_spec"], DROP_PORT)
+                self.set(packet, ["standard_metadata", "mcast_grp"], 0)
             case "modify_field_with_hash_based_offset":
-                base, size = (self._value(packet, parameters[n], arguments) for n in (1, 3))
-                hashed = self._calculated(packet, parameters[2]["value"])
-                self._set(packet, parameters[0]["value"], base + hashed % size)
+                base, size = (self.value(packet, parameters[n], arguments) for n in (1, 3))
+                hashed = self.calculated(packet, parameters[2]["value"])
+                self.set(packet, parameters[0]["value"], base + hashed % size)
             case "count":
-                name, index = parameters[0]["value"], self._value(packet, parameters[1], arguments)
-                counter = next(node for node in self._program["counter_arrays"] if node["name"] == name)
+                name, index = parameters[0]["value"], self.value(packet, parameters[1], arguments)
+                counter = next(node for node in self.program["counter_arrays"] if node["name"] == name)
                 if index < counter["size"]:
-                    _count(self.counters, (name, index), self._get(packet, ["standard_metadata", "packet_length"]))
+                    _count(self.counters, (name, index), self.get(packet, ["standard_metadata", "packet_length"]))
             case other:
                 raise NotImplementedError(other)
 
     def _add_header(self, packet: Packet, header: str) -> None:
         """A header that is added is zero; one that is there already stays as it is."""
         if header not in packet.valid:
-            for name, *_ in self._types[self._headers[header]["header_type"]]:
+            for name, *_ in self.types[self.headers[header]["header_type"]]:
                 packet.fields[header, name] = 0
         packet.valid.add(header)
 
@@ -286,106 +254,8 @@ class Interpreter:
             packet.valid.discard(target)
             return
         packet.valid.add(target)
-        for name, *_ in self._types[self._headers[source]["header_type"]]:
+        for name, *_ in self.types[self.headers[source]["header_type"]]:
             packet.fields[target, name] = packet.fields[source, name]
-
-    # ---- values -----------------------------------------------------------------------------------------------------
-
-    def _value(self, packet: Packet, node: Json, arguments: tuple[int, ...] = ()) -> int:
-        kind, value = node["type"], node["value"]
-        match kind:
-            case "field":
-                return self._get(packet, value)
-            case "hexstr":
-                return int(value, 16)
-            case "bool":
-                return int(value)
-            case "runtime_data" | "local":
-                return arguments[value]
-            case "lookahead":
-                if packet.position + (sum(value) + 7) // 8 > len(packet.octets):
-                    raise ParserError(PACKET_TOO_SHORT)
-                return packet.bits(*value)
-            case "expression":
-                return self._operation(packet, value, arguments) if "op" in value else self._value(packet, value)
-        raise NotImplementedError(kind)
-
-    def _operation(self, packet: Packet, node: Json, arguments: tuple[int, ...]) -> int:
-        operation = node["op"]
-        if operation == "valid":
-            return node["right"]["value"] in packet.valid
-        if operation == "?":
-            chosen = "left" if self._value(packet, node["cond"], arguments) else "right"
-            return self._value(packet, node[chosen], arguments)
-        right = self._value(packet, node["right"], arguments)
-        if operation in _UNARY:
-            return _UNARY[operation](right)
-        return _BINARY[operation](self._value(packet, node["left"], arguments), right)
-
-    def _get(self, packet: Packet, reference: list[str]) -> int:
-        header, name = reference
-        return int(header in packet.valid) if name == "$valid$" else packet.fields.get((header, name), 0)
-
-    def _set(self, packet: Packet, reference: list[str], value: int) -> None:
-        packet.fields[reference[0], reference[1]] = value & (1 << self._width(reference)) - 1
-
-    def _width(self, reference: list[str]) -> int:
-        entries = self._types[self._headers[reference[0]]["header_type"]]
-        return next(int(entry[1]) for entry in entries if entry[0] == reference[1])
-
-    # ---- hashes -----------------------------------------------------------------------------------------------------
-
-    def _checksums(self, packet: Packet, purpose: str) -> list[Json]:
-        return [
-            checksum
-            for checksum in self._program["checksums"]
-            if checksum[purpose] and self._value(packet, checksum.get("if_cond") or {"type": "bool", "value": True})
-        ]
-
-    def _calculated(self, packet: Packet, name: str) -> int:
-        return self._hash(packet, self._calculations[name])
-
-    def _hash(self, packet: Packet, calculation: Json) -> int:
-        value = width = 0
-        for part in calculation["input"]:
-            bits = part["bitwidth"] if part["type"] == "hexstr" else self._width(part["value"])
-            value, width = value << bits | self._value(packet, part), width + bits
-        padding = -width % 8
-        octets = (value << padding).to_bytes((width + padding) // 8, "big")
-        match calculation["algo"]:
-            case "crc32":
-                return zlib.crc32(octets)
-            case "csum16":
-                return internet_checksum(octets)
-            case "identity":
-                return int.from_bytes(octets, "big")
-        raise NotImplementedError(calculation["algo"])
-
-
-_UNARY: dict[str, Callable[[int], int]] = {
-    "~": lambda right: ~right,
-    "not": lambda right: not right,
-    "d2b": lambda right: right != 0,
-    "b2d": int,
-}
-_BINARY: dict[str, Callable[[int, int], int]] = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
-    "&": lambda left, right: left & right,
-    "|": lambda left, right: left | right,
-    "^": lambda left, right: left ^ right,
-    "<<": lambda left, right: left << right,
-    ">>": lambda left, right: left >> right,
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-    "and": lambda left, right: left and right,
-    "or": lambda left, right: left or right,
-}
 
 
 def _count(cells: dict[Any, list[int]], cell: Any, length: int) -> None:

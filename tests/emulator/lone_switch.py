@@ -7,8 +7,13 @@ import numpy as np
 from emulator.compiler.actions import DROP_PORT
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
+from emulator.entries import ActionCall
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
+from tests.emulator.fabrics import exact
+from tests.emulator.programs import trainyard
+
+HOPS = range(1, 8)
 
 _ODD_WORD, _ODD_BYTE = 0x0DDB_A11, 0xA5
 
@@ -61,3 +66,11 @@ class LoneSwitch:
         assert (octets[:OCTETS] == _ODD_BYTE).all()
         assert (octets[2 * OCTETS :] == _ODD_BYTE).all()
         return sent
+
+
+def with_next_hops() -> LoneSwitch:
+    """A switch with Trainyard's program, on which next hop n leads to port n."""
+    switch = LoneSwitch(trainyard())
+    for hop in HOPS:
+        switch.control.insert("ingress.next_hop", exact((hop, 16)), ActionCall("ingress.forward", (hop, 0, 0)))
+    return switch

@@ -78,7 +78,8 @@ def mixed_keys(draw: st.DrawFn, octets: bytes) -> EntryKey:
     c, d = int.from_bytes(octets[3:5], "big"), int.from_bytes(octets[5:8], "big")
     m64 = draw(st.sampled_from([0, d | c << 48]))
     m32_mask = draw(st.sampled_from([0, 0xFFFF_FFFF, 0xFFFF_0000, 0x8000_0000]))
-    fields = ((c, 0xFFFF), (d, 0xFF_FFFF), (m64, 2**64 - 1), (0, m32_mask))
+    visible = draw(st.sampled_from([0xFF_FF00, 0xFF_FF00, 0xFF_FFFF]))
+    fields = ((c, 0xFFFF), (d & visible, 0xFF_FFFF), (m64, 2**64 - 1), (0, m32_mask))
     return EntryKey(tuple(FieldMatch(value, mask) for value, mask in fields))
 
 

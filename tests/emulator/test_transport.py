@@ -204,7 +204,7 @@ def test_acknowledgements_wait_in_the_class_of_the_data_and_leave_their_nic_firs
     for row in result.take_trace():
         if row.length == 64:
             levels[result.fabric.links[row.link].source].add(row.level)
-    assert levels == {"h1": {7}, "t1": {6}, "t0": {6}}
+    assert levels == {"h1": {8}, "t1": {6}, "t0": {6}}
 
 
 def test_nic_keeps_the_order_that_the_host_was_told() -> None:

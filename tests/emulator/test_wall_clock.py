@@ -55,7 +55,7 @@ class Parts:
 def parts() -> Parts:
     wall, exclusive = Wall(), asyncio.Lock()
     machine = Machine(wall, exclusive)
-    return Parts(wall, exclusive, machine, WallClock(machine, exclusive, wall.read))  # type: ignore[arg-type]
+    return Parts(wall, exclusive, machine, WallClock(machine, exclusive, lambda _packets: None, wall.read))  # type: ignore[arg-type]
 
 
 async def _past_the_transfer(clock: Clock, until_ps: int) -> None:
