@@ -24,7 +24,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
             assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
             self._fabric = fabric
 
-        async def serve(self, address: str) -> None:
+        async def serve(self, address: str, *, port_per_switch: bool) -> None:
+            assert not port_per_switch
             if address.endswith(":13"):
                 raise RuntimeError(f"cannot bind {address}")
             fabrics.append((self._fabric, address))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from emulator.clock import Clock
-from emulator.fabric import PS_PER_S, Completion
+from emulator.fabric import PS_PER_S, Completion, PacketIn
 from emulator.wall_clock import SLICE_S, TOLERANCE_S, WallClock
 
 _MS = PS_PER_S // 1000
@@ -32,6 +32,10 @@ class Machine:
     cost: float = 0.0
     now_ps: int = 0
     slices: list[tuple[int, int]] = field(default_factory=list)
+
+    def packets_in(self) -> tuple[PacketIn, ...]:
+        assert not self.exclusive.locked()
+        return ()
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         assert self.exclusive.locked()
