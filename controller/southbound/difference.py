@@ -46,12 +46,12 @@ def difference(held: State, desired: State) -> tuple[Stage, ...]:
     deletions: defaultdict[Kind, list[Update]] = defaultdict(list)
     for key, entity in desired.items():
         if key not in held:
-            update_kind = UpdateKind.MODIFY if key.kind is Kind.NODE else UpdateKind.INSERT
+            update_kind = UpdateKind.MODIFY if key.kind is Kind.SETTING else UpdateKind.INSERT
             writes[key.kind].append(Update(update_kind, entity))
         elif not holds_same(held[key], entity):
             writes[key.kind].append(Update(UpdateKind.MODIFY, entity))
     for key, entity in held.items():
-        if key not in desired and key.kind is not Kind.NODE:
+        if key not in desired and key.kind is not Kind.SETTING:
             deletions[key.kind].append(Update(UpdateKind.DELETE, entity))
     stages = [writes[kind] for kind in Kind] + [deletions[kind] for kind in reversed(Kind)]
     return tuple(tuple(stage) for stage in stages if stage)

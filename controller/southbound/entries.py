@@ -30,11 +30,17 @@ _LEVELS = range(1, 8)
 _DSCP_OF_CLASS = 8
 """Class selector n, CSn, is DSCP 8 n."""
 
+_FOREIGN_BITS = (0, 2, 4, 6)
+"""DSCP bits 2 and 1 are not ours: whatever they are, bits 5..3 tell the level. Bit 0 announces INT."""
+
+MARKING_DEPTH_PACKETS = 16
+"""A packet that finds so many before it in its queue is marked: enough to keep a link busy over a round trip."""
+
 
 class Kind(IntEnum):
     """Kinds of entities; one refers only to entities of smaller kinds."""
 
-    NODE = 0
+    SETTING = 0  # the default entry of a table
     LEVEL = 1
     NEXT_HOP = 2
     MEMBER = 3
@@ -43,13 +49,16 @@ class Kind(IntEnum):
     FLOW = 6
 
 
-_KIND_OF_TABLE = {
-    "node": Kind.NODE,
+TABLES = {
     "level": Kind.LEVEL,
     "next_hop": Kind.NEXT_HOP,
     "routing": Kind.ROUTING,
     "flow": Kind.FLOW,
 }
+"""Tables whose entries are the controller's; those of the others are the operator's, and left alone."""
+
+SETTINGS = ("node", "node_id", "ecn")
+"""Tables whose default entry is the controller's."""
 
 Ports = tuple[int, ...]
 """Members of a group, in the order that the hash indexes."""
@@ -59,10 +68,10 @@ MatchValue = int | tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class EntityKey:
-    """Identity of an entity on its switch: kind, and id or match fields by name."""
+    """Identity of an entity on its switch: kind, and id, name of the table or match fields by name."""
 
     kind: Kind
-    identity: int | tuple[tuple[str, MatchValue], ...]
+    identity: int | str | tuple[tuple[str, MatchValue], ...]
 
 
 def key_of(entity: Entity) -> EntityKey:
@@ -72,10 +81,12 @@ def key_of(entity: Entity) -> EntityKey:
             return EntityKey(Kind.MEMBER, entity.member_id)
         case P4ActionProfileGroup():
             return EntityKey(Kind.GROUP, entity.group_id)
-        case P4TableEntry() if entity.table_id in _KIND_OF_TABLE:
-            return EntityKey(_KIND_OF_TABLE[entity.table_id], tuple(sorted((entity.match or {}).items())))
+        case P4TableEntry() if entity.is_default_action:
+            return EntityKey(Kind.SETTING, entity.table_id)
+        case P4TableEntry() if entity.table_id in TABLES:
+            return EntityKey(TABLES[entity.table_id], tuple(sorted((entity.match or {}).items())))
         case _:
-            raise ValueError(f"table {entity.table_id!r} is not one of {', '.join(_KIND_OF_TABLE)}")
+            raise ValueError(f"table {entity.table_id!r} is not one of {', '.join(TABLES)}")
 
 
 def holds_same(one: Entity, other: Entity) -> bool:
@@ -94,8 +105,10 @@ def base_entries(switch: str, routing: Routing) -> list[Entity]:
     leaving = fabric.links_from[switch]
     groups = _group_ids({_ports(route, fabric) for route in routes})
     return [
-        _node(routing.hash_multipliers[switch]),
-        *(_level(level) for level in _LEVELS),
+        _setting("node", "set_node", hash_multiplier=routing.hash_multipliers[switch]),
+        _setting("node_id", "set_node_id", node_id=fabric.switch_index[switch] + 1),
+        _setting("ecn", "mark_from", depth_packets=MARKING_DEPTH_PACKETS),
+        *(_level(level, foreign_bits) for level in _LEVELS for foreign_bits in _FOREIGN_BITS),
         *(_next_hop(link, fabric) for link in leaving),
         *(_member(link) for link in leaving),
         *(_group(group_id, ports) for ports, group_id in groups.items()),
@@ -123,16 +136,13 @@ def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
     return P4TableEntry("flow", match=match, action=action)
 
 
-def _node(hash_multiplier: int) -> P4TableEntry:
-    return P4TableEntry(
-        "node", action=P4TableAction("set_node", hash_multiplier=hash_multiplier), is_default_action=True
-    )
+def _setting(table: str, action: str, **arguments: int) -> P4TableEntry:
+    return P4TableEntry(table, action=P4TableAction(action, **arguments), is_default_action=True)
 
 
-def _level(level: int) -> P4TableEntry:
-    return P4TableEntry(
-        "level", match=P4TableMatch(dscp=_DSCP_OF_CLASS * level), action=P4TableAction("set_level", level=level)
-    )
+def _level(level: int, foreign_bits: int) -> P4TableEntry:
+    match = P4TableMatch(dscp=_DSCP_OF_CLASS * level + foreign_bits)
+    return P4TableEntry("level", match=match, action=P4TableAction("set_level", level=level))
 
 
 def _next_hop(link: Link, fabric: Fabric) -> P4TableEntry:

@@ -24,7 +24,7 @@ from grpc.aio import UsageError
 
 from controller.config import SwitchAddress
 from controller.southbound.difference import Update, UpdateKind
-from controller.southbound.entries import Entity, base_entries, flow_entry
+from controller.southbound.entries import SETTINGS, TABLES, Entity, base_entries, flow_entry
 from controller.southbound.rules import RulesBySwitch
 from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWriter
 from topologies.routing import Routing
@@ -109,10 +109,10 @@ class _SwitchAccess:
         self._switch = switch
 
     async def read(self) -> list[Entity]:
-        """All entries, members and groups, and the default entry that the controller sets."""
+        """All that is the controller's: entries, default entries, members and groups."""
         wanted = [
-            P4TableEntry(),
-            P4TableEntry("node", is_default_action=True),
+            *(P4TableEntry(table) for table in TABLES),
+            *(P4TableEntry(table, is_default_action=True) for table in SETTINGS),
             P4ActionProfileMember(),
             P4ActionProfileGroup(),
         ]

@@ -1,8 +1,16 @@
-"""Hashes and checksums over fields, as source; a calculation of the JSON is a list of fields and an algorithm."""
+"""Hashes and checksums over fields, as source; a calculation of the JSON is a list of fields and an algorithm.
+
+Fields of a header that is not valid are left out, as BMv2 does.
+"""
 
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.functions import Function
 from emulator.compiler.layout import Json, Layout, UnsupportedError
+
+Chunk = tuple[str, int]
+"""Source of a value, and its width in bits."""
+
+Run = tuple[str | None, list[Chunk]]
 
 
 class HashCompiler:
@@ -20,17 +28,19 @@ class HashCompiler:
 
     def over(self, algorithm: str, fields: list[Json], node: Json) -> str:
         """Source of a hash over a list of fields."""
-        chunks = self._chunks(fields, node)
+        runs = self._runs(fields, node)
+        chunks = [chunk for _, run in runs for chunk in run]
         match algorithm:
             case "crc32":
-                if sum(bits for _, bits in chunks) % 8:
-                    raise UnsupportedError("crc32 over a number of bits that is not whole bytes", node)
                 source = "U(0xffffffff)"
-                for text, num_bytes in _byte_groups(chunks, node):
-                    source = f"crc32_update({source}, {text}, {num_bytes})"
+                for valid, run in runs:
+                    before = source
+                    for text, num_bytes in _byte_groups(run, node):
+                        source = f"crc32_update({source}, {text}, {num_bytes})"
+                    source = f"({source} if {valid} else {before})" if valid else source
                 return f"({source} ^ U(0xffffffff))"
             case "csum16":
-                return f"csum16_finish({' + '.join(_words16(chunks))})"
+                return f"csum16_finish({' + '.join(_sum_of_words(runs, node))})"
             case "identity":
                 if sum(bits for _, bits in chunks) > 64:
                     raise UnsupportedError("hash 'identity' over more than 64 bits", node)
@@ -64,21 +74,28 @@ class HashCompiler:
         condition = checksum.get("if_cond")
         return ExpressionCompiler(self._layout).value(condition) if condition else "True"
 
-    def _chunks(self, fields: list[Json], node: Json) -> list[tuple[str, int]]:
-        chunks = []
+    def _runs(self, fields: list[Json], node: Json) -> list[Run]:
+        """Neighbouring fields of one header, with the source of the header's validity; None where there is no doubt."""
+        runs: list[Run] = []
         for field in fields:
             match field["type"]:
                 case "field":
+                    header = self._layout.headers[field["value"][0]]
+                    valid = None if header.metadata else f"{word(header.valid_word)} != U(0)"
                     found = self._layout.field(field["value"])
-                    chunks.append((word(found.word), found.bits))
+                    chunk = (word(found.word), found.bits)
                 case "hexstr" if "bitwidth" in field:
-                    chunks.append((constant(int(field["value"], 16)), int(field["bitwidth"])))
+                    valid, chunk = None, (constant(int(field["value"], 16)), int(field["bitwidth"]))
                 case other:
                     raise UnsupportedError(f"hash input of type {other!r}", node)
-        return chunks
+            if runs and runs[-1][0] == valid:
+                runs[-1][1].append(chunk)
+            else:
+                runs.append((valid, [chunk]))
+        return runs
 
 
-def _concatenated(chunks: list[tuple[str, int]]) -> str:
+def _concatenated(chunks: list[Chunk]) -> str:
     parts, shift = [], 0
     for text, bits in reversed(chunks):
         parts.append(f"({text} << U({shift}))" if shift else text)
@@ -86,10 +103,10 @@ def _concatenated(chunks: list[tuple[str, int]]) -> str:
     return f"({' | '.join(reversed(parts))})"
 
 
-def _byte_groups(chunks: list[tuple[str, int]], node: Json) -> list[tuple[str, int]]:
+def _byte_groups(chunks: list[Chunk], node: Json) -> list[Chunk]:
     """Join fields into groups of whole bytes, of at most eight each."""
-    groups: list[tuple[str, int]] = []
-    pending: list[tuple[str, int]] = []
+    groups: list[Chunk] = []
+    pending: list[Chunk] = []
     for chunk in chunks:
         pending.append(chunk)
         bits = sum(width for _, width in pending)
@@ -98,10 +115,23 @@ def _byte_groups(chunks: list[tuple[str, int]], node: Json) -> list[tuple[str, i
         if bits % 8 == 0:
             groups.append((_concatenated(pending), bits // 8))
             pending = []
+    if pending:
+        raise UnsupportedError("crc32 over a number of bits that is not whole bytes", node)
     return groups
 
 
-def _words16(chunks: list[tuple[str, int]]) -> list[str]:
+def _sum_of_words(runs: list[Run], node: Json) -> list[str]:
+    terms = []
+    for valid, run in runs:
+        bits = sum(width for _, width in run)
+        if bits % 16 and len(runs) > 1:
+            raise UnsupportedError("csum16 over several headers of which one is not whole 16-bit words", node)
+        total = " + ".join(_words16(run))
+        terms.append(f"(({total}) if {valid} else U(0))" if valid else total)
+    return terms
+
+
+def _words16(chunks: list[Chunk]) -> list[str]:
     """Terms of the sum of the 16-bit words that the fields make, padded with zeros at the end."""
     total = sum(bits for _, bits in chunks)
     remaining = (total + 15) // 16 * 16

@@ -15,6 +15,8 @@ from emulator.p4runtime.errors import (
     unimplemented,
 )
 
+_LAST_WORDS_S = 1.0
+
 Write = Callable[[p4r.StreamMessageResponse], Awaitable[None]]
 
 
@@ -29,7 +31,7 @@ class StreamSession:
         self._exclusive = exclusive
         self._devices = devices
         self._device: Device | None = None
-        self._outbox: asyncio.Queue[p4r.StreamMessageResponse] = asyncio.Queue()
+        self._outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
 
     async def run(self, requests: AsyncIterator[p4r.StreamMessageRequest], write: Write) -> None:
         """Serve the stream until the client ends it. Raises RequestError where the server must end it."""
@@ -40,12 +42,15 @@ class StreamSession:
         finally:
             if self._device is not None:
                 self._device.leave(self._stream)
+            # The call cannot end while a message is being written.
+            self._outbox.put_nowait(None)
+            await asyncio.wait({writer}, timeout=_LAST_WORDS_S)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
 
     async def _drain(self, write: Write) -> None:
-        while True:
-            await write(await self._outbox.get())
+        while (message := await self._outbox.get()) is not None:
+            await write(message)
 
     async def _receive(self, request: p4r.StreamMessageRequest) -> None:
         match request.WhichOneof("update"):

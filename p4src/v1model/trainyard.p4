@@ -7,8 +7,10 @@
 #include "../shared/ids.p4"
 #include "../shared/headers.p4"
 #include "parser.p4"
+#include "checksum.p4"
 #include "ingress.p4"
 #include "egress.p4"
+#include "deparser.p4"
 
 @pkginfo(name="trainyard", version="0.1.0")
 V1Switch(TrainyardParser(), TrainyardVerifyChecksum(), ingress(), egress(), TrainyardComputeChecksum(),

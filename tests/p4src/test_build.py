@@ -34,6 +34,13 @@ def test_every_table_and_action_of_p4info_has_a_stable_id() -> None:
         "level": 0x02000003,
         "routing": 0x02000004,
         "next_hop": 0x02000005,
+        "port": 0x02000006,
+        "job": 0x02000007,
+        "traffic_class": 0x02000008,
+        "ecn": 0x02000009,
+        "utilisation_window": 0x0200000A,
+        "mtu": 0x0200000B,
+        "node_id": 0x0200000C,
     }
     actions = {action.preamble.alias: action.preamble.id for action in p4info.actions}
     assert {name: actions[name] for name in ("set_node", "steer", "prioritise", "steer_and_prioritise")} == {
@@ -43,5 +50,7 @@ def test_every_table_and_action_of_p4info_has_a_stable_id() -> None:
         "steer_and_prioritise": 0x01000004,
     }
     assert p4info.action_profiles[0].preamble.id == 0x11000001
-    assert p4info.direct_counters[0].preamble.id == 0x13000001
-    assert p4info.counters[0].preamble.id == 0x12000001
+    direct_counters = {counter.preamble.alias: counter.preamble.id for counter in p4info.direct_counters}
+    assert direct_counters["flow_counter"] == 0x13000001
+    counters = {counter.preamble.alias: counter.preamble.id for counter in p4info.counters}
+    assert counters["level_counter"] == 0x12000001

@@ -35,13 +35,13 @@ class ModelSwitch:
         match update.kind:
             case UpdateKind.INSERT:
                 assert key not in self.held
-                assert key.kind is not Kind.NODE
+                assert key.kind is not Kind.SETTING
                 self.held[key] = update.entity
             case UpdateKind.MODIFY:
-                assert key in self.held or key.kind is Kind.NODE
+                assert key in self.held or key.kind is Kind.SETTING
                 self.held[key] = update.entity
             case UpdateKind.DELETE:
-                assert key.kind is not Kind.NODE
+                assert key.kind is not Kind.SETTING
                 del self.held[key]
         assert self.dangling() == []
 
