@@ -33,6 +33,20 @@ def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
 
 
 @compiled
+def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
+    """Append bits to a sum of 16-bit words; a state is the sum, and in its low eight bits where in a word it stands."""
+    end = (state & np.uint64(15)) + bits
+    shift = (np.uint64(16) - end % np.uint64(16)) % np.uint64(16)
+    total = state >> np.uint64(8)
+    if shift > np.uint64(0):
+        total += value >> (np.uint64(64) - shift)
+    value = value << shift
+    for position in range(4):
+        total += (value >> np.uint64(16 * position)) & np.uint64(0xFFFF)
+    return total << np.uint64(8) | end % np.uint64(16)
+
+
+@compiled
 def csum16_finish(total: np.uint64) -> np.uint64:
     """The Internet checksum (RFC 1071) of 16-bit words that add up to ``total``."""
     total = (total & np.uint64(0xFFFF)) + (total >> np.uint64(16))

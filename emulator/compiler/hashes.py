@@ -40,7 +40,7 @@ class HashCompiler:
                     source = f"({source} if {valid} else {before})" if valid else source
                 return f"({source} ^ U(0xffffffff))"
             case "csum16":
-                return f"csum16_finish({' + '.join(_sum_of_words(runs, node))})"
+                return f"csum16_finish({_sum_of_words(runs)})"
             case "identity":
                 if sum(bits for _, bits in chunks) > 64:
                     raise UnsupportedError("hash 'identity' over more than 64 bits", node)
@@ -120,24 +120,36 @@ def _byte_groups(chunks: list[Chunk], node: Json) -> list[Chunk]:
     return groups
 
 
-def _sum_of_words(runs: list[Run], node: Json) -> list[str]:
+def _sum_of_words(runs: list[Run]) -> str:
+    """Source of the sum of the 16-bit words that the fields make, padded with zeros at the end."""
+    bits_of = [sum(width for _, width in run) for _, run in runs]
+    if any(valid and bits % 16 for (valid, _), bits in zip(runs[:-1], bits_of, strict=False)):
+        return _sum_of_shifting_words(runs)
+    remaining = (sum(bits_of) + 15) // 16 * 16
     terms = []
-    for valid, run in runs:
-        bits = sum(width for _, width in run)
-        if bits % 16 and len(runs) > 1:
-            raise UnsupportedError("csum16 over several headers of which one is not whole 16-bit words", node)
-        total = " + ".join(_words16(run))
+    for (valid, run), bits in zip(runs, bits_of, strict=True):
+        total = " + ".join(_words16(run, remaining))
+        remaining -= bits
         terms.append(f"(({total}) if {valid} else U(0))" if valid else total)
-    return terms
+    return " + ".join(terms)
 
 
-def _words16(chunks: list[Chunk]) -> list[str]:
-    """Terms of the sum of the 16-bit words that the fields make, padded with zeros at the end."""
-    total = sum(bits for _, bits in chunks)
-    remaining = (total + 15) // 16 * 16
+def _sum_of_shifting_words(runs: list[Run]) -> str:
+    """The same where a header that may be missing changes how what follows is cut into words."""
+    source = "U(0)"
+    for valid, run in runs:
+        before = source
+        for text, bits in run:
+            source = f"csum16_add({source}, {text}, U({bits}))"
+        source = f"({source} if {valid} else {before})" if valid else source
+    return f"({source} >> U(8))"
+
+
+def _words16(chunks: list[Chunk], remaining: int) -> list[str]:
+    """Terms of fields that begin ``remaining`` bits before the end of all words."""
     terms = []
     for text, bits in chunks:
-        start, end = remaining, remaining - bits  # bits of the padded whole, counted from its end
+        start, end = remaining, remaining - bits
         remaining = end
         for word16 in range(end // 16, (start - 1) // 16 + 1):
             shift = end - 16 * word16

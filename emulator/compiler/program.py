@@ -48,7 +48,7 @@ from emulator.engine.events import ARRIVED, SENT, kind_of, packet_of, remove_fir
 from emulator.engine.queues import dequeue, drop, enqueue, most_urgent_level, release_packet, trace
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, time_out
-from emulator.hashing import crc32_update, csum16_finish
+from emulator.hashing import crc32_update, csum16_add, csum16_finish
 from emulator.jit import OPTIONS
 from emulator.memory import mix
 

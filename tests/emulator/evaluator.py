@@ -60,7 +60,9 @@ class Evaluator:
                     raise ParserError(PACKET_TOO_SHORT)
                 return packet.bits(*value)
             case "expression":
-                return self._operation(packet, value, arguments) if "op" in value else self.value(packet, value)
+                return (
+                    self._operation(packet, value, arguments) if "op" in value else self.value(packet, value, arguments)
+                )
         raise NotImplementedError(kind)
 
     def _operation(self, packet: Packet, node: Json, arguments: tuple[int, ...]) -> int:
@@ -99,14 +101,19 @@ class Evaluator:
             if checksum[purpose] and self.value(packet, checksum.get("if_cond") or {"type": "bool", "value": True})
         ]
 
+    def _is_there(self, packet: Packet, header: str) -> bool:
+        return self.headers[header]["metadata"] or header in packet.valid
+
     def calculated(self, packet: Packet, name: str) -> int:
         """Value of a named calculation."""
         return self.hash(packet, self._calculations[name])
 
     def hash(self, packet: Packet, calculation: Json) -> int:
-        """Hash over the bits of a calculation's fields, padded to whole bytes."""
+        """Hash over the bits of a calculation's fields, padded to whole bytes; headers that are not valid have none."""
         value = width = 0
         for part in calculation["input"]:
+            if part["type"] == "field" and not self._is_there(packet, part["value"][0]):
+                continue
             bits = part["bitwidth"] if part["type"] == "hexstr" else self.width(part["value"])
             value, width = value << bits | self.value(packet, part), width + bits
         padding = -width % 8

@@ -55,9 +55,13 @@ def transition(**more: Any) -> Patch:
     return lambda program: parser_state(program)["transitions"][0].update(more)
 
 
-def field(header_type: int, *entry: Any) -> Patch:
+def field(header_type: str, *entry: Any) -> Patch:
     """Add a field to a header type."""
-    return lambda program: program["header_types"][header_type]["fields"].append(list(entry))
+
+    def patch(program: Json) -> None:
+        next(node for node in program["header_types"] if node["name"] == header_type)["fields"].append(list(entry))
+
+    return patch
 
 
 def operation(name: str) -> Patch:
@@ -98,13 +102,16 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "header union": (named("header_unions"), r"header unions \(thing\)"),
     "header union stack": (named("header_union_stacks"), r"header union stacks \(thing\)"),
     "value set": (named("parse_vsets"), r"parse vsets \(thing\)"),
-    "wide field": (field(2, "wide", 72, False), r"field ethernet\.wide of 72 bits"),
-    "varbit": (field(3, "options", "*"), r"variable-length field ipv4\.options"),
-    "signed field": (field(4, "signed", 8, True), r"signed field ports\.signed"),
-    "odd header": (field(4, "odd", 3, False), r"header ports of 35 bits"),
-    "range key": (key_kind("range"), r"ingress\.p4:54: range match on 'source_address' in table 'ingress\.flow'"),
+    "wide field": (field("ethernet_t", "wide", 72, False), r"field ethernet\.wide of 72 bits"),
+    "varbit": (field("ipv4_t", "options", "*"), r"variable-length field ipv4\.options"),
+    "signed field": (field("ports_t", "signed", 8, True), r"signed field ports\.signed"),
+    "odd header": (field("ports_t", "odd", 3, False), r"header ports of 35 bits"),
+    "range key": (
+        key_kind("range"),
+        r"classification\.p4:\d+: range match on 'source_address' in table 'ingress\.flow'",
+    ),
     "valid key": (key_kind("valid"), "valid match on 'source_address'"),
-    "ageing": (table_with(support_timeout=True), r"ingress\.p4:54: support timeout of table 'ingress\.flow'"),
+    "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
     "direct meter": (table_with(direct_meters="thing"), r"direct meters of table 'ingress\.flow'"),
     "constant entries": (table_with(entries=DIFFERENT_ENTRIES), r"entries of table 'ingress\.flow'"),
     "clone": (primitive("clone_ingress_pkt_to_egress"), "primitive 'clone_ingress_pkt_to_egress'"),
@@ -142,10 +149,13 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "unknown operand": (operand("register"), "operand of type 'register'"),
     "lookahead outside a parser": (operand("lookahead"), "operand of type 'lookahead'"),
     "unknown hash": (algorithm("xxh64"), "hash algorithm 'xxh64'"),
-    "checksum algorithm": (algorithm("crc16", 1), r"parser\.p4:44: hash algorithm 'crc16'"),
+    "checksum algorithm": (algorithm("crc16", 1), r"checksum\.p4:\d+: hash algorithm 'crc16'"),
     "hash of bits": (hash_input(THREE_BITS), "crc32 over a number of bits that is not whole bytes"),
     "hash of the payload": (hash_input({"type": "payload"}), "hash input of type 'payload'"),
-    "hash of ragged fields": (hash_input(THREE_BITS, WIDE, WIDE, FIVE_BITS), "fields that do not join to whole bytes"),
+    "hash of ragged fields": (
+        hash_input(THREE_BITS, THREE_BITS, WIDE, FIVE_BITS),
+        "crc32 over a number of bits that is not whole bytes",
+    ),
     "wide identity": (
         lambda program: program["pipelines"][0]["action_profiles"][0]["selector"].update(input=[WIDE, WIDE]),
         "hash 'identity' over more than 64 bits",
