@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.base_entries import install_routing, steer
+from benchmarks.probes import probe
 from benchmarks.provenance import provenance
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
@@ -36,6 +37,7 @@ SEED = 1
 RUNS = 5
 MEASURED_HOPS = 2_000_000
 NUM_FLOWS = 512
+PROBE_BATCHES, PROBES_PER_BATCH = 100, 200
 LOAD = 0.7
 PAYLOAD_BYTES = 1458  # 1,500 bytes with the headers
 TRANSFER_BYTES = 200 * PAYLOAD_BYTES
@@ -108,6 +110,31 @@ def packet_hops_per_s() -> list[float]:
     return figures
 
 
+def probe_hops_per_s() -> list[float]:
+    """Speed on INT probes alone, each of which takes 36 bytes of telemetry at every switch."""
+    fabric = TESTBED.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
+    program = compile_program(PROGRAM.read_text())
+    nics = [nic for host in fabric.hosts for nic in fabric.nics[host]]
+    figures = []
+    for run in range(RUNS):
+        emulated = EmulatedFabric(fabric, program)
+        install_routing(emulated, routing)
+        chance = random.Random(SEED + run)
+        taken_s = 0.0
+        for _ in range(PROBE_BATCHES):
+            for number in range(PROBES_PER_BATCH):
+                source, destination = chance.sample(nics, 2)
+                five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152 + number, 4791)
+                emulated.inject(source.link, probe(five_tuple, level=number % 8))
+            start_s = time.process_time()
+            emulated.run(emulated.now_ps + PS_PER_S // 100)
+            taken_s += time.process_time() - start_s
+        assert len(emulated.captured()) == PROBE_BATCHES * PROBES_PER_BATCH
+        figures.append(emulated.packet_hops / taken_s)
+    return figures
+
+
 def load_times_s() -> tuple[float, float]:
     """Seconds from JSON to a program that runs, in a fresh process: compiled, and from the cache on disk."""
     script = (
@@ -148,11 +175,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     runs = packet_hops_per_s()
+    probe_runs = probe_hops_per_s()
     load_cold_s, load_cached_s = load_times_s()
     clos_up_s, clos_memory_bytes = large_clos()
     figures = {
         "packet_hops_per_s": round(statistics.median(runs)),
         "packet_hops_per_s_runs": [round(figure) for figure in runs],
+        "int_probe_hops_per_s": round(statistics.median(probe_runs)),
         "load_cold_s": round(load_cold_s, 2),
         "load_cached_s": round(load_cached_s, 2),
         "clos_up_s": round(clos_up_s, 2),

@@ -16,7 +16,7 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown, grown_packets
 from emulator.engine.queues import flush, release_packet
-from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, ONE, begin_transfer, inject
+from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
@@ -31,20 +31,23 @@ class HostOptions:
     """How hosts send.
 
     ``mtu_bytes`` is the payload of a full packet (4,096: the largest of RoCEv2), ``window_packets`` what a flow has in
-    flight at most, ``acknowledge_every`` the packets that one acknowledgement answers.
+    flight, ``widest_window_packets`` what it may have while it meets no congestion (for fabrics that mark it; None: the
+    same), ``acknowledge_every`` the packets that one acknowledgement answers.
     """
 
     mtu_bytes: int = 4096
     window_packets: int = 32
+    widest_window_packets: int | None = None
     acknowledge_every: int = 4
 
     def __post_init__(self) -> None:
         if not 1 <= self.mtu_bytes <= 9000:
             raise ValueError(f"mtu_bytes must be in 1..9000, not {self.mtu_bytes}")
-        if not 1 <= self.acknowledge_every <= self.window_packets <= MAX_WINDOW:
+        widest = self.widest_window_packets or self.window_packets
+        if not 1 <= self.acknowledge_every <= self.window_packets <= widest <= MAX_WINDOW:
             raise ValueError(
-                f"acknowledge_every and window_packets must be in 1..{MAX_WINDOW} in this order, "
-                f"not {self.acknowledge_every} and {self.window_packets}"
+                f"acknowledge_every, window_packets and widest_window_packets must be in 1..{MAX_WINDOW} in this "
+                f"order, not {self.acknowledge_every}, {self.window_packets} and {widest}"
             )
 
 
@@ -198,7 +201,8 @@ class EmulatedFabric:
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
-        row[s.FLOW_CONGESTION_WINDOW] = ONE * self.options.window_packets
+        row[s.FLOW_OPEN_WINDOW] = self.options.window_packets
+        row[s.FLOW_WIDEST_WINDOW] = self.options.widest_window_packets or self.options.window_packets
         backwards = FiveTuple(
             five_tuple.destination_address,
             five_tuple.source_address,
@@ -271,6 +275,15 @@ class EmulatedFabric:
         end = self.fabric.links[link]
         if end.source in self.switches:
             self.switches[end.source].set_port(end.source_port, up)
+
+    def set_switch(self, switch: str, *, up: bool) -> None:
+        """Take a switch down with all its links, or bring it up: empty, as one that was never given a pipeline."""
+        for link in self.fabric.links:
+            if switch in (link.source, link.destination):
+                self.set_link(link.index, up=up)
+        if not up:
+            self.switches[switch].clear()
+            self.switches[switch].is_ready = False
 
     def is_up(self, link: int) -> bool:
         """Whether packets pass a link."""

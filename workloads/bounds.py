@@ -41,12 +41,20 @@ def ideal_gpu_utilisation(
     return sum(weights[name] * alone[name] for name in alone) / sum(weights[name] for name in alone)
 
 
-def fluid_bound_gpu_utilisation(jobs: Sequence[TrainingJob], routing: Routing) -> float:
-    """Utilisation that no policy can exceed while all these jobs run.
+def fluid_bound_gpu_utilisation(
+    jobs: Sequence[TrainingJob], routing: Routing, presence: Mapping[str, float] | None = None
+) -> float:
+    """Utilisation that no policy can exceed in a window.
 
-    Maximises the GPU-seconds computed per second over iteration rates x_j from 0 to one per ideal iteration time, no
-    link carrying more than its rate, paths fractional. Raises RuntimeError where the solver finds no optimum.
+    Maximises the GPU-seconds computed per second over mean iteration rates x_j, no link carrying more than its rate in
+    the mean, paths fractional. ``presence`` is the share of the window in which each job holds its GPUs (None: all of
+    it); x_j lies between 0 and that share of one per ideal iteration time. Raises RuntimeError where the solver finds
+    no optimum, ValueError where no job is ever present.
     """
+    shares = [1.0 if presence is None else presence[job.name] for job in jobs]
+    allocated = sum(job.specification.gpus * share for job, share in zip(jobs, shares, strict=True))
+    if not allocated:
+        raise ValueError("no job holds a GPU inside the window")
     demand = _Demand.of(jobs, routing)
     value = [-job.computing_gpu_seconds for job in jobs]
     ways = [way for commodity in demand.commodity_bits for way in commodity]
@@ -68,12 +76,13 @@ def fluid_bound_gpu_utilisation(jobs: Sequence[TrainingJob], routing: Routing) -
         b_ub=np.ones(len(rates_bps)),
         A_eq=_matrix(conservation, len(demand.commodity_bits), columns),
         b_eq=np.zeros(len(demand.commodity_bits)),
-        bounds=[(0.0, 1.0 / ideal_iteration_time_s(job, routing)) for job in jobs] + [(0.0, None)] * len(ways),
+        bounds=[(0.0, share / ideal_iteration_time_s(job, routing)) for job, share in zip(jobs, shares, strict=True)]
+        + [(0.0, None)] * len(ways),
         method="highs",
     )
     if not result.success:
         raise RuntimeError(f"fluid bound: {result.message}")
-    return float(-result.fun) / sum(job.specification.gpus for job in jobs)
+    return float(-result.fun) / allocated
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,7 @@ def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def ideal_transfer_time_s(group: FlowGroupSpec, routing: Routing) -> float:
+    """What a group's most loaded link needs for it, every flow spread evenly over its candidate paths."""
     bits: defaultdict[int, float] = defaultdict(float)
     for flow in group.flows:
         paths = _candidates(flow, routing)

@@ -11,8 +11,9 @@ Name = Annotated[str, Field(min_length=1)]
 PositiveCount = Annotated[int, Field(strict=True, gt=0)]
 NonNegativeCount = Annotated[int, Field(strict=True, ge=0)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Seconds = Annotated[Number, Field(ge=0)]
-PositiveSeconds = Annotated[Number, Field(gt=0)]
+Seconds = Annotated[Number, Field(ge=0, le=1e6)]  # the engine's clock ends after 106 days
+PositiveSeconds = Annotated[Number, Field(gt=0, le=1e6)]
+Scale = Annotated[Number, Field(gt=0, le=1e6)]
 PositiveNumber = Annotated[Number, Field(gt=0)]
 Bytes = Annotated[Number, Field(ge=0, lt=2**63)]
 PositiveBytes = Annotated[Number, Field(gt=0, lt=2**63)]
@@ -132,7 +133,7 @@ class Scenario(ScenarioModel):
     jobs: Annotated[tuple[JobSpecification, ...], Field(min_length=1)]
     policy: Name | None = None
     seed: Annotated[int, Field(strict=True)] = 1
-    scale: PositiveNumber | None = None
+    scale: Scale | None = None
     reaction_delay_s: Seconds = 0.01
     warm_up_iterations: NonNegativeCount = 0
     measure: MeasureWindow | None = None

@@ -3,6 +3,19 @@
 Exit status: 0 all went well, 1 a run or the controller failed, 2 the input is bad and nothing has been started.
 """
 
-from controller.cli.application import main
+import sys
 
-__all__ = ["main"]
+_EXTRAS = {"numba": "emulator"}
+
+
+def main() -> None:
+    """Run the command that the process's arguments name; says which extra to install where a package is missing."""
+    try:
+        from controller.cli.application import application
+
+        application()
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(package, "controller")
+        print(f"this needs the package {package}: install trainyard[{extra}]", file=sys.stderr)
+        sys.exit(2)

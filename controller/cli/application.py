@@ -21,8 +21,3 @@ application = typer.Typer(
 )
 for command in (demo, run, plan, check, policies, controller, emulator):
     application.command(epilog=EXIT_STATUS)(command)
-
-
-def main() -> None:
-    """Run the command that the process's arguments name."""
-    application()

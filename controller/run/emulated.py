@@ -38,6 +38,7 @@ Progress = Callable[[float, float], None]
 LEASE_S = 30.0
 RENEWAL_S = LEASE_S / 3
 SAMPLES = 400
+_SHORTEST_SAMPLE_PS = PS_PER_S // 1_000_000
 
 
 async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress: Progress) -> RunResult:
@@ -49,7 +50,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
     connections = open_connections(jobs, fabric)
-    traffic = Traffic(fabric, jobs, connections, scenario.scale or default_scale(fabric))
+    traffic = Traffic(routing, jobs, connections, scenario.scale or default_scale(fabric))
     exclusive = asyncio.Lock()
     async with AsyncExitStack() as stack:
         program = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
@@ -95,8 +96,9 @@ class _Run:
         self._agents = {agent.job.name: agent for agent in agents}
         self._replays = {agent.job.name: JobReplay(agent.job) for agent in agents}
         self._registered: set[str] = set()
-        self._arrived: list[str] = []
-        self._departed: list[str] = []
+        self._arrived_ps: dict[str, int] = {}
+        self._departed_ps: dict[str, int] = {}
+        self._timer_ps: int | None = None
         self._calendar = Calendar()
         self._expected_end_s = max(_expected_end_s(agent.job, routing) for agent in agents)
         self.record = Record(list(self._replays.values()))
@@ -117,7 +119,7 @@ class _Run:
             while event := self._calendar.take_due(self._now_ps):
                 match event:
                     case Arrival(job):
-                        self._arrived.append(job)
+                        self._arrived_ps[job] = self._now_ps
                         self._tell_later()
                         replay = self._replays[job]
                         self._act(job, replay.start(max(self._now_s, replay.job.specification.arrival_s)))
@@ -142,7 +144,7 @@ class _Run:
             else:
                 self._traffic.start_group(job, action.group)
         if self._replays[job].departed:
-            self._departed.append(job)
+            self._departed_ps[job] = self._now_ps
             self._tell_later()
 
     def _tell_later(self) -> None:
@@ -152,36 +154,48 @@ class _Run:
         """Tell the controller who has come and gone, in the scenario's order, and follow what it decides."""
         now_s = self._now_s
         await self._client.settle(now_s)
-        due_s = now_s - self._reaction_ps / PS_PER_S
-        for name, agent in self._agents.items():
-            if name in self._arrived and self._replays[name].job.specification.arrival_s <= due_s + 1e-12:
-                await agent.register()
-                self._arrived.remove(name)
-                self._registered.add(name)
-        for name, agent in self._agents.items():
-            departed_s = self._replays[name].departed_s
-            if name in self._departed and departed_s is not None and departed_s <= due_s + 1e-12:
-                await agent.deregister()
-                self._departed.remove(name)
-                self._registered.remove(name)
+        due_ps = self._now_ps - self._reaction_ps
+        for name in self._due(self._arrived_ps, due_ps):
+            await self._agents[name].register()
+            self._registered.add(name)
+        for name in self._due(self._departed_ps, due_ps):
+            await self._agents[name].deregister()
+            self._registered.remove(name)
         settled = await self._client.settle(now_s)
         for name in self._registered:
             directives = await self._agents[name].directives(settled.plan_number)
             self._traffic.follow(name, directives)
         if self._registered:
             self.record.plans.append((now_s, await self._client.plan()))
-        if settled.next_timer_s is not None and settled.next_timer_s > now_s:
-            self._calendar.add(round(settled.next_timer_s * PS_PER_S), HandOver())
+        self._keep_timer(settled.next_timer_s)
+
+    def _due(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
+        """Take out the jobs to which something happened up to a time, in the scenario's order."""
+        names = [name for name in self._agents if happened_ps.get(name, until_ps + 1) <= until_ps]
+        for name in names:
+            del happened_ps[name]
+        return names
+
+    def _keep_timer(self, next_timer_s: float | None) -> None:
+        """Let the controller have its turn when it asks for it; one such appointment at a time is enough."""
+        if self._timer_ps is not None and self._timer_ps <= self._now_ps:
+            self._timer_ps = None
+        if next_timer_s is not None:
+            timer_ps = round(next_timer_s * PS_PER_S)
+            if timer_ps > self._now_ps and (self._timer_ps is None or timer_ps < self._timer_ps):
+                self._timer_ps = timer_ps
+                self._calendar.add(timer_ps, HandOver())
 
     async def _renew(self) -> None:
-        await self._client.settle(self._now_s)
+        if self._registered:
+            await self._client.settle(self._now_s)
         for name in self._registered:
             await self._agents[name].renew()
         self._calendar.add(self._now_ps + round(RENEWAL_S * PS_PER_S), Renewal())
 
     @property
     def _sample_ps(self) -> int:
-        return round(self._expected_end_s / SAMPLES * PS_PER_S)
+        return max(_SHORTEST_SAMPLE_PS, round(self._expected_end_s / SAMPLES * PS_PER_S))
 
     @property
     def _now_ps(self) -> int:

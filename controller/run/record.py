@@ -55,7 +55,9 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
         fabric=routing.fabric,
         gpu_utilisation=gpu_utilisation(record.replays, windows),
         ideal_gpu_utilisation=ideal_gpu_utilisation(jobs, routing, allocated_gpu_seconds(record.replays, windows)),
-        fluid_bound_gpu_utilisation=fluid_bound_gpu_utilisation(jobs, routing),
+        fluid_bound_gpu_utilisation=fluid_bound_gpu_utilisation(
+            jobs, routing, {name: own.length_s / window.length_s for name, own in windows.items()}
+        ),
         window_from_s=window.from_s,
         window_to_s=window.to_s,
         ended_s=record.ended_s,

@@ -9,17 +9,19 @@ import numpy as np
 from controller.run.connections import Connections
 from controller.run.results import LoadSample
 from emulator.compiler.program import compile_program
+from emulator.engine.transport import MAX_WINDOW
 from emulator.fabric import PS_PER_S, Completion, EmulatedFabric, HostOptions
 from hostlib.types import Directives
 from p4src import PROGRAM
 from topologies.fabric import Fabric
+from topologies.routing import Routing
 from workloads.jobs import TrainingJob
 
 SLOWEST_LINK_BPS = 100e6
 """Without a ``scale`` of its own a scenario's rates are divided so that its slowest link has this rate."""
 
-_HOPS = 6
-_LEVELS = 8
+_WIDENING = 4
+"""How many times its own window a flow may have in flight while it meets no congestion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,13 @@ class _Instance:
 class Traffic:
     """Starts groups of flows and tells when they have ended."""
 
-    def __init__(self, fabric: Fabric, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
-        options = HostOptions(window_packets=_window_packets(fabric, scale))
+    def __init__(self, routing: Routing, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
+        fabric = routing.fabric
+        five_tuples = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
+        hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in five_tuples), default=0)
+        window_packets = _window_packets(fabric, hops, scale)
+        widest = min(MAX_WINDOW, _WIDENING * window_packets)
+        options = HostOptions(window_packets=window_packets, widest_window_packets=widest)
         program = compile_program(PROGRAM.read_text())
         self.emulated = EmulatedFabric(fabric, program, options, rate_scale=scale)
         self.scale = scale
@@ -106,13 +113,13 @@ def default_scale(fabric: Fabric) -> float:
     return max(1.0, min(link.rate_bps for link in fabric.links) / SLOWEST_LINK_BPS)
 
 
-def _window_packets(fabric: Fabric, scale: float) -> int:
-    """Enough in flight to fill the fastest link over the longest way, and no more than needed.
+def _window_packets(fabric: Fabric, hops: int, scale: float) -> int:
+    """Enough in flight to fill the fastest link over a way of so many hops, and no more than needed.
 
     A packet is stored and forwarded at every hop, and one acknowledgement answers several packets.
     """
     options = HostOptions()
     fastest_bps = max(link.rate_bps for link in fabric.links) / scale
-    way_s = 2 * _HOPS * max(link.delay_s for link in fabric.links)
+    way_s = 2 * hops * max(link.delay_s for link in fabric.links)
     in_flight = way_s * fastest_bps / (8 * options.mtu_bytes)
-    return min(62, _HOPS + 2 * options.acknowledge_every + math.ceil(in_flight))
+    return min(MAX_WINDOW, hops + 2 * options.acknowledge_every + math.ceil(in_flight))

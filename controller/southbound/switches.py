@@ -94,7 +94,9 @@ class P4RuntimeSouthbound:
 
     async def _on_ready(self, switch: Switch) -> None:
         if not switch.is_primary:
-            _LOG.warning("switch %s: another controller has election id %d", switch.name, switch.primary_id)
+            _LOG.error(
+                "switch %s: lost to another controller, which has election id %d", switch.name, switch.primary_id
+            )
             return
         await self._writers[switch.name].connect(_SwitchAccess(switch))
 

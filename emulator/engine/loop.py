@@ -79,6 +79,8 @@ def run(state, memory, until_ps):
     scalars, times = state.scalars, state.event_times
     while True:
         while scalars[KICKED] > 0:
+            if scalars[EVENTS] + RESERVE > len(times):
+                return
             scalars[KICKED] -= 1
             link = state.kicks[scalars[KICKED]]
             start(state, memory, link)

@@ -25,9 +25,8 @@ PACKET_NUMBER: Final = 5  # data: the packet's number in its flow; acknowledgeme
 PACKET_RECEIVED: Final = 6  # acknowledgement: bit i says that expected + 1 + i has come; data: 1 asks for an answer
 PACKET_ENQUEUED_PS: Final = 7
 PACKET_DEPTH: Final = 8  # packets in the queue when it came
-PACKET_ANSWERS: Final = 9  # acknowledgement: data packets that it answers
-PACKET_MARKED: Final = 10  # acknowledgement: how many of these came with congestion experienced
-PACKET_COLUMNS: Final = 11
+PACKET_MARKED: Final = 9  # acknowledgement: how many of the packets that it answers had met congestion
+PACKET_COLUMNS: Final = 10
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
 CONTROL_PLANE: Final = -1
 
@@ -55,7 +54,7 @@ FLOW_SOURCE_LINK: Final = 0
 FLOW_DESTINATION_LINK: Final = 1  # the receiver's link, for acknowledgements
 FLOW_HEADER_BYTES: Final = 2
 FLOW_MTU_BYTES: Final = 3  # payload of a full packet
-FLOW_WINDOW: Final = 4  # packets in flight at most
+FLOW_WINDOW: Final = 4  # packets in flight while the fabric marks congestion
 FLOW_LAST: Final = 5  # one past the last packet to send
 FLOW_TAIL_BYTES: Final = 6  # payload of the last packet
 FLOW_NEXT: Final = 7  # number to send next
@@ -71,12 +70,11 @@ FLOW_LEVEL: Final = 16  # queue at the sending host's NIC
 FLOW_ACKNOWLEDGE_EVERY: Final = 17
 FLOW_RETRANSMISSIONS: Final = 18
 FLOW_MARKED: Final = 19  # of the unanswered, those that came with congestion experienced
-FLOW_CONGESTION_WINDOW: Final = 20  # packets in flight that congestion allows, in 1/1024
-FLOW_CONGESTION: Final = 21  # moving mean of the share of marked packets, in 1/1024
+FLOW_OPEN_WINDOW: Final = 20  # packets in flight that are allowed now
+FLOW_WIDEST_WINDOW: Final = 21  # packets in flight at most
 FLOW_ROUND_END: Final = 22  # when this number is acknowledged, a round is over
-FLOW_ROUND_ANSWERED: Final = 23
-FLOW_ROUND_MARKED: Final = 24
-FLOW_COLUMNS: Final = 25
+FLOW_ROUND_MARKED: Final = 23  # packets of the round that came with congestion experienced
+FLOW_COLUMNS: Final = 24
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
 # Trace of what queues and links did.

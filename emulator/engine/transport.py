@@ -1,6 +1,7 @@
 """The hosts' transport: reliable, a window of packets, selective acknowledgement.
 
-A flow is one connection; transfers on it follow one another. The window shrinks where switches mark congestion. The
+A flow is one connection; transfers on it follow one another. The window is
+narrow where switches mark congestion, and widens where they do not. The
 receiver acknowledges every few packets, at once where a number is missing and at the end of a transfer, with the class
 (DSCP) the data came with. A gap that three later numbers have overtaken is sent again once; anything else after a
 timeout that doubles.
@@ -18,8 +19,6 @@ from emulator.engine.state import (
     CONTROL_PLANE,
     DATA,
     FLOW_ACKNOWLEDGE_EVERY,
-    FLOW_CONGESTION,
-    FLOW_CONGESTION_WINDOW,
     FLOW_DESTINATION_LINK,
     FLOW_EXPECTED,
     FLOW_HEADER_BYTES,
@@ -28,11 +27,11 @@ from emulator.engine.state import (
     FLOW_MARKED,
     FLOW_MTU_BYTES,
     FLOW_NEXT,
+    FLOW_OPEN_WINDOW,
     FLOW_PROGRESS_PS,
     FLOW_RECEIVED,
     FLOW_RETRANSMISSIONS,
     FLOW_RETRANSMITTED,
-    FLOW_ROUND_ANSWERED,
     FLOW_ROUND_END,
     FLOW_ROUND_MARKED,
     FLOW_SOURCE_LINK,
@@ -41,6 +40,7 @@ from emulator.engine.state import (
     FLOW_TIMER_ARMED,
     FLOW_UNACKNOWLEDGED,
     FLOW_UNANSWERED,
+    FLOW_WIDEST_WINDOW,
     FLOW_WINDOW,
     LEVELS,
     LINK_ADDRESS,
@@ -48,7 +48,6 @@ from emulator.engine.state import (
     NONE,
     NOW_PS,
     OCTETS,
-    PACKET_ANSWERS,
     PACKET_FLOW,
     PACKET_KIND,
     PACKET_LENGTH,
@@ -71,12 +70,6 @@ FIRST_TIMEOUT_PS = 200_000_000_000
 LAST_TIMEOUT_PS = 4_000_000_000_000
 OVERTAKEN_BY = 3
 ACKNOWLEDGEMENT_BYTES = 64
-
-ONE = 1024
-"""One, in the fractions that windows and congestion are kept in."""
-
-CONGESTION_MEMORY = 16
-"""Rounds over which the mean of the share of marked packets is taken (RFC 8257: g = 1/16)."""
 
 ECN_CAPABLE = 2
 _ECN, _CONGESTION_EXPERIENCED, _CLASS = 3, 3, 0xFC
@@ -125,7 +118,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
 def fill_window(state: State, flow: int) -> None:
     """Send what the window allows."""
     flows = state.flows
-    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_CONGESTION_WINDOW] // ONE)
+    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_OPEN_WINDOW])
     while flows[flow, FLOW_NEXT] < end:
         send_data(state, flow, flows[flow, FLOW_NEXT], 0)
         flows[flow, FLOW_NEXT] += 1
@@ -149,7 +142,6 @@ def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
     """Tell the sender what has come, in the class that the data came with; at the NIC it goes before all data."""
     flows = state.flows
     packet = take_packet(state)
-    state.packets[packet, PACKET_ANSWERS] = flows[flow, FLOW_UNANSWERED]
     state.packets[packet, PACKET_MARKED] = flows[flow, FLOW_MARKED]
     flows[flow, FLOW_UNANSWERED] = 0
     flows[flow, FLOW_MARKED] = 0
@@ -246,23 +238,21 @@ def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
 
 @compiled
 def adapt_window(state: State, flow: int, packet: int) -> None:
-    """Shrink the window by the share of marked packets once a round, or let it grow by one (DCTCP, RFC 8257)."""
-    flows, packets = state.flows, state.packets
-    flows[flow, FLOW_ROUND_ANSWERED] += packets[packet, PACKET_ANSWERS]
-    flows[flow, FLOW_ROUND_MARKED] += packets[packet, PACKET_MARKED]
-    if packets[packet, PACKET_NUMBER] < flows[flow, FLOW_ROUND_END]:
+    """Once a round: back to the flow's own window where packets were marked, else one packet more.
+
+    Its own window fills an empty way. Flows that share a congested link are all marked and all have that one, so that
+    they share evenly; who meets no congestion may have more in flight, and rides out acknowledgements that wait on
+    their way back behind other flows' data.
+    """
+    flows = state.flows
+    flows[flow, FLOW_ROUND_MARKED] += state.packets[packet, PACKET_MARKED]
+    if state.packets[packet, PACKET_NUMBER] < flows[flow, FLOW_ROUND_END]:
         return
-    answered, marked = flows[flow, FLOW_ROUND_ANSWERED], flows[flow, FLOW_ROUND_MARKED]
-    if answered > 0:
-        change = ONE * marked // answered - flows[flow, FLOW_CONGESTION]
-        flows[flow, FLOW_CONGESTION] += (change + CONGESTION_MEMORY - 1) // CONGESTION_MEMORY
-    window = flows[flow, FLOW_CONGESTION_WINDOW]
-    window += ONE if marked == 0 else -(window * flows[flow, FLOW_CONGESTION] // (2 * ONE))
-    # Fewer packets than one acknowledgement answers would wait for a timeout.
-    least, most = flows[flow, FLOW_ACKNOWLEDGE_EVERY], flows[flow, FLOW_WINDOW]
-    flows[flow, FLOW_CONGESTION_WINDOW] = max(least * ONE, min(window, most * ONE))
+    if flows[flow, FLOW_ROUND_MARKED] > 0:
+        flows[flow, FLOW_OPEN_WINDOW] = flows[flow, FLOW_WINDOW]
+    elif flows[flow, FLOW_OPEN_WINDOW] < flows[flow, FLOW_WIDEST_WINDOW]:
+        flows[flow, FLOW_OPEN_WINDOW] += 1
     flows[flow, FLOW_ROUND_END] = flows[flow, FLOW_NEXT]
-    flows[flow, FLOW_ROUND_ANSWERED] = 0
     flows[flow, FLOW_ROUND_MARKED] = 0
 
 

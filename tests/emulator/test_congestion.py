@@ -1,6 +1,7 @@
-"""Windows shrink where switches mark congestion."""
+"""Windows are narrow where switches mark congestion, and widen where they do not."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import HostOptions, TraceKind
 from tests.emulator.fabrics import advance, emulated, five_tuple, star
-from tests.emulator.programs import trainyard_json
+from tests.emulator.programs import trainyard, trainyard_json
 
 
 @cache
@@ -23,12 +24,12 @@ def marking() -> Program:
     return compile_program(json.dumps(program))
 
 
-@pytest.mark.parametrize(("acknowledge_every", "least"), [(1, 1), (4, 4)])
-def test_window_shrinks_to_what_one_acknowledgement_answers_and_the_flow_goes_on(
-    acknowledge_every: int, least: int
+@pytest.mark.parametrize(("program", "in_flight"), [(marking, 8), (trainyard, 32)])
+def test_window_is_the_flows_own_where_packets_are_marked_and_widens_where_not(
+    program: Callable[[], Program], in_flight: int
 ) -> None:
-    options = HostOptions(window_packets=32, acknowledge_every=acknowledge_every)
-    result = emulated(star(2), options, trace_rows=1000, program=marking())
+    options = HostOptions(window_packets=8, widest_window_packets=32)
+    result = emulated(star(2), options, trace_rows=1000, program=program())
     flow = result.add_flow(five_tuple(result.fabric, "h0", "h1"))
     result.start_transfer(flow, 2000 * 4096)
     (completion,) = advance(result, 10**13)
@@ -41,4 +42,4 @@ def test_window_shrinks_to_what_one_acknowledgement_answers_and_the_flow_goes_on
             acknowledged = row.number
         elif row.kind is TraceKind.QUEUED and row.link == nic_link and row.number > 1500:
             max_in_flight = max(max_in_flight, row.number + 1 - acknowledged)
-    assert max_in_flight == least
+    assert max_in_flight == in_flight

@@ -80,7 +80,8 @@ def test_bytes_beyond_those_given_are_zeros() -> None:
     packet = ipv4_packet(five_tuple(result.fabric, "h0", "h1"))
     (capture,) = send(result, "h0", packet, length=1500)
     assert capture.length == 1500
-    assert capture.octets[26:] == packet[26:]
+    assert capture.octets[26 : len(packet)] == packet[26:]
+    assert not any(capture.octets[len(packet) :])
     to_receiver = result.fabric.reverse(uplink(result.fabric, "h1"))
     assert result.sent_bytes()[to_receiver].tolist() == [1500] + [0] * 7
 
@@ -263,10 +264,11 @@ def test_packet_out_goes_through_the_pipeline_and_the_cpu_port_leads_to_the_cont
     result = emulated(star(2))
     connection = five_tuple(result.fabric, "h0", "h1")
     switch, packet = result.switches["s"], ipv4_packet(connection)
-    result.packet_out("s", packet)
+    to_second_port = (2 << 7).to_bytes(2, "big")
+    result.packet_out("s", to_second_port + packet)
     result.run(LATER_PS)
     (capture,) = result.captured()
-    assert capture.octets[26:] == packet[26:]
+    assert capture.octets == packet
     switch.insert("ingress.next_hop", exact((600, 16)), ActionCall("ingress.forward", (CPU_PORT, 1, 2)))
     switch.insert("ingress.flow", flow_key(connection), ActionCall("ingress.steer", (600,)))
     assert send(result, "h0", packet, length=70) == ()

@@ -302,9 +302,9 @@ def test_flow_of_unknown_addresses_or_protocol_is_refused() -> None:
     [
         ({"mtu_bytes": 0}, "mtu_bytes must be in 1..9000, not 0"),
         ({"mtu_bytes": 9001}, "mtu_bytes must be in 1..9000, not 9001"),
-        ({"window_packets": 63}, "not 4 and 63"),
-        ({"window_packets": 3}, "not 4 and 3"),
-        ({"acknowledge_every": 0}, "not 0 and 32"),
+        ({"window_packets": 63}, "not 4, 63 and 63"),
+        ({"window_packets": 3}, "not 4, 3 and 3"),
+        ({"acknowledge_every": 0}, "not 0, 32 and 32"),
     ],
 )
 def test_bad_host_options_are_refused(options: dict[str, int], words: str) -> None:
