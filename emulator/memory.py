@@ -17,7 +17,8 @@ SLOT_COUNT = 1  # of a table that is scanned: number of entries
 NUM_PREFIXES = 2  # distinct prefix masks of an LPM table
 PREFIXES = 3  # offset of those masks, longest first
 DEFAULT = 4  # offset of the default action: its number, then its arguments
-DESCRIPTOR_WORDS = 5
+NUM_ENTRIES = 5  # many tables are empty, and then need no search
+DESCRIPTOR_WORDS = 6
 
 # The first word of a slot says what is in it; the key's words follow, then counters, then the action.
 EMPTY, USED, DELETED = 0, 1, 2

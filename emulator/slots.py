@@ -5,6 +5,7 @@ from emulator.memory import (
     DEFAULT,
     DELETED,
     EMPTY,
+    NUM_ENTRIES,
     NUM_PREFIXES,
     PREFIXES,
     SLOT_MASK,
@@ -63,6 +64,7 @@ class TableSlots:
         if 2 * (self._taken + 1) > self._num_slots:
             self._rebuild()
         self._place(key, action)
+        self._write(NUM_ENTRIES, len(self._places))
         if self._table.lpm_field:
             self._count_prefix(key[-1], 1)
 
@@ -73,6 +75,7 @@ class TableSlots:
     def delete(self, key: tuple[int, ...], _priority: int) -> None:
         """Remove an entry that is there."""
         self._arena.words[self._places.pop(key)] = DELETED
+        self._write(NUM_ENTRIES, len(self._places))
         if self._table.lpm_field:
             self._count_prefix(key[-1], -1)
 
@@ -92,6 +95,7 @@ class TableSlots:
             self._arena.free(int(words[self._descriptor + PREFIXES]), _MAX_PREFIXES)
             self._write(NUM_PREFIXES, 0)
         self._default.free()
+        self._write(NUM_ENTRIES, 0)
 
     def _allocate(self, num_slots: int) -> None:
         self._num_slots, self._taken = num_slots, 0

@@ -15,6 +15,7 @@ from emulator.memory import (
     BYTES,
     DEFAULT,
     EMPTY,
+    NUM_ENTRIES,
     NUM_PREFIXES,
     PACKETS,
     PREFIXES,
@@ -104,6 +105,7 @@ class ControlCompiler:
             f"slots = np.int64(memory[descriptor + {SLOTS}])",
         ]
         if not table.is_scanned:
+            lines += [f"if memory[descriptor + {NUM_ENTRIES}] == U(0):", f"    return {MISS}"]
             lines.append(f"last = np.int64(memory[descriptor + {SLOT_MASK}])")
         lines += [f"key_{number} = {source}" for number, source in enumerate(_key_sources(table))]
         if table.is_scanned:
