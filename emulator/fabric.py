@@ -175,6 +175,7 @@ class EmulatedFabric:
             self._state.ready[index] = switch.is_ready
         while True:
             self._make_room()
+            self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
             self.program.run(self._state, self._arena.words, until_ps)
             self._collect()
             completed = int(self._state.scalars[s.COMPLETIONS])

@@ -95,7 +95,7 @@ class _Run:
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._agents = {agent.job.name: agent for agent in agents}
         self._replays = {agent.job.name: JobReplay(agent.job) for agent in agents}
-        self._registered: set[str] = set()
+        self._registered: dict[str, JobAgent] = {}
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
         self._timer_ps: int | None = None
@@ -157,15 +157,14 @@ class _Run:
         due_ps = self._now_ps - self._reaction_ps
         for name in self._due(self._arrived_ps, due_ps):
             await self._agents[name].register()
-            self._registered.add(name)
+            self._registered[name] = self._agents[name]
         for name in self._due(self._departed_ps, due_ps):
             await self._agents[name].deregister()
-            self._registered.remove(name)
+            del self._registered[name]
         settled = await self._client.settle(now_s)
-        for name in self._registered:
-            directives = await self._agents[name].directives(settled.plan_number)
-            self._traffic.follow(name, directives)
-        if self._registered:
+        for name, agent in self._registered.items():
+            self._traffic.follow(name, await agent.directives(settled.plan_number))
+        if self._registered and settled.plan_number != self.record.newest_plan_number:
             self.record.plans.append((now_s, await self._client.plan()))
         self._keep_timer(settled.next_timer_s)
 
@@ -189,8 +188,8 @@ class _Run:
     async def _renew(self) -> None:
         if self._registered:
             await self._client.settle(self._now_s)
-        for name in self._registered:
-            await self._agents[name].renew()
+        for agent in self._registered.values():
+            await agent.renew()
         self._calendar.add(self._now_ps + round(RENEWAL_S * PS_PER_S), Renewal())
 
     @property

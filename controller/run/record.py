@@ -33,6 +33,10 @@ class Record:
     plans: list[tuple[float, PlanInForce]] = field(default_factory=list)
     ended_s: float = 0.0
 
+    @property
+    def newest_plan_number(self) -> int | None:
+        return self.plans[-1][1].number if self.plans else None
+
     def plans_until(self, time_s: float) -> list[PlanInForce]:
         """The plans that came into force up to a time, oldest first; the first of all where none had."""
         return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]

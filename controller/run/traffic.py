@@ -33,7 +33,6 @@ class GroupEnd:
 
     job: str
     group: str
-    time_ps: int
     tardiness_s: float
 
 
@@ -88,7 +87,7 @@ class Traffic:
             instance.remaining -= 1
             if not instance.remaining:
                 del self._instances[key]
-                ends.append(GroupEnd(*key, completion.time_ps, instance.tardiness_s))
+                ends.append(GroupEnd(*key, instance.tardiness_s))
         return ends
 
     def follow(self, job: str, directives: Directives) -> None:

@@ -278,3 +278,17 @@ def test_packet_out_goes_through_the_pipeline_and_the_cpu_port_leads_to_the_cont
     assert packet_in.octets[26:] == packet[26:] + bytes(70 - len(packet))
     assert result.packets_in() == ()
     assert drops(result, "s") == {}
+
+
+def test_more_starts_at_once_than_the_calendar_has_room_for_all_happen() -> None:
+    """A run to the time that it is processes everything that is due, however often the engine asks for room."""
+    result = emulated(star(400))
+    result.run(1000)
+    fabric = result.fabric
+    for number in range(0, 400, 2):
+        for attempt in range(19):
+            flow = result.add_flow(five_tuple(fabric, f"h{number}", f"h{number + 1}", source_port=50_000 + attempt))
+            result.start_transfer(flow, 4096)
+    result.run(1000)
+    sent = result.sent_bytes()
+    assert all(sent[fabric.nics[f"h{number}"][0].link].sum() > 0 for number in range(0, 400, 2))
