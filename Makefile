@@ -32,9 +32,10 @@ types: setup
 p4: setup
 	$(BIN)/python -m p4src.compile
 
-# Regenerate the host library's wire format from its .proto file.
+# Regenerate the wire formats of the host library and of the operations service from their .proto files.
 proto: setup
 	$(BIN)/python -m grpc_tools.protoc -I hostlib/wire --python_out=hostlib/wire --pyi_out=hostlib/wire trainyard/v1/trainyard.proto
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. controller/operations/operations.proto
 
 clean:
 	rm -rf $(VENV) out *.egg-info

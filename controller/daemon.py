@@ -8,6 +8,7 @@ import grpc.aio
 from controller.clock import Clock, DrivenClock, WallClock
 from controller.config import ClockName, ControllerConfig
 from controller.directives import DirectiveBoard
+from controller.operations.service import OperationsService
 from controller.planner import Planner
 from controller.registry import Registry
 from controller.service import ControllerService
@@ -42,7 +43,8 @@ async def serve(config: ControllerConfig) -> None:
         service = ControllerService(registry, planner, board, southbound, clock)
         # Without this a second controller could listen on the same port.
         server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
-        server.add_generic_rpc_handlers((service.handler(),))
+        operations = OperationsService(registry, planner, southbound, clock)
+        server.add_generic_rpc_handlers((service.handler(), operations.handler()))
         port = _bind(server, config.listen)
         await server.start()
         print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)

@@ -51,6 +51,10 @@ class Registry:
         """When the earliest lease ends; None where there is none."""
         return min(self._lease_ends_s.values(), default=None)
 
+    def lease_end_s(self, name: str) -> float:
+        """When the lease of a registered job ends."""
+        return self._lease_ends_s[name]
+
     def __contains__(self, job: object) -> bool:
         return job in self._jobs
 

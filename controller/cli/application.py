@@ -6,10 +6,12 @@ from controller.cli.checking import check
 from controller.cli.demonstration import demo
 from controller.cli.emulating import emulator
 from controller.cli.exits import EXIT_STATUS
+from controller.cli.explaining import explain
 from controller.cli.planning import plan
 from controller.cli.policies import policies
 from controller.cli.running import run
 from controller.cli.serving import controller
+from controller.cli.showing import show
 
 application = typer.Typer(
     name="trainyard",
@@ -19,5 +21,5 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, plan, check, policies, controller, emulator):
+for command in (demo, run, plan, check, policies, controller, show, explain, emulator):
     application.command(epilog=EXIT_STATUS)(command)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from controller.cli.layout import number_table, way
 from controller.cli.plan_form import planned_flows
 from controller.decision import Decision
 from controller.report.numbers import change, count, percent, quantity, seconds
@@ -15,7 +15,9 @@ from topologies.fabric import Fabric
 
 def utilisation(results: Sequence[RunResult]) -> Table:
     """GPU utilisation of every policy beside the ideal and the fluid bound."""
-    table = _table(f"{results[0].scenario}: GPU utilisation", "Policy", "Utilisation", "Ideal", "Fluid bound", "Rules")
+    table = number_table(
+        f"{results[0].scenario}: GPU utilisation", "Policy", "Utilisation", "Ideal", "Fluid bound", "Rules"
+    )
     for result in results:
         table.add_row(
             result.policy,
@@ -31,7 +33,7 @@ def iteration_times(results: Sequence[RunResult]) -> Table:
     """Iteration time of every job under every policy, and how much it differs from the first."""
     first, *others = results
     columns = ["Job", "GPUs", "Ideal", first.policy, *(title for other in others for title in (other.policy, "Change"))]
-    table = _table(f"{first.scenario}: iteration times", *columns)
+    table = number_table(f"{first.scenario}: iteration times", *columns)
     times = [{job.name: job.iteration_time_s for job in other.jobs} for other in others]
     for job in first.jobs:
         cells = [count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
@@ -44,7 +46,7 @@ def iteration_times(results: Sequence[RunResult]) -> Table:
 def plan_jobs(decision: Decision) -> Table:
     """Jobs in order of rank."""
     title = f"{decision.plan.policy}: {len(decision.plan.jobs)} jobs, {decision.num_rules} rules"
-    table = _table(title, "Job", "Rank", "Level", "Intensity", "Factor", "Priority")
+    table = number_table(title, "Job", "Rank", "Level", "Intensity", "Factor", "Priority")
     for job in decision.plan.jobs:
         table.add_row(
             Text(job.name),
@@ -63,29 +65,14 @@ def plan_reasons(decision: Decision) -> Text:
 
 
 def plan_flows(decision: Decision, fabric: Fabric) -> Table:
-    """The way of every flow, and its source port; ``t0.1`` is left by the second of its parallel links to the next."""
-    table = _table("Flows", "Flow", "Path", "Level", "Order", "Port")
-    table.columns[1].justify = "left"
+    """The way of every flow, and its source port."""
+    table = number_table("Flows", "Flow", "Path", "Level", "Order", "Port", left=("Path",))
     for flow, directive in planned_flows(decision):
         table.add_row(
             Text(f"{flow.key.job} {flow.key.group} {flow.key.flow}"),
-            Text(_way(directive.path, fabric)),
+            Text(way(fabric.nodes_of(directive.path), [fabric.parallel_index(link) for link in directive.path])),
             count(directive.level),
             count(directive.order),
             str(flow.five_tuple.source_port),
         )
-    return table
-
-
-def _way(path: Sequence[int], fabric: Fabric) -> str:
-    links = [fabric.links[link] for link in path]
-    hops = [f"{link.source}.{fabric.parallel_index(link.index)}" for link in links]
-    return ">".join((*hops, links[-1].destination))
-
-
-def _table(title: str, *columns: str) -> Table:
-    """A table of numbers: all columns but the first are flush right."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for position, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if position else "left")
     return table

@@ -1,13 +1,17 @@
 """A Southbound without switches: it remembers what they would be told."""
 
+from collections.abc import Iterable
+
 from controller.southbound.rules import RulesBySwitch
+from controller.southbound.southbound import SwitchCondition, SwitchStatus
 
 
 class RecordingSouthbound:
     """Switches that are always there and accept everything; ``written`` holds the rules of every write, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, switches: Iterable[str] = ()) -> None:
         self.written: list[RulesBySwitch] = []
+        self._switches = tuple(switches)
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
@@ -15,3 +19,7 @@ class RecordingSouthbound:
 
     async def caught_up(self) -> None:
         """See Southbound."""
+
+    def statuses(self) -> tuple[SwitchStatus, ...]:
+        """See Southbound."""
+        return tuple(SwitchStatus(name, "", 1, SwitchCondition.CAUGHT_UP, "") for name in self._switches)

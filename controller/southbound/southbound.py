@@ -1,5 +1,7 @@
 """What the planner asks of whatever speaks to the switches."""
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from controller.southbound.rules import RulesBySwitch
@@ -7,6 +9,27 @@ from controller.southbound.rules import RulesBySwitch
 
 class SouthboundError(Exception):
     """A switch refused what it was told to hold; the message names it."""
+
+
+class SwitchCondition(StrEnum):
+    """How the controller stands with a switch."""
+
+    AWAY = "away"
+    BEHIND = "behind"
+    CAUGHT_UP = "caught up"
+    REFUSES = "refuses"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchStatus:
+    """A switch, where it answers, its condition, and what is wrong where something is."""
+
+    name: str
+    address: str
+    device_id: int
+    condition: SwitchCondition
+    problem: str
 
 
 class Southbound(Protocol):
@@ -20,3 +43,6 @@ class Southbound(Protocol):
 
     async def caught_up(self) -> None:
         """Return once every switch is connected and has acknowledged what was last written."""
+
+    def statuses(self) -> tuple[SwitchStatus, ...]:
+        """How the controller stands with every switch."""

@@ -26,6 +26,7 @@ from controller.config import SwitchAddress
 from controller.southbound.difference import Update, UpdateKind
 from controller.southbound.entries import SETTINGS, TABLES, Entity, base_entries, flow_entry
 from controller.southbound.rules import RulesBySwitch
+from controller.southbound.southbound import SwitchStatus
 from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWriter
 from topologies.routing import Routing
 
@@ -48,6 +49,7 @@ class P4RuntimeSouthbound:
 
     def __init__(self, addresses: Sequence[SwitchAddress], routing: Routing, pipeline: Path, election_id: int) -> None:
         self._fabric = routing.fabric
+        self._addresses = tuple(addresses)
         self._writers = {
             address.name: SwitchWriter(address.name, base_entries(address.name, routing)) for address in addresses
         }
@@ -62,7 +64,7 @@ class P4RuntimeSouthbound:
         ]
         for switch in switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
-            switch.ee.on(SwitchEvent.BECOME_BACKUP, self._on_away)
+            switch.ee.on(SwitchEvent.BECOME_BACKUP, self._on_lost)
         self._controller = Controller(switches)
 
     async def __aenter__(self) -> Self:
@@ -92,13 +94,24 @@ class P4RuntimeSouthbound:
         for writer in self._writers.values():
             await writer.caught_up()
 
+    def statuses(self) -> tuple[SwitchStatus, ...]:
+        """See Southbound."""
+        return tuple(
+            SwitchStatus(address.name, address.address, address.device_id, writer.condition, writer.problem)
+            for address in self._addresses
+            for writer in (self._writers[address.name],)
+        )
+
     async def _on_ready(self, switch: Switch) -> None:
         if not switch.is_primary:
-            _LOG.error(
-                "switch %s: lost to another controller, which has election id %d", switch.name, switch.primary_id
-            )
+            self._on_lost(switch)
             return
         await self._writers[switch.name].connect(_SwitchAccess(switch))
+
+    def _on_lost(self, switch: Switch) -> None:
+        problem = f"lost to another controller, which has election id {switch.primary_id}"
+        _LOG.error("switch %s: %s", switch.name, problem)
+        self._writers[switch.name].lose(problem)
 
     def _on_away(self, switch: Switch) -> None:
         self._writers[switch.name].disconnect()

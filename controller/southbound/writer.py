@@ -6,7 +6,7 @@ from typing import Protocol
 
 from controller.southbound.difference import State, Update, difference, state_of
 from controller.southbound.entries import Entity, EntityKey, Kind
-from controller.southbound.southbound import SouthboundError
+from controller.southbound.southbound import SouthboundError, SwitchCondition
 
 MAX_UPDATES_PER_WRITE = 500
 """So that the error detail of every update, about 100 bytes, fits into the 64 KiB of metadata that the client takes."""
@@ -43,6 +43,24 @@ class SwitchWriter:
         self._access: Access | None = None
         self._lock = asyncio.Lock()
         self._caught_up = asyncio.Event()
+        self._refusal = ""
+        self._loss = ""
+
+    @property
+    def condition(self) -> SwitchCondition:
+        """How things stand with the switch."""
+        if self._loss:
+            return SwitchCondition.LOST
+        if self._access is None:
+            return SwitchCondition.AWAY
+        if self._refusal:
+            return SwitchCondition.REFUSES
+        return SwitchCondition.CAUGHT_UP if self._caught_up.is_set() else SwitchCondition.BEHIND
+
+    @property
+    def problem(self) -> str:
+        """What is wrong; empty where nothing is."""
+        return self._loss or self._refusal
 
     async def hold(self, flow_entries: Iterable[Entity]) -> None:
         """Hold the base entries and these; returns when acknowledged, or at once where the switch is away.
@@ -57,13 +75,18 @@ class SwitchWriter:
     async def connect(self, access: Access) -> None:
         """The switch is there: read it back and write what differs. Raises SouthboundError where it refuses."""
         async with self._lock:
-            self._access, self._held = access, None
+            self._access, self._held, self._loss = access, None, ""
             await self._catch_up()
 
     def disconnect(self) -> None:
         """The switch is away."""
-        self._access = None
+        self._access, self._loss = None, ""
         self._caught_up.clear()
+
+    def lose(self, problem: str) -> None:
+        """The switch is there, but somebody else has it."""
+        self.disconnect()
+        self._loss = problem
 
     async def caught_up(self) -> None:
         """Return once the switch is connected and has acknowledged all it should hold."""
@@ -78,8 +101,10 @@ class SwitchWriter:
         except SwitchAwayError:
             self.disconnect()
         except SwitchRefusalError as refusal:
+            self._refusal = str(refusal)
             raise SouthboundError(f"switch {self.name!r}: {refusal}") from refusal
         else:
+            self._refusal = ""
             if self._access is access:
                 self._caught_up.set()
 

@@ -8,7 +8,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from controller.southbound.difference import Update, UpdateKind
 from controller.southbound.entries import Entity, key_of
-from controller.southbound.southbound import SouthboundError
+from controller.southbound.southbound import SouthboundError, SwitchCondition
 from controller.southbound.writer import MAX_UPDATES_PER_WRITE, SwitchAwayError, SwitchRefusalError, SwitchWriter
 
 
@@ -118,5 +118,26 @@ def test_requests_are_limited_in_size() -> None:
         await writer.connect(access)
         await writer.hold([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
         assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
+
+    asyncio.run(scenario())
+
+
+def test_condition_says_how_things_stand() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        assert writer.condition is SwitchCondition.AWAY
+        access.fail = SwitchRefusalError("table full")
+        with pytest.raises(SouthboundError):
+            await writer.connect(access)
+        assert (writer.condition, writer.problem) == (SwitchCondition.REFUSES, "table full")
+        await writer.hold([FLOW])
+        assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
+        access.fail = SwitchAwayError("closed")
+        await writer.hold([])
+        assert writer.condition is SwitchCondition.AWAY
+        writer.lose("somebody has it")
+        assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "somebody has it")
+        await writer.connect(access)
+        assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
 
     asyncio.run(scenario())

@@ -1,0 +1,28 @@
+"""How commands that ask a running controller find it, and what becomes of an answer that fails."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from controller.cli.exits import fail, refuse
+from controller.operations.client import Operations, OperationsError, UnknownNameError
+
+
+@contextmanager
+def asked(address: str) -> Iterator[Operations]:
+    """The controller at an address; ends the command where it does not answer, or has not what was asked for."""
+    try:
+        with Operations(address) as operations:
+            yield operations
+    except UnknownNameError as error:
+        refuse((str(error),))
+    except OperationsError as error:
+        fail(str(error))
+
+
+def message_object(message: Message) -> dict[str, Any]:
+    """A message as JSON has it, its keys as in the wire format."""
+    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

@@ -1,0 +1,40 @@
+"""``trainyard show``."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from controller.cli.inputs import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
+
+
+class Shown(StrEnum):
+    """What can be shown."""
+
+    JOBS = "jobs"
+    PATHS = "paths"
+    LEVELS = "levels"
+    RULES = "rules"
+    SWITCHES = "switches"
+
+
+ShownArgument = Annotated[Shown, typer.Argument(metavar="|".join(Shown), help="What to show.")]
+
+
+def show(
+    what: ShownArgument, controller: ControllerOption = DEFAULT_CONTROLLER, as_json: AnswerJsonOption = False
+) -> None:
+    """Show what a running controller knows and has decided."""
+    # gRPC takes a while to import.
+    from controller.cli.asking import asked, message_object
+    from controller.cli.views import VIEWS
+
+    view = VIEWS[what]
+    with asked(controller) as operations:
+        states = operations.list(view.listing)
+    if as_json:
+        print(json.dumps({what: [message_object(state) for state in states]}))
+    else:
+        Console().print(view.table(states))

@@ -1,0 +1,101 @@
+"""What ``trainyard show`` shows: what it asks of the controller, and the table that comes of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from controller.cli.layout import number_table, way
+from controller.cli.showing import Shown
+from controller.operations import operations_pb2 as wire
+from controller.operations.methods import LIST_FLOWS, LIST_JOBS, LIST_LEVELS, LIST_RULES, LIST_SWITCHES, Listing
+from controller.report.numbers import count, quantity
+
+_OF_POLICY = ("intensity", "correction_factor", "priority")
+
+
+def _jobs(states: Sequence[wire.JobState]) -> Table:
+    columns = ("Job", "Hosts", "GPUs", "Flows", "Rank", "Level", "Intensity", "Factor", "Priority", "Lease")
+    table = number_table(f"{len(states)} jobs", *columns, left=("Hosts",))
+    for job in states:
+        table.add_row(
+            Text(job.name),
+            Text(", ".join(job.hosts)),
+            count(job.gpus),
+            count(job.flows),
+            count(job.rank if job.HasField("rank") else None),
+            count(job.level if job.HasField("level") else None),
+            *(quantity(getattr(job, name) if job.HasField(name) else None) for name in _OF_POLICY),
+            f"{job.lease_s:.0f} s",
+        )
+    return table
+
+
+def _paths(states: Sequence[wire.FlowState]) -> Table:
+    columns = ("Flow", "Path", "Chosen by", "Level", "Order", "5-tuple")
+    table = number_table(f"{len(states)} flows", *columns, left=("Path", "Chosen by", "5-tuple"))
+    for flow in states:
+        table.add_row(
+            Text(f"{flow.job}/{flow.flow_group}/{flow.flow}"),
+            Text(way(flow.path.nodes, flow.path.links)),
+            "plan" if flow.steered else "hash",
+            count(flow.level),
+            count(flow.order),
+            Text(flow.five_tuple),
+        )
+    return table
+
+
+def _levels(states: Sequence[wire.LevelState]) -> Table:
+    table = number_table("Levels in use, the most urgent first", "Level", "Flows", "Bytes", "Jobs", left=("Jobs",))
+    for level in states:
+        table.add_row(str(level.level), count(level.flows), quantity(level.size_bytes), Text(", ".join(level.jobs)))
+    return table
+
+
+def _rules(states: Sequence[wire.RuleState]) -> Table:
+    columns = ("Switch", "5-tuple", "Sent to", "Level")
+    table = number_table(f"{len(states)} rules", *columns, left=("5-tuple", "Sent to"))
+    for rule in states:
+        table.add_row(
+            rule.switch,
+            Text(rule.five_tuple),
+            f"{rule.next_node}, port {rule.port}" if rule.HasField("port") else "where its hash says",
+            count(rule.level) if rule.HasField("level") else "as marked",
+        )
+    return table
+
+
+def _switches(states: Sequence[wire.SwitchState]) -> Table:
+    columns = ("Switch", "Address", "Device", "Rules", "Condition", "Problem")
+    table = number_table(f"{len(states)} switches", *columns, left=("Address", "Condition", "Problem"))
+    for switch in states:
+        condition = wire.Condition.Name(switch.condition).lower().replace("_", " ")
+        table.add_row(
+            switch.name,
+            switch.address,
+            str(switch.device_id),
+            count(switch.num_rules),
+            condition,
+            Text(switch.problem),
+        )
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A listing, and a table of its states."""
+
+    listing: Listing[Any]
+    table: Callable[[Sequence[Any]], Table]
+
+
+VIEWS: Mapping[Shown, View] = {
+    Shown.JOBS: View(LIST_JOBS, _jobs),
+    Shown.PATHS: View(LIST_FLOWS, _paths),
+    Shown.LEVELS: View(LIST_LEVELS, _levels),
+    Shown.RULES: View(LIST_RULES, _rules),
+    Shown.SWITCHES: View(LIST_SWITCHES, _switches),
+}

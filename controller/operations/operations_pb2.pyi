@@ -1,0 +1,217 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Condition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AWAY: _ClassVar[Condition]
+    BEHIND: _ClassVar[Condition]
+    CAUGHT_UP: _ClassVar[Condition]
+    REFUSES: _ClassVar[Condition]
+    LOST: _ClassVar[Condition]
+AWAY: Condition
+BEHIND: Condition
+CAUGHT_UP: Condition
+REFUSES: Condition
+LOST: Condition
+
+class ListRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class JobState(_message.Message):
+    __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_FIELD_NUMBER: _ClassVar[int]
+    CORRECTION_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    gpus: int
+    flow_groups: int
+    flows: int
+    lease_s: float
+    rank: int
+    level: int
+    intensity: float
+    correction_factor: float
+    priority: float
+    def __init__(self, name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., flow_groups: _Optional[int] = ..., flows: _Optional[int] = ..., lease_s: _Optional[float] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., intensity: _Optional[float] = ..., correction_factor: _Optional[float] = ..., priority: _Optional[float] = ...) -> None: ...
+
+class Path(_message.Message):
+    __slots__ = ("nodes", "links")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    links: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, nodes: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class FlowState(_message.Message):
+    __slots__ = ("job", "flow_group", "flow", "five_tuple", "size_bytes", "offset_s", "path", "steered", "level", "order")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
+    FLOW_FIELD_NUMBER: _ClassVar[int]
+    FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_S_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    STEERED_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    flow_group: str
+    flow: int
+    five_tuple: str
+    size_bytes: float
+    offset_s: float
+    path: Path
+    steered: bool
+    level: int
+    order: int
+    def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., five_tuple: _Optional[str] = ..., size_bytes: _Optional[float] = ..., offset_s: _Optional[float] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ...) -> None: ...
+
+class LevelState(_message.Message):
+    __slots__ = ("level", "jobs", "flows", "size_bytes")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    jobs: _containers.RepeatedScalarFieldContainer[str]
+    flows: int
+    size_bytes: float
+    def __init__(self, level: _Optional[int] = ..., jobs: _Optional[_Iterable[str]] = ..., flows: _Optional[int] = ..., size_bytes: _Optional[float] = ...) -> None: ...
+
+class RuleState(_message.Message):
+    __slots__ = ("switch", "five_tuple", "port", "next_node", "level")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_NODE_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    five_tuple: str
+    port: int
+    next_node: str
+    level: int
+    def __init__(self, switch: _Optional[str] = ..., five_tuple: _Optional[str] = ..., port: _Optional[int] = ..., next_node: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
+
+class SwitchState(_message.Message):
+    __slots__ = ("name", "address", "device_id", "condition", "problem", "num_rules")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    NUM_RULES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    address: str
+    device_id: int
+    condition: Condition
+    problem: str
+    num_rules: int
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., device_id: _Optional[int] = ..., condition: _Optional[_Union[Condition, str]] = ..., problem: _Optional[str] = ..., num_rules: _Optional[int] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class Explanation(_message.Message):
+    __slots__ = ("policy", "plan_number", "job", "flow")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FLOW_FIELD_NUMBER: _ClassVar[int]
+    policy: str
+    plan_number: int
+    job: JobExplanation
+    flow: FlowExplanation
+    def __init__(self, policy: _Optional[str] = ..., plan_number: _Optional[int] = ..., job: _Optional[_Union[JobExplanation, _Mapping]] = ..., flow: _Optional[_Union[FlowExplanation, _Mapping]] = ...) -> None: ...
+
+class LinkUse(_message.Message):
+    __slots__ = ("source", "destination", "parallel", "rate_bps", "planned_utilisation", "jobs")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    destination: str
+    parallel: int
+    rate_bps: float
+    planned_utilisation: float
+    jobs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., planned_utilisation: _Optional[float] = ..., jobs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class JobExplanation(_message.Message):
+    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WORK_FIELD_NUMBER: _ClassVar[int]
+    COMMUNICATION_S_FIELD_NUMBER: _ClassVar[int]
+    ALONE_ITERATION_S_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECK_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    state: JobState
+    jobs: int
+    reason: str
+    work: float
+    communication_s: float
+    alone_iteration_s: float
+    bottleneck: LinkUse
+    neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
+    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ...) -> None: ...
+
+class Neighbour(_message.Message):
+    __slots__ = ("name", "rank", "level", "shared_links", "busiest")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SHARED_LINKS_FIELD_NUMBER: _ClassVar[int]
+    BUSIEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    rank: int
+    level: int
+    shared_links: int
+    busiest: LinkUse
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., shared_links: _Optional[int] = ..., busiest: _Optional[_Union[LinkUse, _Mapping]] = ...) -> None: ...
+
+class FlowExplanation(_message.Message):
+    __slots__ = ("state", "candidates", "links", "rules")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    state: FlowState
+    candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
+    links: _containers.RepeatedCompositeFieldContainer[LinkUse]
+    rules: _containers.RepeatedCompositeFieldContainer[RuleState]
+    def __init__(self, state: _Optional[_Union[FlowState, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleState, _Mapping]]] = ...) -> None: ...
+
+class Candidate(_message.Message):
+    __slots__ = ("path", "chosen", "hashed", "others_utilisation")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_FIELD_NUMBER: _ClassVar[int]
+    HASHED_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    path: Path
+    chosen: bool
+    hashed: bool
+    others_utilisation: float
+    def __init__(self, path: _Optional[_Union[Path, _Mapping]] = ..., chosen: _Optional[bool] = ..., hashed: _Optional[bool] = ..., others_utilisation: _Optional[float] = ...) -> None: ...

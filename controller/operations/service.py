@@ -1,0 +1,109 @@
+"""The gRPC service ``trainyard.operations.v1.Operations``: an operator's questions to a running controller."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import grpc
+import grpc.aio
+
+from controller.clock import Clock
+from controller.decision import Decision
+from controller.operations import operations_pb2 as wire
+from controller.operations.explanation import Explainer, NothingToExplainError, find_flow
+from controller.operations.methods import (
+    EXPLAIN,
+    LIST_FLOWS,
+    LIST_JOBS,
+    LIST_LEVELS,
+    LIST_RULES,
+    LIST_SWITCHES,
+    SERVICE,
+    StateT,
+)
+from controller.operations.states import flow_states, job_states, level_states, rule_states, switch_states
+from controller.planner import Planner
+from controller.registration import RegisteredJob
+from controller.registry import Registry
+from controller.southbound.southbound import Southbound
+
+
+class OperationsService:
+    """Answers operators; it changes nothing."""
+
+    def __init__(self, registry: Registry, planner: Planner, southbound: Southbound, clock: Clock) -> None:
+        self._registry = registry
+        self._planner = planner
+        self._southbound = southbound
+        self._clock = clock
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """The methods by name, for a gRPC server."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                LIST_JOBS.name: _listing(self._jobs),
+                LIST_FLOWS.name: _listing(self._flows),
+                LIST_LEVELS.name: _listing(self._levels),
+                LIST_RULES.name: _listing(self._rules),
+                LIST_SWITCHES.name: _listing(self._switches),
+                EXPLAIN: grpc.unary_unary_rpc_method_handler(
+                    self._explain, wire.ExplainRequest.FromString, wire.Explanation.SerializeToString
+                ),
+            },
+        )
+
+    def _jobs(self) -> Iterable[wire.JobState]:
+        jobs = [(job, self._lease_s(job)) for job in self._registry.jobs]
+        return job_states(jobs, self._planner.decision)
+
+    def _flows(self) -> Iterable[wire.FlowState]:
+        decision = self._planner.decision
+        return flow_states(decision, self._registry.fabric) if decision else ()
+
+    def _levels(self) -> Iterable[wire.LevelState]:
+        decision = self._planner.decision
+        return level_states(decision) if decision else ()
+
+    def _rules(self) -> Iterable[wire.RuleState]:
+        decision = self._planner.decision
+        return rule_states(decision, self._registry.fabric) if decision else ()
+
+    def _switches(self) -> Iterable[wire.SwitchState]:
+        return switch_states(self._southbound.statuses(), self._planner.decision)
+
+    async def _explain(
+        self,
+        request: wire.ExplainRequest,
+        context: grpc.aio.ServicerContext[wire.ExplainRequest, wire.Explanation],
+    ) -> wire.Explanation:
+        decision = self._planner.decision
+        if decision is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "nothing has been planned yet")
+        try:
+            return self._explanation(decision, request.name)
+        except NothingToExplainError as error:
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+
+    def _explanation(self, decision: Decision, name: str) -> wire.Explanation:
+        explainer = Explainer(decision, self._registry.fabric)
+        planned = {plan.name for plan in decision.plan.jobs}
+        for job in self._registry.jobs:
+            if job.request.name == name and name in planned:
+                return explainer.explain_job(job, self._lease_s(job))
+        return explainer.explain_flow(find_flow(decision, name))
+
+    def _lease_s(self, job: RegisteredJob) -> float:
+        return max(0.0, self._registry.lease_end_s(job.request.name) - self._clock.now_s())
+
+
+def _listing(states: Callable[[], Iterable[StateT]]) -> "grpc.RpcMethodHandler[wire.ListRequest, StateT]":
+    """A handler that sends one message after the other, so that a long list is no large message."""
+
+    async def handle(
+        _: wire.ListRequest, __: grpc.aio.ServicerContext[wire.ListRequest, StateT]
+    ) -> AsyncIterator[StateT]:
+        for state in states():
+            yield state
+
+    return grpc.unary_stream_rpc_method_handler(
+        handle, wire.ListRequest.FromString, lambda message: message.SerializeToString()
+    )

@@ -1,0 +1,126 @@
+"""What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
+
+from collections.abc import Iterator, Sequence
+
+from controller.decision import Decision
+from controller.operations import operations_pb2 as wire
+from controller.policy.plan import JobPlan
+from controller.policy.snapshot import Flow
+from controller.registration import RegisteredJob
+from controller.southbound.rules import FlowRule
+from controller.southbound.southbound import SwitchCondition, SwitchStatus
+from topologies import fabric as fabrics
+from topologies.fabric import Fabric
+
+_CONDITIONS = {
+    SwitchCondition.AWAY: wire.AWAY,
+    SwitchCondition.BEHIND: wire.BEHIND,
+    SwitchCondition.CAUGHT_UP: wire.CAUGHT_UP,
+    SwitchCondition.REFUSES: wire.REFUSES,
+    SwitchCondition.LOST: wire.LOST,
+}
+
+
+def job_states(jobs: Sequence[tuple[RegisteredJob, float]], decision: Decision | None) -> list[wire.JobState]:
+    """Registered jobs, each with the seconds that its lease has left, in order of rank, those without one last."""
+    plans = {plan.name: plan for plan in decision.plan.jobs} if decision else {}
+    states = [job_state(job, lease_s, plans.get(job.request.name)) for job, lease_s in jobs]
+    return sorted(states, key=lambda state: (not state.HasField("rank"), state.rank, state.name))
+
+
+def job_state(job: RegisteredJob, lease_s: float, plan: JobPlan | None) -> wire.JobState:
+    """One job; ``plan`` is None where it is not planned yet."""
+    state = wire.JobState(
+        name=job.request.name,
+        hosts=job.request.hosts,
+        gpus=job.request.gpus,
+        flow_groups=len(job.flow_groups),
+        flows=sum(len(group.flows) for group in job.flow_groups),
+        lease_s=lease_s,
+    )
+    if plan is not None:
+        state.MergeFrom(
+            wire.JobState(
+                rank=plan.rank,
+                level=plan.level,
+                intensity=plan.intensity,
+                correction_factor=plan.correction_factor,
+                priority=plan.priority,
+            )
+        )
+    return state
+
+
+def flow_states(decision: Decision, fabric: Fabric) -> Iterator[wire.FlowState]:
+    """Flows of the plan in force, jobs in order of their names."""
+    for job in decision.snapshot.jobs:
+        for flow in job.flows:
+            yield flow_state(flow, decision, fabric)
+
+
+def flow_state(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowState:
+    """One flow of the plan in force."""
+    plan = decision.plan.flows[flow.key]
+    return wire.FlowState(
+        job=flow.key.job,
+        flow_group=flow.key.group,
+        flow=flow.key.flow,
+        five_tuple=str(flow.five_tuple),
+        size_bytes=flow.size_bytes,
+        offset_s=flow.offset_s,
+        path=path_state(plan.path or flow.hashed_path, fabric),
+        steered=plan.path is not None,
+        level=plan.level,
+        order=plan.order,
+    )
+
+
+def path_state(path: fabrics.Path, fabric: Fabric) -> wire.Path:
+    """A path by the names of its nodes."""
+    return wire.Path(nodes=fabric.nodes_of(path), links=[fabric.parallel_index(link) for link in path])
+
+
+def level_states(decision: Decision) -> Iterator[wire.LevelState]:
+    """Levels that any flow has, the most urgent first."""
+    flows = {flow.key: flow for job in decision.snapshot.jobs for flow in job.flows}
+    for level in sorted({plan.level for plan in decision.plan.flows.values()}, reverse=True):
+        keys = [key for key, plan in decision.plan.flows.items() if plan.level == level]
+        senders = {key.job for key in keys}
+        yield wire.LevelState(
+            level=level,
+            jobs=[job.name for job in decision.plan.jobs if job.name in senders],
+            flows=len(keys),
+            size_bytes=sum(flows[key].size_bytes for key in keys),
+        )
+
+
+def rule_states(decision: Decision, fabric: Fabric) -> Iterator[wire.RuleState]:
+    """Rules of the plan in force, switch by switch in the fabric's order."""
+    for switch in fabric.switches:
+        for rule in sorted(decision.rules.get(switch, ()), key=lambda rule: rule.five_tuple):
+            yield rule_state(rule, fabric)
+
+
+def rule_state(rule: FlowRule, fabric: Fabric) -> wire.RuleState:
+    """One rule of the plan in force."""
+    link = None if rule.next_link is None else fabric.links[rule.next_link]
+    return wire.RuleState(
+        switch=rule.switch,
+        five_tuple=str(rule.five_tuple),
+        port=None if link is None else link.source_port,
+        next_node=None if link is None else link.destination,
+        level=rule.level,
+    )
+
+
+def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -> Iterator[wire.SwitchState]:
+    """Switches, with the rules for single flows that the plan in force asks of each."""
+    for status in statuses:
+        yield wire.SwitchState(
+            name=status.name,
+            address=status.address,
+            device_id=status.device_id,
+            condition=_CONDITIONS[status.condition],
+            problem=status.problem,
+            num_rules=len(decision.rules.get(status.name, ())) if decision else 0,
+        )

@@ -1,0 +1,92 @@
+"""``trainyard show`` and ``trainyard explain`` against a controller over gRPC."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Trainyard
+from tests.controller.operations.builders import HOSTS, PlannedController, planned_controller, served
+
+
+@pytest.fixture(scope="module")
+def controller() -> PlannedController:
+    return planned_controller()
+
+
+@pytest.fixture(scope="module")
+def address(controller: PlannedController) -> Iterator[str]:
+    with served(controller) as address:
+        yield address
+
+
+def test_every_view_as_json_agrees_with_the_decision(
+    trainyard: Trainyard, controller: PlannedController, address: str
+) -> None:
+    decision = controller.decision
+
+    def shown(what: str) -> list[dict[str, object]]:
+        ended = trainyard("show", what, "--json", "--controller", address)
+        assert ended.exit_code == 0, ended.stderr
+        return json.loads(ended.stdout)[what]
+
+    jobs = shown("jobs")
+    assert [job["name"] for job in jobs] == [plan.name for plan in decision.plan.jobs] == ["gpt", "bert", "resnet"]
+    assert [(job["hosts"], job["flows"], job["lease_s"]) for job in jobs] == [
+        (list(HOSTS[str(job["name"])]), 2, 6.0) for job in jobs
+    ]
+    assert [job["intensity"] for job in jobs] == [plan.intensity for plan in decision.plan.jobs]
+    paths = shown("paths")
+    assert len(paths) == 6
+    assert {path["level"] for path in paths if path["job"] == "gpt"} == {decision.plan.jobs[0].level}
+    levels = shown("levels")
+    assert [level["level"] for level in levels] == sorted({plan.level for plan in decision.plan.jobs}, reverse=True)
+    assert sum(int(str(level["flows"])) for level in levels) == 6
+    assert len(shown("rules")) == decision.num_rules
+    switches = shown("switches")
+    assert sum(int(str(switch["num_rules"])) for switch in switches) == decision.num_rules
+    assert {switch["condition"] for switch in switches} == {"CAUGHT_UP"}
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("jobs", "resnet"),
+        ("paths", "gpt/ring/1"),
+        ("levels", "gpt, bert"),
+        ("rules", "udp 10.0.0.1:49152 > 10.0.2.1:4791"),
+        ("switches", "caught up"),
+    ],
+)
+def test_tables_for_people(
+    trainyard: Trainyard, address: str, monkeypatch: pytest.MonkeyPatch, what: str, said: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    ended = trainyard("show", what, "--controller", address)
+    assert ended.exit_code == 0
+    assert said in ended.stdout
+
+
+def test_a_job_and_a_flow_explained(trainyard: Trainyard, address: str) -> None:
+    job = trainyard("explain", "resnet", "--controller", address)
+    assert "resnet: rank 2 of 3" in job.stdout
+    assert "It meets gpt (rank 0, level 7), which goes before it" in job.stdout
+    assert "Decided by crux in plan 1." in job.stdout
+    flow = trainyard("explain", "resnet/ring/0", "--controller", address)
+    assert "udp 10.0.1.1:49152 > 10.0.2.1:4791; 1\N{NO-BREAK SPACE}GB an iteration" in flow.stdout
+    assert "(8):" in flow.stdout
+    assert "marks it level 6" in flow.stdout
+    answer = json.loads(trainyard("explain", "gpt/ring/0", "--json", "--controller", address).stdout)
+    assert (answer["policy"], answer["flow"]["state"]["job"]) == ("crux", "gpt")
+
+
+def test_a_name_that_nothing_has_is_bad_input(trainyard: Trainyard, address: str) -> None:
+    ended = trainyard("explain", "nobody", "--controller", address)
+    assert ended.exit_code == 2
+    assert "no job 'nobody'; it has bert, gpt, resnet" in ended.stderr
+
+
+def test_a_controller_that_does_not_answer_is_a_failure(trainyard: Trainyard) -> None:
+    ended = trainyard("show", "jobs", "--controller", "127.0.0.1:1")
+    assert ended.exit_code == 1
+    assert "controller at 127.0.0.1:1" in ended.stderr

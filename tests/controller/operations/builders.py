@@ -1,0 +1,107 @@
+"""A controller with three jobs, two of which meet the third, and an operator's way to it over gRPC."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import grpc.aio
+
+from controller.clock import DrivenClock
+from controller.decision import Decision
+from controller.directives import DirectiveBoard
+from controller.operations.service import OperationsService
+from controller.planner import Planner
+from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import Profile
+from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registry import Registry
+from controller.snapshots import Snapshots
+from controller.southbound.recording import RecordingSouthbound
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from topologies.specification import ClosSpecification
+
+LEASE_S = 10.0
+NOW_S = 4.0
+SENT_BYTES = 10**9
+WORK = {"gpt": 16.0, "bert": 4.0, "resnet": 1.0}
+HOSTS = {"gpt": ("h0", "h2"), "bert": ("h1", "h3"), "resnet": ("h1", "h2")}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedController:
+    """A controller that has planned its jobs under Crux."""
+
+    registry: Registry
+    planner: Planner
+    fabric: Fabric
+
+    @property
+    def decision(self) -> Decision:
+        assert self.planner.decision is not None
+        return self.planner.decision
+
+
+def planned_controller() -> PlannedController:
+    """The three jobs on two ToRs with two hosts each, two aggregation switches, two cables between every pair."""
+    fabric = ClosSpecification(
+        kind="clos", tors=2, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
+    ).build()
+    routing, registry = Routing(fabric, hash_multipliers(fabric.switches, seed=1)), Registry(fabric, LEASE_S)
+    for name in HOSTS:
+        _register(registry, name)
+    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
+    planner = Planner(
+        registry,
+        snapshots,
+        routing,
+        PolicyName.CRUX,
+        RecordingSouthbound(),
+        DirectiveBoard(registry),
+        DrivenClock(),
+    )
+    planner.mark_changed()
+    asyncio.run(planner.settle())
+    return PlannedController(registry, planner, fabric)
+
+
+def _register(registry: Registry, name: str) -> None:
+    """A job with a flow each way between its two hosts, at time 0."""
+    there, back = (NicReference(host, 0) for host in HOSTS[name])
+    registry.register_job(JobRequest(name, HOSTS[name], 16, Profile(1.0, 0.5, WORK[name])), 0.0)
+    flows = (FlowRequest(there, back, SENT_BYTES, 0.0), FlowRequest(back, there, SENT_BYTES, 0.0))
+    registry.register_flow_groups(name, [FlowGroupRequest("ring", flows)])
+
+
+@contextmanager
+def served(controller: PlannedController) -> Iterator[str]:
+    """The address at which a thread of its own answers operators, at NOW_S."""
+    clock = DrivenClock()
+    clock.advance_to(NOW_S)
+    southbound = RecordingSouthbound(controller.fabric.switches)
+    service = OperationsService(controller.registry, controller.planner, southbound, clock)
+    started, stop = threading.Event(), asyncio.Event()
+    addresses: list[str] = []
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((service.handler(),))
+        addresses.append(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+        await server.start()
+        started.set()
+        await stop.wait()
+        await server.stop(None)
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert started.wait(20)
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(20)
+        loop.close()
