@@ -7,20 +7,23 @@ import typer
 
 from controller.cli.backend import Backend, run_all
 from controller.cli.inputs import read_scenario
-from controller.cli.outputs import prepare_folder, print_results, save_report
+from controller.cli.outputs import prepare_folder, print_overview, print_results, save_report
 from controller.policy.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS
 
-_SCENARIO = SHIPPED_SCENARIOS / "fig19-n4.yaml"
-_POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+SCENARIOS = ("fig19-n4",)
+POLICIES = (PolicyName.ECMP, PolicyName.CRUX_PA, PolicyName.CRUX)
 
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where demo.html goes.")]
 
 
 def demo(out: OutOption = Path("out")) -> None:
-    """Run the mix of Crux's Figure 19 (n = 4) without and with scheduling; ends with tables and a page of pictures."""
-    scenario = read_scenario(_SCENARIO)
+    """Run mixes of the paper without scheduling, with levels alone, and with paths too; ends with tables and a page."""
+    scenarios = [read_scenario(SHIPPED_SCENARIOS / f"{name}.yaml") for name in SCENARIOS]
     prepare_folder(out)
-    results = list(run_all(scenario, _POLICIES, Backend.EMULATOR))
-    print_results(results)
-    save_report(results, out / "demo.html")
+    comparisons = []
+    for scenario in scenarios:
+        comparisons.append(list(run_all(scenario, POLICIES, Backend.EMULATOR)))
+        print_results(comparisons[-1])
+    print_overview(comparisons)
+    save_report(comparisons, out / "demo.html")

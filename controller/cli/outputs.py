@@ -16,6 +16,13 @@ def print_results(results: Sequence[RunResult]) -> None:
     Console().print(utilisation(results), iteration_times(results), sep="\n")
 
 
+def print_overview(comparisons: Sequence[Sequence[RunResult]]) -> None:
+    """Print the utilisation of every scenario under every policy; the policies are the same for all."""
+    from controller.cli.tables import overview
+
+    Console().print(overview(comparisons))
+
+
 def prepare_folder(folder: Path) -> None:
     """Make a folder for a page, before the run that fills it; ends the command where that cannot be."""
     try:
@@ -24,12 +31,12 @@ def prepare_folder(folder: Path) -> None:
         refuse((f"{folder}: cannot be made: {error.strerror}",))
 
 
-def save_report(results: Sequence[RunResult], path: Path) -> None:
-    """Write the page and say on stderr where; ends the command where that fails."""
+def save_report(comparisons: Sequence[Sequence[RunResult]], path: Path) -> None:
+    """Write the page of one or more scenarios and say on stderr where; ends the command where that fails."""
     from controller.report.page import write_report
 
     try:
-        write_report(results, path)
+        write_report(comparisons, path)
     except OSError as error:
         fail(f"{path}: cannot be written: {error.strerror}")
     Console(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

@@ -40,4 +40,4 @@ def run(
     if not as_json:
         print_results(results)
     if report is not None:
-        save_report(results, report)
+        save_report([results], report)

@@ -29,6 +29,17 @@ def utilisation(results: Sequence[RunResult]) -> Table:
     return table
 
 
+def overview(comparisons: Sequence[Sequence[RunResult]]) -> Table:
+    """GPU utilisation of several scenarios, each under the same policies."""
+    columns = ("Scenario", *(result.policy for result in comparisons[0]), "Ideal", "Fluid bound")
+    table = number_table("GPU utilisation", *columns)
+    for results in comparisons:
+        limits = (results[0].ideal_gpu_utilisation, results[0].fluid_bound_gpu_utilisation)
+        utilisations = (*(result.gpu_utilisation for result in results), *limits)
+        table.add_row(Text(results[0].scenario), *map(percent, utilisations))
+    return table
+
+
 def iteration_times(results: Sequence[RunResult]) -> Table:
     """Iteration time of every job under every policy, and how much it differs from the first."""
     first, *others = results

@@ -37,6 +37,9 @@ section {
   margin-top: 28px; padding: 26px 28px; background: var(--sheet); border: 1px solid var(--hair); border-radius: 10px;
 }
 footer { margin-top: 28px; font-size: 14px; }
+article + article, .overview + article { margin-top: 72px; }
+.overview { margin-top: 0; }
+a { color: inherit; }
 figure { margin: 0; overflow-x: auto; }
 svg { display: block; width: 100%; min-width: 720px; height: auto; font: 13px/1 inherit; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }

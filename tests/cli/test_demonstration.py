@@ -1,7 +1,9 @@
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from controller.cli.demonstration import SCENARIOS
 from controller.policy.policy_name import PolicyName
 from tests.cli.conftest import Trainyard
 from workloads.scenario import Scenario
@@ -9,18 +11,21 @@ from workloads.scenario import Scenario
 Ran = list[tuple[Scenario, PolicyName]]
 
 
-def test_the_demo_compares_fig_19_without_and_with_scheduling(trainyard: Trainyard, ran: Ran, tmp_path: Path) -> None:
+def test_the_demo_runs_every_mix_without_with_levels_and_with_paths(
+    trainyard: Trainyard, ran: Ran, tmp_path: Path
+) -> None:
     result = trainyard("demo", "--out", tmp_path / "pictures")
     assert result.exit_code == 0
-    assert [(scenario.name, policy) for scenario, policy in ran] == [
-        ("fig19-n4", PolicyName.ECMP),
-        ("fig19-n4", PolicyName.CRUX),
-    ]
-    assert "50.0" in result.stdout
-    assert "75.0" in result.stdout
-    page = tmp_path / "pictures" / "demo.html"
-    assert str(page) in result.stderr
-    assert "fig19-n4" in page.read_text(encoding="utf-8")
+    policies = [PolicyName.ECMP, PolicyName.CRUX_PA, PolicyName.CRUX]
+    assert [(scenario.name, policy) for scenario, policy in ran] == list(product(SCENARIOS, policies))
+    assert "fig19-n4" in SCENARIOS
+    overview = result.stdout.rpartition("GPU utilisation")[2]
+    page = (tmp_path / "pictures" / "demo.html").read_text(encoding="utf-8")
+    for name in SCENARIOS:
+        row = next(line for line in overview.splitlines() if name in line)
+        assert row.replace("\N{NO-BREAK SPACE}", " ").split()[1:7] == ["50.0", "%", "75.0", "%", "75.0", "%"]
+        assert f"Scenario {name}" in page
+    assert str(tmp_path / "pictures" / "demo.html") in result.stderr
 
 
 def test_pictures_go_to_out_where_nothing_else_is_said(
@@ -29,4 +34,4 @@ def test_pictures_go_to_out_where_nothing_else_is_said(
     monkeypatch.chdir(tmp_path)
     trainyard("demo")
     assert (tmp_path / "out" / "demo.html").is_file()
-    assert len(ran) == 2
+    assert len(ran) == 3 * len(SCENARIOS)
