@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from emulator.compiler.program import Program
 from emulator.engine import state as s
-from emulator.engine.build import first_state, grown, grown_packets
+from emulator.engine.build import first_state, grown_flows, grown_packets
 from emulator.engine.queues import flush, release_packet
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
@@ -196,7 +196,7 @@ class EmulatedFabric:
         destination = self.fabric.nic_by_address[five_tuple.destination_address]
         flow = self._num_flows
         if flow == len(self._state.flows):
-            self._state = self._state._replace(flows=grown(self._state.flows), templates=grown(self._state.templates))
+            self._state = grown_flows(self._state)
         row = self._state.flows[flow]
         row[s.FLOW_SOURCE_LINK], row[s.FLOW_DESTINATION_LINK] = source.link, destination.link
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
@@ -344,9 +344,6 @@ class EmulatedFabric:
             self._collect()
         if state.scalars[s.FREE_PACKETS] < s.RESERVE:
             state = grown_packets(state)
-        if state.scalars[s.EVENTS] + s.RESERVE > len(state.event_times):
-            times, payloads = grown(state.event_times), grown(state.event_payloads)
-            state = state._replace(event_times=times, event_payloads=payloads)
         self._state = state
 
     def _collect(self) -> None:

@@ -44,8 +44,8 @@ import numpy as np
 from numba import njit
 
 from emulator.compiler.support import move, shift_left, shift_right, subtract_saturating
-from emulator.engine.events import ARRIVED, SENT, kind_of, packet_of, remove_first, schedule, subject_of
-from emulator.engine.queues import dequeue, drop, enqueue, most_urgent_level, release_packet, trace
+from emulator.engine.events import FIRST, PLACE, TIME_PS, NEVER_PS, departure, schedule
+from emulator.engine.queues import dequeue, drop, enqueue, most_urgent_level, put_on_link, release_packet, take_from_link, trace
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, time_out
 from emulator.hashing import crc32_update, csum16_add, csum16_finish

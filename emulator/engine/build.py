@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from emulator.compiler.program import Program
 from emulator.engine import state as s
+from emulator.engine.events import calendar_of
 from topologies.fabric import Fabric
 
 _PORTS = 512
@@ -15,7 +16,6 @@ CPU_PORT = 510
 """A packet that leaves by this port goes to the control plane; what that sends comes in by it."""
 
 _FIRST_PACKETS = 4096
-_FIRST_EVENTS = 4096
 _FIRST_FLOWS = 256
 _COMPLETIONS = 256
 _CAPTURES = 256
@@ -33,6 +33,7 @@ def first_state(
     num_links = len(fabric.links)
     links = np.zeros((num_links + 2 * len(fabric.switches), s.LINK_COLUMNS), dtype=np.int64)
     links[:, s.LINK_UP] = 1
+    links[:, s.LINK_FIRST] = s.NONE
     links[:, s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
     port_links = np.full((len(fabric.switches), _PORTS), s.NONE, dtype=np.int64)
     for link in fabric.links:
@@ -65,8 +66,7 @@ def first_state(
     nothing = np.zeros((0, s.PACKET_COLUMNS), dtype=np.int64)
     state = s.State(
         scalars=scalars,
-        event_times=np.zeros(_FIRST_EVENTS, dtype=np.int64),
-        event_payloads=np.zeros(_FIRST_EVENTS, dtype=np.int64),
+        calendar=calendar_of(2 * len(links) + _FIRST_FLOWS),
         packets=nothing,
         octets=np.zeros(0, dtype=np.uint8),
         phv=np.zeros(0, dtype=np.uint64),
@@ -88,6 +88,13 @@ def first_state(
 def grown(array: NDArray[Any]) -> NDArray[Any]:
     """The same rows and as many zero ones behind them."""
     return np.concatenate([array, np.zeros_like(array)])
+
+
+def grown_flows(state: s.State) -> s.State:
+    """Room for twice as many flows; those there are keep their numbers."""
+    flows = grown(state.flows)
+    calendar = calendar_of(2 * len(state.links) + len(flows), state.calendar)
+    return state._replace(flows=flows, templates=grown(state.templates), calendar=calendar)
 
 
 def grown_packets(state: s.State) -> s.State:

@@ -1,82 +1,73 @@
-"""The calendar of events: a binary heap ordered by time.
+"""The calendar: for everything that something can happen to, the time when it next does.
 
-An event is a time and a payload of one word that says what happens: its kind, the link or flow it happens to and, for
-an arrival, the packet. Events of the same time come in the order of their payloads, so that a run is the same every
-time.
+Three things happen: a packet arrives at the end of a link, a link has sent a packet, a flow's timer runs down. Each
+link has a place for the first two and each flow one for the third. The places are the leaves of a tournament in which
+the earlier of two goes on to the next round, and of two at the same time that with the lower number: arrivals before
+links that fall free, these before timers. So a run is the same every time. A match needs no branch that a processor
+could not foresee, and places stay where they are whatever else happens.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from emulator.engine.state import EVENTS, State
+from emulator.engine.state import Integer, State
 from emulator.jit import compiled
 
-ARRIVED, SENT, TIMED_OUT = 0, 1, 2
+NEVER_PS = 2**62
 
-_SUBJECT_BIT = 32
-_KIND_BIT = 60
-_NEVER_PS = np.int64(2**63 - 1)
-_ZERO, _ONE = np.uint64(0), np.uint64(1)  # unsigned, as indices that cannot be negative need no check
-
-
-@compiled
-def schedule(state: State, time_ps: int, kind: int, subject: int, packet: int) -> None:
-    """Put an event into the calendar. A kind has 2 bits, a subject (link or flow) 28, a packet 32."""
-    times, payloads = state.event_times, state.event_payloads
-    payload = np.int64(kind) << _KIND_BIT | np.int64(subject) << _SUBJECT_BIT | packet
-    hole = state.scalars[EVENTS]
-    state.scalars[EVENTS] = hole + 1
-    while hole > 0:
-        parent = (hole - 1) >> 1
-        if times[parent] < time_ps or (times[parent] == time_ps and payloads[parent] <= payload):
-            break
-        times[hole], payloads[hole] = times[parent], payloads[parent]
-        hole = parent
-    times[hole], payloads[hole] = time_ps, payload
+# Columns of the calendar. Row 1 is the final, rows 2n and 2n + 1 decide row n; the second half are the places.
+TIME_PS, PLACE = 0, 1
+FIRST = 1
 
 
 @compiled
-def remove_first(state: State) -> None:
-    """Take the first event out of the calendar; the caller has read it.
-
-    The hole sinks to the bottom along the earlier children, chosen without a branch, and the last event rises from
-    there: it mostly belongs near the bottom, and a processor cannot foresee the comparisons of the usual way.
-    """
-    times, payloads = state.event_times, state.event_payloads
-    last = np.uint64(state.scalars[EVENTS] - 1)
-    state.scalars[EVENTS] = last
-    time_ps, payload = times[last], payloads[last]
-    times[last] = _NEVER_PS
-    hole, child = _ZERO, _ONE
-    while child < last:
-        left_ps, right_ps = times[child], times[child + _ONE]
-        if left_ps == right_ps:
-            child += np.uint64(payloads[child + _ONE] < payloads[child])
-        else:
-            child += np.uint64(right_ps < left_ps)
-        times[hole], payloads[hole] = times[child], payloads[child]
-        hole, child = child, child + child + _ONE
-    while hole > _ZERO:
-        parent = (hole - _ONE) >> _ONE
-        if times[parent] < time_ps or (times[parent] == time_ps and payloads[parent] <= payload):
-            break
-        times[hole], payloads[hole] = times[parent], payloads[parent]
-        hole = parent
-    times[hole], payloads[hole] = time_ps, payload
+def arrival(link: Integer) -> Integer:
+    """Place of the first packet that arrives at the end of a link."""
+    return link
 
 
 @compiled
-def kind_of(payload: int) -> int:
-    """What happens."""
-    return payload >> _KIND_BIT
+def departure(state: State, link: Integer) -> Integer:
+    """Place of the moment at which a link has sent a packet and others wait."""
+    return len(state.links) + link
 
 
 @compiled
-def subject_of(payload: int) -> int:
-    """The link or flow that it happens to."""
-    return payload >> _SUBJECT_BIT & (1 << _KIND_BIT - _SUBJECT_BIT) - 1
+def timer(state: State, flow: Integer) -> Integer:
+    """Place of the moment at which the timer of a flow runs down."""
+    return 2 * len(state.links) + flow
 
 
 @compiled
-def packet_of(payload: int) -> int:
-    """The packet that arrives."""
-    return payload & (1 << _SUBJECT_BIT) - 1
+def schedule(state: State, place: Integer, time_ps: Integer) -> None:
+    """Set when it happens next; NEVER_PS takes it out of the calendar."""
+    calendar, one = state.calendar, np.uint64(1)
+    node = np.uint64(len(calendar) // 2 + place)
+    if calendar[node, TIME_PS] == time_ps:
+        return
+    first, first_ps = np.int64(place), np.int64(time_ps)
+    calendar[node, TIME_PS] = time_ps
+    while node > one:
+        other = node ^ one
+        other_ps, other_first = calendar[other, TIME_PS], calendar[other, PLACE]
+        wins = other_ps < first_ps + np.int64(node & one)
+        first_ps = other_ps if wins else first_ps
+        first = other_first if wins else first
+        node >>= one
+        calendar[node, TIME_PS] = first_ps
+        calendar[node, PLACE] = first
+
+
+def calendar_of(num_places: int, before: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """A calendar with at least so many places; those there are ``before`` keep their times."""
+    size = 1 << (num_places - 1).bit_length()
+    calendar = np.full((2 * size, 2), NEVER_PS, dtype=np.int64)
+    calendar[size:, PLACE] = np.arange(size)
+    if before is not None:
+        half = len(before) // 2
+        calendar[size : size + half, TIME_PS] = before[half:, TIME_PS]
+    while size > 1:
+        left, right = calendar[size : 2 * size : 2], calendar[size + 1 : 2 * size : 2]
+        calendar[size // 2 : size] = np.where(left[:, :1] <= right[:, :1], left, right)
+        size //= 2
+    return calendar

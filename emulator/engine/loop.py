@@ -38,10 +38,11 @@ def arrive(state, memory, link, packet):
 def start(state, memory, link):
     """Send the most urgent packet that waits for an idle link."""
     scalars, links, packets = state.scalars, state.links, state.packets
-    links[link, LINK_WAITED_FOR] = 0
     while True:
         level = most_urgent_level(state, link)
         if level == NONE:
+            links[link, LINK_WAITED_FOR] = 0
+            schedule(state, departure(state, link), NEVER_PS)
             return
         packet = dequeue(state, link, level)
         switch = links[link, LINK_SOURCE_SWITCH]
@@ -67,43 +68,38 @@ def start(state, memory, link):
     links[link, LINK_SENT_BYTES + level] += length
     end_ps = scalars[NOW_PS] + np.int64(length * state.ps_per_byte[link] + 0.5)
     links[link, LINK_FREE_PS] = end_ps
-    if links[link, LINK_OCCUPIED]:
-        links[link, LINK_WAITED_FOR] = 1
-        schedule(state, end_ps, SENT, link, 0)
-    schedule(state, end_ps + links[link, LINK_DELAY_PS], ARRIVED, link, packet)
+    is_waited_for = links[link, LINK_OCCUPIED] != 0
+    links[link, LINK_WAITED_FOR] = is_waited_for
+    schedule(state, departure(state, link), end_ps if is_waited_for else NEVER_PS)
+    put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
 
 
 @njit(cache=True, **OPTIONS)
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
-    scalars, times = state.scalars, state.event_times
+    scalars, calendar, num_links = state.scalars, state.calendar, len(state.links)
     while True:
         while scalars[KICKED] > 0:
-            if scalars[EVENTS] + RESERVE > len(times):
-                return
             scalars[KICKED] -= 1
             link = state.kicks[scalars[KICKED]]
             start(state, memory, link)
         if (
             scalars[COMPLETIONS] > 0
             or scalars[FREE_PACKETS] < RESERVE
-            or scalars[EVENTS] + RESERVE > len(times)
             or scalars[CAPTURES] + 1 > len(state.captures)
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
         ):
             return
-        if scalars[EVENTS] == 0 or times[0] > until_ps:
+        if calendar[FIRST, TIME_PS] > until_ps:
             scalars[NOW_PS] = until_ps
             scalars[IDLE_UNTIL_PS] = until_ps
             return
-        scalars[NOW_PS] = times[0]
-        payload = state.event_payloads[0]
-        kind, subject = kind_of(payload), subject_of(payload)
-        remove_first(state)
-        if kind == ARRIVED:
-            arrive(state, memory, subject, packet_of(payload))
-        elif kind == SENT:
-            start(state, memory, subject)
+        scalars[NOW_PS] = calendar[FIRST, TIME_PS]
+        place = calendar[FIRST, PLACE]
+        if place < num_links:
+            arrive(state, memory, place, take_from_link(state, place))
+        elif place < 2 * num_links:
+            start(state, memory, place - num_links)
         else:
-            time_out(state, subject)
+            time_out(state, place - 2 * num_links)
 '''

@@ -1,14 +1,16 @@
 """The traffic manager: eight queues in front of every link, strict priority, tail drop by bytes."""
 
-from emulator.engine.events import SENT, schedule
+from emulator.engine.events import NEVER_PS, arrival, departure, schedule
 from emulator.engine.state import (
     FREE_PACKET,
     FREE_PACKETS,
     KICKED,
     LINK_BYTES,
     LINK_DOWN,
+    LINK_FIRST,
     LINK_FREE_PS,
     LINK_HEAD,
+    LINK_LAST,
     LINK_OCCUPIED,
     LINK_PACKETS,
     LINK_QUEUE_LIMIT_BYTES,
@@ -19,6 +21,7 @@ from emulator.engine.state import (
     LOST,
     NONE,
     NOW_PS,
+    PACKET_ARRIVES_PS,
     PACKET_DEPTH,
     PACKET_ENQUEUED_PS,
     PACKET_FLOW,
@@ -87,7 +90,7 @@ def enqueue(state: State, link: int, packet: int, level: int) -> None:
     if links[link, LINK_WAITED_FOR] == 0:
         links[link, LINK_WAITED_FOR] = 1
         if links[link, LINK_FREE_PS] > state.scalars[NOW_PS]:
-            schedule(state, links[link, LINK_FREE_PS], SENT, link, 0)
+            schedule(state, departure(state, link), links[link, LINK_FREE_PS])
         else:
             state.kicks[state.scalars[KICKED]] = link
             state.scalars[KICKED] += 1
@@ -130,6 +133,38 @@ def dequeue(state: State, link: int, level: int) -> int:
     if links[link, LINK_PACKETS + level] == 0:
         links[link, LINK_OCCUPIED] &= ~(1 << level)
     return int(packet)
+
+
+@compiled
+def put_on_link(state: State, link: int, packet: int, arrives_ps: int) -> None:
+    """Let a packet arrive at the end of a link, behind those that arrive before or at the same time."""
+    links, packets = state.links, state.packets
+    packets[packet, PACKET_ARRIVES_PS] = arrives_ps
+    last, following = links[link, LINK_LAST], links[link, LINK_FIRST]
+    if following == NONE or packets[last, PACKET_ARRIVES_PS] <= arrives_ps:
+        before, following = (NONE if following == NONE else last), NONE
+    else:
+        before = NONE
+        while packets[following, PACKET_ARRIVES_PS] <= arrives_ps:
+            before, following = following, packets[following, PACKET_NEXT]
+    packets[packet, PACKET_NEXT] = following
+    if following == NONE:
+        links[link, LINK_LAST] = packet
+    if before == NONE:
+        links[link, LINK_FIRST] = packet
+        schedule(state, arrival(link), arrives_ps)
+    else:
+        packets[before, PACKET_NEXT] = packet
+
+
+@compiled
+def take_from_link(state: State, link: int) -> int:
+    """The packet that arrives now; the calendar learns when the one behind it does."""
+    packet = state.links[link, LINK_FIRST]
+    following = state.packets[packet, PACKET_NEXT]
+    state.links[link, LINK_FIRST] = following
+    schedule(state, arrival(link), NEVER_PS if following == NONE else state.packets[following, PACKET_ARRIVES_PS])
+    return packet
 
 
 @compiled

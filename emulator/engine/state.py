@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+Integer = int | np.int64 | np.uint64
+
 LEVELS: Final = 8
 QUEUES: Final = LEVELS + 1  # the last is a NIC's own for acknowledgements, which go before all data
 NONE: Final = -1
@@ -16,7 +18,7 @@ NONE: Final = -1
 # Packets. A packet's bytes start at octets[packet * OCTETS], its words for the compiled program at
 # phv[packet * row_words].
 OCTETS: Final = 512
-PACKET_NEXT: Final = 0  # next packet of the same queue, or of the free list
+PACKET_NEXT: Final = 0  # next packet of the same queue, on the same link, or of the free list
 PACKET_LENGTH: Final = 1  # bytes on the wire, Ethernet header to end of payload
 PACKET_STORED: Final = 2  # the first so many are stored in octets; the rest are zeros that nobody keeps
 PACKET_FLOW: Final = 3  # the flow of a host's transport, or NONE
@@ -26,7 +28,8 @@ PACKET_RECEIVED: Final = 6  # acknowledgement: bit i says that expected + 1 + i 
 PACKET_ENQUEUED_PS: Final = 7
 PACKET_DEPTH: Final = 8  # packets in the queue when it came
 PACKET_MARKED: Final = 9  # acknowledgement: how many of the packets that it answers had met congestion
-PACKET_COLUMNS: Final = 10
+PACKET_ARRIVES_PS: Final = 10  # at the end of the link that it is on
+PACKET_COLUMNS: Final = 11
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
 CONTROL_PLANE: Final = -1
 
@@ -42,7 +45,9 @@ LINK_OCCUPIED: Final = 7  # bit per level: its queue is not empty
 LINK_ADDRESS: Final = 8  # IPv4 address of the NIC that receives, where a host does; CONTROL_PLANE at a CPU port
 LINK_WAITED_FOR: Final = 9  # something will start it: the event loop now, or an event when it is free
 LINK_UP: Final = 10
-LINK_HEAD: Final = 11
+LINK_FIRST: Final = 11  # first of the packets on the link, or NONE
+LINK_LAST: Final = 12
+LINK_HEAD: Final = 13
 LINK_TAIL: Final = LINK_HEAD + QUEUES
 LINK_PACKETS: Final = LINK_TAIL + QUEUES
 LINK_BYTES: Final = LINK_PACKETS + QUEUES
@@ -90,21 +95,20 @@ QUEUED, STARTED, LOST = 0, 1, 2
 
 # Scalars.
 NOW_PS: Final = 0
-EVENTS: Final = 1
-FREE_PACKET: Final = 2
-FREE_PACKETS: Final = 3
-COMPLETIONS: Final = 4
-CAPTURES: Final = 5
-TRACED: Final = 6
-KICKED: Final = 7
-HOPS: Final = 8
-MISDELIVERED: Final = 9
-ROW_WORDS: Final = 10
-BLOCK_WORDS: Final = 11
-BLOCKS: Final = 12  # where the switches' blocks start in memory
-PARSE_BYTES: Final = 13
-IDLE_UNTIL_PS: Final = 14  # the time that the event loop was last asked for and has reached
-SCALARS: Final = 15
+FREE_PACKET: Final = 1
+FREE_PACKETS: Final = 2
+COMPLETIONS: Final = 3
+CAPTURES: Final = 4
+TRACED: Final = 5
+KICKED: Final = 6
+HOPS: Final = 7
+MISDELIVERED: Final = 8
+ROW_WORDS: Final = 9
+BLOCK_WORDS: Final = 10
+BLOCKS: Final = 11  # where the switches' blocks start in memory
+PARSE_BYTES: Final = 12
+IDLE_UNTIL_PS: Final = 13  # the time that the event loop was last asked for and has reached
+SCALARS: Final = 14
 
 # Reasons why a switch drops, as columns of ``drops``; a row per switch, and one for what hosts lose at index NONE, the
 # last.
@@ -119,8 +123,7 @@ class State(NamedTuple):
     """All arrays of a fabric but the switches' memory. Python may change them only while the engine stands."""
 
     scalars: NDArray[np.int64]
-    event_times: NDArray[np.int64]
-    event_payloads: NDArray[np.int64]
+    calendar: NDArray[np.int64]
     packets: NDArray[np.int64]
     octets: NDArray[np.uint8]
     phv: NDArray[np.uint64]

@@ -10,8 +10,8 @@ timeout that doubles.
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.engine.events import ARRIVED, TIMED_OUT, schedule
-from emulator.engine.queues import enqueue, release_packet, take_packet
+from emulator.engine.events import NEVER_PS, schedule, timer
+from emulator.engine.queues import enqueue, put_on_link, release_packet, take_packet
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
     CAPTURES,
@@ -57,11 +57,10 @@ from emulator.engine.state import (
     PACKET_STORED,
     PARSE_BYTES,
     RAW,
+    Integer,
     State,
 )
 from emulator.jit import compiled
-
-Integer = int | np.int64
 
 MAX_WINDOW = 62
 """Packets in flight at most: the receiver's picture of what has come is one word."""
@@ -97,7 +96,7 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
     state.packets[packet, PACKET_LENGTH] = length
     # What the program may parse it may also change.
     state.packets[packet, PACKET_STORED] = max(len(octets), min(length, state.scalars[PARSE_BYTES]))
-    schedule(state, state.scalars[NOW_PS], ARRIVED, link, packet)
+    put_on_link(state, link, packet, state.scalars[NOW_PS])
 
 
 @compiled
@@ -111,7 +110,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
     fill_window(state, flow)
     if flows[flow, FLOW_TIMER_ARMED] == 0:
         flows[flow, FLOW_TIMER_ARMED] = 1
-        schedule(state, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS, TIMED_OUT, flow, 0)
+        schedule(state, timer(state, flow), state.scalars[NOW_PS] + FIRST_TIMEOUT_PS)
 
 
 @compiled
@@ -283,6 +282,7 @@ def time_out(state: State, flow: int) -> None:
     flows, now_ps = state.flows, state.scalars[NOW_PS]
     if flows[flow, FLOW_UNACKNOWLEDGED] == flows[flow, FLOW_LAST]:
         flows[flow, FLOW_TIMER_ARMED] = 0
+        schedule(state, timer(state, flow), NEVER_PS)
         return
     due_ps = flows[flow, FLOW_PROGRESS_PS] + flows[flow, FLOW_TIMEOUT_PS]
     if due_ps <= now_ps:
@@ -291,4 +291,4 @@ def time_out(state: State, flow: int) -> None:
         flows[flow, FLOW_PROGRESS_PS] = now_ps
         flows[flow, FLOW_TIMEOUT_PS] = min(2 * flows[flow, FLOW_TIMEOUT_PS], LAST_TIMEOUT_PS)
         due_ps = now_ps + flows[flow, FLOW_TIMEOUT_PS]
-    schedule(state, due_ps, TIMED_OUT, flow, 0)
+    schedule(state, timer(state, flow), due_ps)
