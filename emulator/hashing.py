@@ -28,7 +28,7 @@ def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
     """CRC-32 remainder after ``num_bytes`` more bytes, the low ones of ``value``, most significant first."""
     for position in range(num_bytes - 1, -1, -1):
         byte = (value >> np.uint64(8 * position)) & np.uint64(0xFF)
-        remainder = (remainder >> np.uint64(8)) ^ CRC32_TABLE[np.int64((remainder ^ byte) & np.uint64(0xFF))]
+        remainder = (remainder >> np.uint64(8)) ^ CRC32_TABLE[(remainder ^ byte) & np.uint64(0xFF)]
     return remainder
 
 

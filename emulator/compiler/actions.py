@@ -1,4 +1,4 @@
-"""Actions as functions of the generated module: ``action_N(phv, p, memory, block, data)``."""
+"""Actions as functions of the generated module: ``action_N(phv, memory, block, data)``."""
 
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.functions import Function
@@ -7,7 +7,7 @@ from emulator.compiler.layout import Header, Json, Layout, UnsupportedError
 from emulator.compiler.tables import Resources
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS
 
-ACTION_PARAMETERS = "phv, p, memory, block, data"
+ACTION_PARAMETERS = "phv, memory, block, data"
 DROP_PORT = 511
 
 _JUMPS = ("_jump", "_jump_if_zero")
@@ -81,7 +81,7 @@ class ActionCompiler:
         return f"{word(field.word)} = {source} & {constant(field.mask)}"
 
     def _add_header(self, header: Header) -> list[str]:
-        """A header that was not there is zero, whatever this row of words held before."""
+        """A header that was not there is zero, whatever these words held before."""
         lines = [f"if {word(header.valid_word)} == U(0):", f"    {word(header.valid_word)} = U(1)"]
         return lines + [f"    {word(field.word)} = U(0)" for field in header.fields.values()]
 
@@ -96,7 +96,7 @@ class ActionCompiler:
         field = self._layout.field(target["value"])
         lines = [f"index = {self._expressions.value(index)}", f"{word(field.word)} = U(0)"]
         lines += [f"if index < {constant(self._resources.registers[register['value']].size)}:"]
-        cell = f"memory[{self._cells(register)} + np.int64(index)]"
+        cell = f"memory[{self._cells(register)} + index]"
         return [*lines, f"    {word(field.word)} = {cell} & {constant(field.mask)}"]
 
     def _register_write(self, register: Json, index: Json, value: Json) -> list[str]:
@@ -104,10 +104,10 @@ class ActionCompiler:
         found = self._resources.registers[register["value"]]
         source = f"{self._expressions.value(value)} & {constant((1 << found.bits) - 1)}"
         lines = [f"index = {self._expressions.value(index)}", f"if index < {constant(found.size)}:"]
-        return [*lines, f"    memory[{self._cells(register)} + np.int64(index)] = {source}"]
+        return [*lines, f"    memory[{self._cells(register)} + index] = {source}"]
 
     def _cells(self, register: Json) -> str:
-        return f"np.int64(memory[block + {self._resources.register_descriptor(register['value'])}])"
+        return f"memory[block + U({self._resources.register_descriptor(register['value'])})]"
 
     def _hash_in_range(self, base: Json, calculation: Json, size: Json) -> str:
         hashed = self._hashes.value(calculation["value"])
@@ -115,12 +115,12 @@ class ActionCompiler:
 
     def _count(self, counter: str, index: str) -> list[str]:
         size = self._resources.counters[counter].size
-        cells = f"np.int64(memory[block + {self._resources.counter_descriptor(counter)}])"
+        cells = f"memory[block + U({self._resources.counter_descriptor(counter)})]"
         length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
         return [
             f"index = {index}",
             f"if index < {constant(size)}:",
-            f"    cell = {cells} + {COUNTER_WORDS} * np.int64(index)",
-            f"    memory[cell + {PACKETS}] += U(1)",
-            f"    memory[cell + {BYTES}] += {length}",
+            f"    cell = {cells} + U({COUNTER_WORDS}) * index",
+            f"    memory[cell + U({PACKETS})] += U(1)",
+            f"    memory[cell + U({BYTES})] += {length}",
         ]

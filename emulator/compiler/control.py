@@ -26,9 +26,10 @@ from emulator.memory import (
     USED,
 )
 
-NODE_PARAMETERS = "phv, p, memory, block"
-MISS = -1
+NODE_PARAMETERS = "phv, memory, block"
+MISS = 0  # offset 0 is nobody's
 END = -1
+_NO_ACTION = "U(0xffffffff)"
 
 
 class ControlCompiler:
@@ -101,43 +102,43 @@ class ControlCompiler:
     def _lookup(self, table: Table) -> Function:
         """Offset of the slot that matches, or MISS."""
         lines = [
-            f"descriptor = block + {self._resources.table_descriptor(table)}",
-            f"slots = np.int64(memory[descriptor + {SLOTS}])",
+            f"descriptor = block + U({self._resources.table_descriptor(table)})",
+            f"slots = memory[descriptor + U({SLOTS})]",
         ]
         if not table.is_scanned:
-            lines += [f"if memory[descriptor + {NUM_ENTRIES}] == U(0):", f"    return {MISS}"]
-            lines.append(f"last = np.int64(memory[descriptor + {SLOT_MASK}])")
+            lines += [f"if memory[descriptor + U({NUM_ENTRIES})] == U(0):", f"    return U({MISS})"]
+            lines.append(f"last = memory[descriptor + U({SLOT_MASK})]")
         lines += [f"key_{number} = {source}" for number, source in enumerate(_key_sources(table))]
         if table.is_scanned:
             lines += [
                 "at = slots",
-                f"for _ in range(np.int64(memory[descriptor + {SLOT_COUNT}])):",
+                f"for _ in range(memory[descriptor + U({SLOT_COUNT})]):",
                 f"    if {_masked_equal(table)}:",
                 "        return at",
-                f"    at += {table.slot_words}",
-                f"return {MISS}",
+                f"    at += U({table.slot_words})",
+                f"return U({MISS})",
             ]
         elif table.lpm_field is None:
-            lines += [*_probe(table, [f"key_{number}" for number in range(table.key_words)]), f"return {MISS}"]
+            lines += [*_probe(table, [f"key_{number}" for number in range(table.key_words)]), f"return U({MISS})"]
         else:
             names = [f"key_{number}" for number in range(table.key_words - 1)]
             names[table.lpm_field.key_word] += " & prefix"
             lines += [
-                f"prefixes = np.int64(memory[descriptor + {PREFIXES}])",
-                f"for number in range(np.int64(memory[descriptor + {NUM_PREFIXES}])):",
+                f"prefixes = memory[descriptor + U({PREFIXES})]",
+                f"for number in range(memory[descriptor + U({NUM_PREFIXES})]):",
                 "    prefix = memory[prefixes + number]",
                 *(f"    {line}" for line in _probe(table, [*names, "prefix"])),
-                f"return {MISS}",
+                f"return U({MISS})",
             ]
         return Function(f"{self._function_name(table.name)}_lookup", NODE_PARAMETERS, lines)
 
     def _apply(self, node: Json, table: Table) -> Function:
-        lines = ["hit = False", "call = 0"]
-        default = f"np.int64(memory[block + {self._resources.table_descriptor(table) + DEFAULT}])"
+        lines = ["hit = False", "call = U(0)"]
+        default = f"memory[block + U({self._resources.table_descriptor(table) + DEFAULT})]"
         if table.key:
             lines += [
                 f"slot = {self._function_name(table.name)}_lookup({NODE_PARAMETERS})",
-                f"if slot != {MISS}:",
+                f"if slot != U({MISS}):",
                 "    hit = True",
                 *(f"    {line}" for line in self._hit(table)),
                 "else:",
@@ -145,11 +146,11 @@ class ControlCompiler:
             ]
         else:
             lines.append(f"call = {default}")
-        lines += ["number = -1", "if call != 0:", "    number = np.int64(memory[call])", "    data = call + 1"]
+        lines += [f"number = {_NO_ACTION}", "if call != U(0):", "    number = memory[call]", "    data = call + U(1)"]
         for position, action in enumerate(table.actions):
             keyword = "elif" if position else "if"
             lines += [
-                f"    {keyword} number == {action.number}:",
+                f"    {keyword} number == U({action.number}):",
                 f"        action_{action.number}({ACTION_PARAMETERS})",
             ]
         lines += self._successors(node, table)
@@ -159,21 +160,21 @@ class ControlCompiler:
         lines = []
         if table.has_counters:
             length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
-            lines += [f"memory[slot + {table.counter_offset + PACKETS}] += U(1)"]
-            lines += [f"memory[slot + {table.counter_offset + BYTES}] += {length}"]
+            lines += [f"memory[slot + U({table.counter_offset + PACKETS})] += U(1)"]
+            lines += [f"memory[slot + U({table.counter_offset + BYTES})] += {length}"]
         if table.profile is None:
-            return [*lines, f"call = slot + {table.action_offset}"]
-        lines.append(f"call = np.int64(memory[slot + {table.action_offset + 1}])")
+            return [*lines, f"call = slot + U({table.action_offset})"]
+        lines.append(f"call = memory[slot + U({table.action_offset + 1})]")
         if table.profile.selector:
             selector = table.profile.selector
             hashed = self._hashes.over(selector["algo"], selector["input"], selector)
             lines += [
-                f"if memory[slot + {table.action_offset}] == U({TO_GROUP}):",
+                f"if memory[slot + U({table.action_offset})] == U({TO_GROUP}):",
                 "    size = memory[call]",
                 "    if size == U(0):",
-                "        call = 0",
+                "        call = U(0)",
                 "    else:",
-                f"        call = np.int64(memory[call + 1 + np.int64({hashed} % size)])",
+                f"        call = memory[call + U(1) + {hashed} % size]",
             ]
         return lines
 
@@ -193,7 +194,7 @@ class ControlCompiler:
             return [self._goto(targets.pop())]
         lines = []
         for action in table.actions:
-            lines += [f"if number == {action.number}:", f"    {self._goto(following[action.name])}"]
+            lines += [f"if number == U({action.number}):", f"    {self._goto(following[action.name])}"]
         return [*lines, self._goto(node["base_default_next"])]
 
 
@@ -215,7 +216,7 @@ def _key_sources(table: Table) -> list[str]:
 
 def _masked_equal(table: Table) -> str:
     half = table.key_words // 2
-    return " and ".join(f"key_{n} & memory[at + {1 + half + n}] == memory[at + {1 + n}]" for n in range(half))
+    return " and ".join(f"key_{n} & memory[at + U({1 + half + n})] == memory[at + U({1 + n})]" for n in range(half))
 
 
 def _probe(table: Table, keys: list[str]) -> list[str]:
@@ -224,17 +225,17 @@ def _probe(table: Table, keys: list[str]) -> list[str]:
     lines.append("hashed = U(0)")
     lines += [f"hashed = mix(hashed, wanted_{number})" for number in range(len(keys))]
     equal = " and ".join(
-        [f"state == {constant(USED)}", *(f"memory[at + {1 + n}] == wanted_{n}" for n in range(len(keys)))]
+        [f"state == {constant(USED)}", *(f"memory[at + U({1 + n})] == wanted_{n}" for n in range(len(keys)))]
     )
     return [
         *lines,
-        "position = np.int64(hashed & U(0x7fffffff)) & last",
+        "position = hashed & last",
         "while True:",
-        f"    at = slots + position * {table.slot_words}",
+        f"    at = slots + position * U({table.slot_words})",
         "    state = memory[at]",
         f"    if state == {constant(EMPTY)}:",
         "        break",
         f"    if {equal}:",
         "        return at",
-        "    position = (position + 1) & last",
+        "    position = (position + U(1)) & last",
     ]

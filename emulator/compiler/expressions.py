@@ -22,8 +22,8 @@ def constant(value: int) -> str:
 
 
 def word(index: int) -> str:
-    """Source of a word of the packet's row."""
-    return f"phv[p + {index}]"
+    """Source of a word of the packet that is being processed."""
+    return f"phv[{index}]"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ExpressionCompiler:
             case "bool":
                 return "True" if value else "False"
             case "runtime_data" | "local":
-                return f"memory[data + {value}]"
+                return f"memory[data + U({value})]"
             case "lookahead" if self.lookahead:
                 return self.lookahead(value)
             case "expression":

@@ -56,7 +56,7 @@ class HashCompiler:
                 target = word(self._layout.field(checksum["target"]).word)
                 lines += [f"if {self._condition(checksum)}:"]
                 lines += [f"    if {target} != {self.value(checksum['calculation'])}:", f"        {error} = U(1)"]
-        return Function("verify_checksums", "phv, p", lines)
+        return Function("verify_checksums", "phv", lines)
 
     def update_function(self) -> Function:
         """Rewrites the checksums that the program updates."""
@@ -66,7 +66,7 @@ class HashCompiler:
                 field = self._layout.field(checksum["target"])
                 lines += [f"if {self._condition(checksum)}:"]
                 lines += [f"    {word(field.word)} = {self.value(checksum['calculation'])} & {constant(field.mask)}"]
-        return Function("update_checksums", "phv, p", lines)
+        return Function("update_checksums", "phv", lines)
 
     def _condition(self, checksum: Json) -> str:
         if checksum.get("type") != "generic":

@@ -20,7 +20,7 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a header or metadata instance: its word in the packet's row and its place in the header."""
+    """A field of a header or metadata instance: its word and its place in the header."""
 
     name: str
     bits: int
@@ -47,7 +47,10 @@ class Header:
 
 
 class Layout:
-    """The packet's row: one word per header's validity and per field, metadata first so that it is cleared at once."""
+    """The words that a packet is processed in: one per field and per header's validity.
+
+    First come those that are 0 when a packet comes, metadata and validity; last the one for where the payload starts.
+    """
 
     def __init__(self, program: Json) -> None:
         for construct in ("header_stacks", "header_union_types", "header_unions", "header_union_stacks", "parse_vsets"):
@@ -56,12 +59,14 @@ class Layout:
         types = {header_type["name"]: header_type for header_type in program["header_types"]}
         instances = sorted(program["headers"], key=lambda header: not header["metadata"])
         self.headers: dict[str, Header] = {}
-        self.num_words = 0
-        self.metadata_words = 0
+        valid_words = {instance["name"]: number for number, instance in enumerate(instances)}
+        self.num_words = self.initial_words = len(instances)
         for instance in instances:
-            self.headers[instance["name"]] = self._place(instance, types[instance["header_type"]])
+            header = self._place(instance, types[instance["header_type"]], valid_words[instance["name"]])
+            self.headers[instance["name"]] = header
             if instance["metadata"]:
-                self.metadata_words = self.num_words
+                self.initial_words = self.num_words
+        self.payload_word, self.num_words = self.num_words, self.num_words + 1
 
     def field(self, reference: list[str]) -> Field:
         """The field that a JSON reference [header, field] names."""
@@ -70,8 +75,7 @@ class Layout:
             return Field(f"{header}.$valid$", 1, self.headers[header].valid_word, 0)
         return self.headers[header].fields[name]
 
-    def _place(self, instance: Json, header_type: Json) -> Header:
-        valid_word, self.num_words = self.num_words, self.num_words + 1
+    def _place(self, instance: Json, header_type: Json, valid_word: int) -> Header:
         fields: dict[str, Field] = {}
         bit_offset = 0
         for name, bits, *signed in header_type["fields"]:

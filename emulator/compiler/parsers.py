@@ -6,7 +6,7 @@ from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.wire import bits_source, emit_source, extract_source
 from emulator.engine.state import OCTETS
 
-STATE_PARAMETERS = "phv, p, octets, at, end"
+STATE_PARAMETERS = "phv, octets, at, end"
 PACKET_TOO_SHORT = "PacketTooShort"
 DROPPED, TOO_LARGE = -1, -2
 
@@ -47,16 +47,16 @@ def deparser_function(program: Json, layout: Layout) -> Function:
     if program["deparsers"][0].get("primitives"):
         raise UnsupportedError("a deparser with statements other than emit")
     headers = [layout.headers[name] for name in program["deparsers"][0]["order"]]
-    lines = ["size = 0"]
+    lines = ["size = U(0)"]
     for header in headers:
-        lines += [f"if {word(header.valid_word)} != U(0):", f"    size += {header.num_bytes}"]
-    lines += [f"if stored - payload + size > {OCTETS}:", "    return TOO_LARGE"]
+        lines += [f"if {word(header.valid_word)} != U(0):", f"    size += U({header.num_bytes})"]
+    lines += [f"if stored - payload + size > U({OCTETS}):", "    return TOO_LARGE"]
     lines += ["if size != payload:", "    move(octets, at + payload, at + size, stored - payload)"]
     for header in headers:
         lines.append(f"if {word(header.valid_word)} != U(0):")
         lines += [f"    {line}" for line in emit_source(header)]
-        lines.append(f"    at += {header.num_bytes}")
-    return Function("deparse", "phv, p, octets, at, payload, stored", [*lines, "return size"])
+        lines.append(f"    at += U({header.num_bytes})")
+    return Function("deparse", "phv, octets, at, payload, stored", [*lines, "return np.int64(size)"])
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
@@ -136,7 +136,7 @@ class _StateCompiler:
         match operation["op"]:
             case "extract" if parameters[0]["type"] == "regular":
                 header = self._layout.headers[parameters[0]["value"]]
-                return [*self._require(header.num_bytes), *extract_source(header), f"at += {header.num_bytes}"]
+                return [*self._require(header.num_bytes), *extract_source(header), f"at += U({header.num_bytes})"]
             case "set":
                 field = self._layout.field(parameters[0]["value"])
                 return [f"{word(field.word)} = {expressions.value(parameters[1])} & {constant(field.mask)}"]
@@ -144,7 +144,7 @@ class _StateCompiler:
                 failed = f"if not {expressions.value(parameters[0])}:"
                 return [failed, f"    {self._error} = {expressions.value(parameters[1])}", "    return at"]
             case "advance":
-                lines = [f"ahead = np.int64({expressions.value(parameters[0])}) >> 3"]
+                lines = [f"ahead = {expressions.value(parameters[0])} >> U(3)"]
                 return [*lines, *self._require("ahead"), "at += ahead"]
         raise UnsupportedError(f"parser operation {operation['op']!r} in state {self._state['name']!r}", operation)
 
@@ -152,7 +152,8 @@ class _StateCompiler:
         """End the parser with an error where the packet is too short."""
         if num_bytes == 0:
             return []
-        return [f"if at + {num_bytes} > end:", f"    {self._error} = {self._too_short}", "    return at"]
+        needed = num_bytes if isinstance(num_bytes, str) else constant(num_bytes)
+        return [f"if at + {needed} > end:", f"    {self._error} = {self._too_short}", "    return at"]
 
 
 def _transitions(state: Json, layout: Layout, compiler: ExpressionCompiler) -> list[str]:

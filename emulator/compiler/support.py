@@ -25,11 +25,21 @@ def subtract_saturating(minuend: np.uint64, subtrahend: np.uint64) -> np.uint64:
 
 
 @compiled
-def move(octets: NDArray[np.uint8], source: int, target: int, count: int) -> None:
+def copy(
+    source: NDArray[np.uint64], start: np.uint64, target: NDArray[np.uint64], target_start: np.uint64, count: np.uint64
+) -> None:
+    """Copy words from one array to another."""
+    for index in range(count):
+        target[target_start + index] = source[start + index]
+
+
+@compiled
+def move(octets: NDArray[np.uint8], source: np.uint64, target: np.uint64, count: np.uint64) -> None:
     """Move bytes within the array; the ranges may overlap."""
     if target < source:
         for index in range(count):
             octets[target + index] = octets[source + index]
     else:
-        for index in range(count - 1, -1, -1):
-            octets[target + index] = octets[source + index]
+        while count > np.uint64(0):
+            count -= np.uint64(1)
+            octets[target + count] = octets[source + count]

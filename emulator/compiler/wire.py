@@ -16,7 +16,7 @@ def bits_source(bit_offset: int, bits: int) -> str:
     if last - first >= 8:
         raise UnsupportedError(f"reading {bits} bits at bit {bit_offset} (they span nine bytes)")
     parts = [
-        f"octets[at + {number}]" + (f" << U({8 * (last - number)})" if number < last else "")
+        f"octets[at + U({number})]" + (f" << U({8 * (last - number)})" if number < last else "")
         for number in range(first, last + 1)
     ]
     source = " | ".join(f"({part})" for part in parts)
@@ -28,7 +28,7 @@ def bits_source(bit_offset: int, bits: int) -> str:
 
 def emit_source(header: Header) -> list[str]:
     """Lines that write a header's bytes to ``octets[at:]``."""
-    return [f"octets[at + {number}] = {_byte_source(header, number)}" for number in range(header.num_bytes)]
+    return [f"octets[at + U({number})] = {_byte_source(header, number)}" for number in range(header.num_bytes)]
 
 
 def _byte_source(header: Header, number: int) -> str:

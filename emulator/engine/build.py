@@ -69,7 +69,8 @@ def first_state(
         calendar=calendar_of(2 * len(links) + _FIRST_FLOWS),
         packets=nothing,
         octets=np.zeros(0, dtype=np.uint8),
-        phv=np.zeros(0, dtype=np.uint64),
+        rows=np.zeros(0, dtype=np.uint64),
+        phv=np.zeros(program.layout.num_words, dtype=np.uint64),
         links=links,
         ps_per_byte=np.array(rates + [0.0] * (2 * len(fabric.switches))),
         port_links=port_links,
@@ -113,6 +114,6 @@ def _with_packets(state: s.State, num_packets: int) -> s.State:
     state.scalars[s.FREE_PACKETS] += num_packets - before
     octets = np.zeros(num_packets * s.OCTETS, dtype=np.uint8)
     octets[: len(state.octets)] = state.octets
-    phv = np.zeros(num_packets * int(state.scalars[s.ROW_WORDS]), dtype=np.uint64)
-    phv[: len(state.phv)] = state.phv
-    return state._replace(packets=packets, octets=octets, phv=phv)
+    rows = np.zeros(num_packets * int(state.scalars[s.ROW_WORDS]), dtype=np.uint64)
+    rows[: len(state.rows)] = state.rows
+    return state._replace(packets=packets, octets=octets, rows=rows)

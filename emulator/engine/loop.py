@@ -20,18 +20,18 @@ def arrive(state, memory, link, packet):
         state.drops[switch, NO_PIPELINE] += 1
         release_packet(state, packet)
         return
-    p = packet * scalars[ROW_WORDS]
-    block = scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]
     port = receive(
-        state.phv, p, state.octets, packet * OCTETS, state.packets[packet, PACKET_LENGTH],
-        state.links[link, LINK_DESTINATION_PORT], scalars[NOW_PS] // 1_000_000, memory, block,
+        state.phv, state.octets, U(packet * OCTETS), state.packets[packet, PACKET_LENGTH],
+        state.links[link, LINK_DESTINATION_PORT], scalars[NOW_PS] // 1_000_000, memory,
+        U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
     )
     egress_link = state.port_links[switch, port]
     if egress_link == NONE:
         state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
         release_packet(state, packet)
     else:
-        enqueue(state, egress_link, packet, np.int64(state.phv[p + PRIORITY_WORD]))
+        store(state.phv, state.rows, U(packet * scalars[ROW_WORDS]))
+        enqueue(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
 
 @njit(forceinline=True, **OPTIONS)
@@ -48,13 +48,13 @@ def start(state, memory, link):
         switch = links[link, LINK_SOURCE_SWITCH]
         if switch == NONE:
             break
-        p = packet * scalars[ROW_WORDS]
-        payload = np.int64(state.phv[p + scalars[ROW_WORDS] - 1])
+        load(state.phv, state.rows, U(packet * scalars[ROW_WORDS]))
+        payload = np.int64(state.phv[PAYLOAD_WORD])
         size = transmit(
-            state.phv, p, state.octets, packet * OCTETS, packets[packet, PACKET_STORED],
+            state.phv, state.octets, U(packet * OCTETS), packets[packet, PACKET_STORED],
             links[link, LINK_SOURCE_PORT], packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
             scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH], links[link, LINK_PACKETS + level],
-            memory, scalars[BLOCKS] + switch * scalars[BLOCK_WORDS],
+            memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
         )
         scalars[HOPS] += 1
         if size >= 0:

@@ -15,8 +15,8 @@ LEVELS: Final = 8
 QUEUES: Final = LEVELS + 1  # the last is a NIC's own for acknowledgements, which go before all data
 NONE: Final = -1
 
-# Packets. A packet's bytes start at octets[packet * OCTETS], its words for the compiled program at
-# phv[packet * row_words].
+# Packets. A packet's bytes start at octets[packet * OCTETS], the words that it takes through a queue at
+# rows[packet * row_words].
 OCTETS: Final = 512
 PACKET_NEXT: Final = 0  # next packet of the same queue, on the same link, or of the free list
 PACKET_LENGTH: Final = 1  # bytes on the wire, Ethernet header to end of payload
@@ -126,6 +126,7 @@ class State(NamedTuple):
     calendar: NDArray[np.int64]
     packets: NDArray[np.int64]
     octets: NDArray[np.uint8]
+    rows: NDArray[np.uint64]
     phv: NDArray[np.uint64]
     links: NDArray[np.int64]
     ps_per_byte: NDArray[np.float64]

@@ -42,27 +42,29 @@ class LoneSwitch:
 
         The machine code must leave the memory around the packet alone.
         """
-        row = self._program.row_words
-        words = np.full(3 * row, _ODD_WORD, dtype=np.uint64)
+        row, num_words = self._program.row_words, self._program.layout.num_words
+        rows = np.full(3 * row, _ODD_WORD, dtype=np.uint64)
+        words = np.full(2 * num_words, _ODD_WORD, dtype=np.uint64)
         octets = np.full(3 * OCTETS, _ODD_BYTE, dtype=np.uint8)
         octets[OCTETS : OCTETS + len(packet)] = list(packet)
         module, memory = self._program.module, self._arena.words
-        egress_port = int(module.receive(words, row, octets, OCTETS, len(packet), port, 7, memory, self._block))
+        at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
+        egress_port = int(module.receive(words, octets, at, len(packet), port, 7, memory, block))
         sent = None
         if egress_port != DROP_PORT:
-            level = int(words[row + self._program.layout.field(["standard_metadata", "priority"]).word])
-            payload = int(words[2 * row - 1])
+            level = int(words[self._program.layout.field(["standard_metadata", "priority"]).word])
+            payload = int(words[self._program.layout.payload_word])
+            module.store(words, rows, place)
+            words[:num_words] = _ODD_WORD
+            module.load(words, rows, place)
             times_and_depths = 7, 9, *depths
-            size = int(
-                module.transmit(
-                    words, row, octets, OCTETS, len(packet), egress_port, *times_and_depths, memory, self._block
-                )
-            )
+            size = int(module.transmit(words, octets, at, len(packet), egress_port, *times_and_depths, memory, block))
             if size >= 0:
                 length = len(packet) + size - payload
                 sent = Sent(egress_port, level, octets[OCTETS : OCTETS + length].tobytes())
-        assert (words[:row] == _ODD_WORD).all()
-        assert (words[2 * row :] == _ODD_WORD).all()
+        assert (rows[:row] == _ODD_WORD).all()
+        assert (rows[2 * row :] == _ODD_WORD).all()
+        assert (words[num_words:] == _ODD_WORD).all()
         assert (octets[:OCTETS] == _ODD_BYTE).all()
         assert (octets[2 * OCTETS :] == _ODD_BYTE).all()
         return sent

@@ -1,0 +1,64 @@
+"""What a packet takes along while it waits in a queue.
+
+Every packet is processed in the same words, so that they stay in the processor's nearest cache. A packet has a row of
+its own only for what ingress may have set and egress may read: many thousand packets wait at a time, and their rows are
+read from afar.
+"""
+
+import re
+from dataclasses import dataclass
+
+from emulator.compiler.expressions import constant, word
+from emulator.compiler.functions import Function
+from emulator.compiler.layout import Layout
+
+_CALL = re.compile(r"\b([a-z]\w*)\(")
+_WORD = re.compile(r"\bphv\[(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Functions ``store(phv, rows, row)`` and ``load(phv, rows, row)``, and how many words a row has."""
+
+    functions: tuple[Function, Function]
+    row_words: int
+
+
+def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
+    """Survivors of a queue, given what is called ``before`` it and ``after`` it.
+
+    Words of metadata and validity are always copied, the fields of a header where it is valid.
+    """
+    alive = _words(functions, before) & _words(functions, after)
+    alone = [index for index in range(layout.initial_words) if index in alive] + [layout.payload_word]
+    store, load, used = [], [], 0
+    for index in alone:
+        store.append(f"rows[row + {constant(used)}] = {word(index)}")
+        load.append(f"{word(index)} = rows[row + {constant(used)}]")
+        used += 1
+    for header in layout.headers.values():
+        fields = [field.word for field in header.fields.values() if not header.metadata and field.word in alive]
+        if fields:
+            first, count = fields[0], fields[-1] - fields[0] + 1
+            at, size = constant(used), constant(count)
+            test = f"if {word(header.valid_word)} != U(0):"
+            store += [test, f"    copy(phv, {constant(first)}, rows, row + {at}, {size})"]
+            load += [test, f"    copy(rows, row + {at}, phv, {constant(first)}, {size})"]
+            used += count
+    clear = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)"]
+    parameters = "phv, rows, row"
+    return Survivors((Function("store", parameters, store), Function("load", parameters, [*clear, *load])), used)
+
+
+def _words(functions: list[Function], roots: list[str]) -> set[int]:
+    """Words that some functions name, or those that they call."""
+    by_name = {function.name: "\n".join(function.lines) for function in functions}
+    found: set[int] = set()
+    seen, waiting = set(roots), list(roots)
+    while waiting:
+        source = by_name[waiting.pop()]
+        found |= {int(index) for index in _WORD.findall(source)}
+        called = (set(_CALL.findall(source)) & by_name.keys()) - seen
+        seen |= called
+        waiting += called
+    return found
