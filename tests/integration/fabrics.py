@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controller.config import ControllerConfig, SwitchAddress
 from controller.run.controller_process import controller_process
+from emulator.clock import VirtualClock
 from emulator.compiler.program import compile_program
 from emulator.fabric import EmulatedFabric, HostOptions
 from emulator.p4runtime.pipeline import compiled_pipeline
@@ -20,10 +21,11 @@ DUMBBELL = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gb
 
 @dataclass(frozen=True)
 class ServedFabric:
-    """An emulated fabric and the address of its P4Runtime server."""
+    """An emulated fabric and the address of its P4Runtime server; ``clock`` hands PacketIns to their controllers."""
 
     emulated: EmulatedFabric
     address: str
+    clock: VirtualClock
 
     def addresses(self) -> tuple[SwitchAddress, ...]:
         """Its switches as a controller is told of them."""
@@ -39,8 +41,10 @@ async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
     program = compile_program(PROGRAM.read_text())
     emulated = EmulatedFabric(DUMBBELL.build(), program, HostOptions(window_packets=40), trace_rows=trace_rows)
     pipeline = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
-    async with serve(P4RuntimeService(emulated.switches.values(), pipeline, asyncio.Lock())) as port:
-        yield ServedFabric(emulated, f"127.0.0.1:{port}")
+    exclusive = asyncio.Lock()
+    service = P4RuntimeService(emulated.switches.values(), pipeline, exclusive, emulated.packet_out)
+    async with serve(service) as port:
+        yield ServedFabric(emulated, f"127.0.0.1:{port}", VirtualClock(emulated, exclusive, service.deliver))
 
 
 @asynccontextmanager

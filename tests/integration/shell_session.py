@@ -1,6 +1,7 @@
 """What an operator types into p4runtime-shell: a script for the interpreter that has it, run by its test.
 
-Its arguments are which session, the P4Runtime address, the P4Info and the program; what it saw is its last line, JSON.
+Its arguments are which session, the P4Runtime address, the P4Info, the program and, to ``send``, a port and packets;
+what it saw is its last line, JSON.
 """
 
 import json
@@ -19,6 +20,7 @@ _FLOW = {
     "source_port": "50000",
     "destination_port": "4791",
 }
+_ANSWER_S = 2.0
 _PATIENCE_S = 20.0
 
 
@@ -64,6 +66,44 @@ def look_on(address: str, p4info: str, program: str) -> dict[str, Any]:
     return seen
 
 
+def listen(address: str, p4info: str, program: str) -> dict[str, Any]:
+    """As primary of the second switch: count a flow, and take what the program sends to the CPU port."""
+    shell.setup(device_id=2, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
+    entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
+    entry.match.set(**_FLOW)
+    entry.action["level"] = "3"
+    entry.insert()
+    packets = shell.PacketIn()
+    print("listening", flush=True)
+    counts: list[list[int]] = []
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while [0, 0] in (counts or [[0, 0]]) and time.monotonic() < deadline_s:
+        counter = shell.DirectCounterEntry("ingress.flow_counter")
+        counter.table_entry.match.set(**_FLOW)
+        counts = [[count.packet_count, count.byte_count] for count in counter.read()]
+        time.sleep(0.05)
+    received = [message.packet for message in packets.sniff(timeout=_ANSWER_S)]
+    ports = [int.from_bytes(packet.metadata[0].value, "big") for packet in received]
+    seen = {"counted": counts, "received": [packet.payload.hex() for packet in received], "ports": ports}
+    shell.teardown()
+    return seen
+
+
+def send(address: str, p4info: str, program: str, port: str, *packets: str) -> dict[str, Any]:
+    """As primary of the first switch: send packets out of a port, and count what has left."""
+    shell.setup(device_id=1, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
+    for packet in packets:
+        shell.PacketOut(bytes.fromhex(packet), egress_port=port, padding="0").send()
+    counter = shell.CounterEntry("egress.level_counter")
+    sent = 0
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while sent < len(packets) and time.monotonic() < deadline_s:
+        sent = sum(cell.packet_count for cell in counter.read())
+        time.sleep(0.05)
+    shell.teardown()
+    return {"sent": sent}
+
+
 def _levels() -> list[int]:
     """The levels of all entries of the flow table."""
     entries = shell.TableEntry("ingress.flow").read()
@@ -81,5 +121,5 @@ def _refusal(write: Any) -> str | None:
 
 
 if __name__ == "__main__":
-    session = {"operate": operate, "look_on": look_on}[sys.argv[1]]
+    session = {"operate": operate, "look_on": look_on, "listen": listen, "send": send}[sys.argv[1]]
     print("\n" + json.dumps(session(*sys.argv[2:])))

@@ -1,16 +1,28 @@
-"""A P4Runtime client that is not our controller changes one flow's level, and the flow's packets overtake."""
+"""A P4Runtime client that is not our controller: it raises a flow's level, exchanges packets, reads counters."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
 
 import finsy as fy
 
 from emulator.fabric import PS_PER_S, TraceKind
 from p4src import P4INFO, PROGRAM
+from tests.emulator.packets import ETHERNET
 from tests.integration.fabrics import DUMBBELL, ServedFabric, base_routing, controlled, served_dumbbell
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 
 _TRANSFER_BYTES = 10_000_000
 _BACKGROUND, _URGENT = 0, 1
+_ARP = ETHERNET + b"\x08\x06" + bytes(46)
+_PACKET_OUT_BYTES = 2  # the header in front of a PacketOut counts, as on BMv2
+_PATIENCE_S = 20.0
+
+
+def _controller(served: ServedFabric, device_id: int) -> fy.Switch:
+    """finsy, bidding higher than whoever was there before."""
+    options = fy.SwitchOptions(p4info=P4INFO, p4blob=PROGRAM, device_id=device_id, initial_election_id=1 << 70)
+    return fy.Switch(f"device {device_id}", served.address, options)
 
 
 async def _raise_level(served: ServedFabric, five_tuple: FiveTuple) -> None:
@@ -26,8 +38,7 @@ async def _raise_level(served: ServedFabric, five_tuple: FiveTuple) -> None:
         ),
         action=fy.Action("ingress.prioritise", level=7),
     )
-    options = fy.SwitchOptions(p4info=P4INFO, p4blob=PROGRAM, device_id=1, initial_election_id=1 << 70)
-    async with fy.Switch("t0", served.address, options) as switch:
+    async with _controller(served, 1) as switch:
         await switch.write([+entry])
 
 
@@ -71,3 +82,30 @@ def test_a_flow_whose_level_is_raised_overtakes() -> None:
     queued_as_equals = 2 * 40
     assert len(after[queued_as_equals:last]) > 500
     assert after[queued_as_equals:last].count(_URGENT) >= 0.99 * len(after[queued_as_equals:last])
+
+
+async def _first(packets: AsyncIterator[fy.P4PacketIn]) -> fy.P4PacketIn:
+    return await anext(packets)
+
+
+async def _exchanged() -> tuple[fy.P4PacketIn, list[fy.P4CounterEntry], int]:
+    """An ARP frame out of one switch's port, as it comes to the controller of the other, and what was counted."""
+    there = next(link for link in DUMBBELL.build().links if (link.source, link.destination) == ("t0", "t1"))
+    async with served_dumbbell() as served, _controller(served, 1) as first, _controller(served, 2) as second:
+        received = asyncio.create_task(_first(second.read_packets()))
+        await asyncio.sleep(0)  # its queue is there from now on
+        await first.write([fy.P4PacketOut(_ARP, egress_port=there.source_port, padding=0)])
+        async with asyncio.timeout(_PATIENCE_S):
+            while not received.done():
+                await served.clock.run(served.emulated.now_ps + PS_PER_S // 1000)
+                await asyncio.sleep(0.01)
+        # The method is an asynchronous generator, but its overloads are declared as coroutines.
+        cells = cast(AsyncIterator[fy.P4CounterEntry], first.read(fy.P4CounterEntry("egress.level_counter")))
+        return await received, [cell async for cell in cells if cell.packet_count], there.destination_port
+
+
+def test_packets_go_from_one_controller_through_two_switches_to_the_other() -> None:
+    packet, counted, port = asyncio.run(_exchanged())
+    assert packet.payload == _ARP
+    assert packet["ingress_port"] == port
+    assert [(cell.packet_count, cell.byte_count) for cell in counted] == [(1, _PACKET_OUT_BYTES + len(_ARP))]

@@ -20,11 +20,15 @@ from finsy.proto import p4r, p4r_grpc
 from controller.config import ControllerConfig, SwitchAddress
 from controller.run.controller_process import controller_process
 from p4src import P4INFO, PROGRAM
+from tests.emulator.packets import ETHERNET, ipv4_packet
 from tests.integration.fabrics import DUMBBELL
+from topologies.addressing import UDP_PROTOCOL, FiveTuple
 
 _VERSION = "0.0.6"
 _SESSION = Path(__file__).with_name("shell_session.py")
 _PATIENCE_S = 120.0
+_ARP = ETHERNET + b"\x08\x06" + bytes(46)
+_DATA = ipv4_packet(FiveTuple(0x0A000001, 0x0A000002, UDP_PROTOCOL, 50_000, 4791), payload=bytes(30))
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +67,20 @@ async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
     assert await process.wait() == 0
 
 
-async def _session(shell_python: Path, name: str, address: str) -> tuple[dict[str, Any], str]:
-    """What a session of the shell saw, and all that it printed."""
+async def _session(
+    shell_python: Path, name: str, address: str, *more: str, ready: asyncio.Event | None = None
+) -> tuple[dict[str, Any], str]:
+    """What a session of the shell saw, and all that it printed; ``ready`` is set once it says that it listens."""
     process = await asyncio.create_subprocess_exec(
-        shell_python, _SESSION, name, address, P4INFO, PROGRAM, stdout=asyncio.subprocess.PIPE
+        shell_python, _SESSION, name, address, P4INFO, PROGRAM, *more, stdout=asyncio.subprocess.PIPE
     )
-    printed = (await process.communicate())[0].decode()
+    assert process.stdout is not None
+    printed = ""
+    async for line in process.stdout:
+        printed += line.decode()
+        if ready and line.strip() == b"listening":
+            ready.set()
+    await process.wait()
     assert process.returncode == 0, printed
     return json.loads(printed.splitlines()[-1]), printed
 
@@ -83,6 +95,24 @@ def test_an_operator_works_on_a_switch_with_the_shell(shell_python: Path, tmp_pa
     assert "ALREADY_EXISTS" in seen.pop("inserted twice")
     assert "NOT_FOUND" in seen.pop("deleted twice")
     assert seen == {"inserted": [3], "counted": [[0, 0]], "modified": [5], "deleted": []}
+
+
+async def _exchanged(shell_python: Path, folder: Path) -> tuple[dict[str, Any], dict[str, Any], int]:
+    fabric = DUMBBELL.build()
+    there = next(link for link in fabric.links if (link.source, link.destination) == ("t0", "t1"))
+    async with _emulator(folder) as devices:
+        listening = asyncio.Event()
+        listener = asyncio.create_task(_session(shell_python, "listen", devices[2][1], ready=listening))
+        await asyncio.wait({listener, asyncio.create_task(listening.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        sent = (await _session(shell_python, "send", devices[1][1], str(there.source_port), _ARP.hex(), _DATA.hex()))[0]
+        return sent, (await listener)[0], there.destination_port
+
+
+def test_two_shells_exchange_packets_and_count_them(shell_python: Path, tmp_path: Path) -> None:
+    sent, seen, port = asyncio.run(_exchanged(shell_python, tmp_path))
+    assert sent == {"sent": 2}
+    # The second switch hands ARP to its controller and counts what the flow's entry has seen.
+    assert seen == {"counted": [[1, len(_DATA)]], "received": [_ARP.hex()], "ports": [port]}
 
 
 async def _pipeline_is_set(address: str, device_id: int) -> None:
