@@ -104,7 +104,11 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class Drops:
-    """Packets that a switch has dropped so far, by reason."""
+    """Packets that a switch has dropped so far, by reason.
+
+    ``no_group`` are those for a multicast group that has no replicas; ``too_many_passes`` those that were copied,
+    resubmitted or recirculated too often in a row.
+    """
 
     by_program: int
     no_such_port: int
@@ -112,6 +116,8 @@ class Drops:
     no_pipeline: int
     too_long: int
     link_down: int
+    no_group: int
+    too_many_passes: int
 
 
 class EmulatedFabric:

@@ -26,10 +26,21 @@ EMPTY, USED, DELETED = 0, 1, 2
 # A counter cell is two words.
 PACKETS, BYTES, COUNTER_WORDS = 0, 1, 2
 
+# A meter (see emulator.meters).
+METER_WORDS = 9
+
 # The action of an indirect table is one of these and the offset of a member (its action's number, then the arguments)
 # or of a group (the number of members, then their offsets).
 TO_MEMBER, TO_GROUP = 1, 2
 INDIRECT_WORDS = 2
+
+# What is numbered by 16 bits is found by way of a page of 256 pointers to pages of 256 pointers; 0 is nothing.
+PAGE_WORDS = 256
+
+# A multicast group or clone session: the longest that a copy may be (0: any), the level plus one that it gets (0: the
+# packet's own), how many replicas there are, then the port and the instance of each.
+REPLICAS_LONGEST, REPLICAS_LEVEL, REPLICAS_COUNT, REPLICAS = 0, 1, 2, 3
+REPLICA_WORDS = 2
 
 _HASH_MULTIPLIER = 0x9E37_79B9_7F4A_7C15
 _WORD_MASK = (1 << 64) - 1
@@ -66,6 +77,13 @@ def mix(hashed: np.uint64, word: np.uint64) -> np.uint64:
     """One step of the hash over a key's words, as compiled programs compute it."""
     hashed = (hashed ^ word) * np.uint64(0x9E37_79B9_7F4A_7C15)
     return hashed ^ (hashed >> np.uint64(29))
+
+
+@compiled
+def numbered_place(memory: NDArray[np.uint64], pages: np.uint64, number: np.uint64) -> int:
+    """Where what has this number stands, as the pages say; 0 where there is nothing."""
+    page = memory[pages + (number >> np.uint64(8))]
+    return int(np.int64(memory[page + (number & np.uint64(0xFF))])) if page else 0
 
 
 def key_hash(words: tuple[int, ...]) -> int:

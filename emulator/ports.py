@@ -16,7 +16,7 @@ class Ports:
     def __iter__(self) -> Iterator[int]:
         return iter(self._up)
 
-    def __contains__(self, port: int) -> bool:
+    def __contains__(self, port: object) -> bool:
         return port in self._up
 
     def is_up(self, port: int) -> bool:

@@ -18,8 +18,10 @@ from emulator.entries import (
     ResourceExhaustedError,
 )
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
+from emulator.meters import MeterMemory, MeterRates, read_rates, write_rates
 from emulator.ports import Ports
 from emulator.profile import EncodedSet, ProfileMemory, encode_call
+from emulator.replication import ReplicationMemory, Replicator
 from emulator.scanned_slots import ScannedSlots
 from emulator.slots import TableSlots
 
@@ -73,11 +75,21 @@ class EmulatedSwitch:
             name: ProfileMemory(self._arena, profile, self._tables_of(name)[0], self.ports)
             for name, profile in resources.profiles.items()
         }
+        self._meters = {
+            name: MeterMemory(self._arena, meter, self._block + resources.meter_descriptor(name))
+            for name, meter in resources.meters.items()
+        }
+        places = {Replicator.GROUP: resources.group_descriptor, Replicator.SESSION: resources.session_descriptor}
+        self._replication = {
+            kind: ReplicationMemory(
+                self._arena, kind, self._block + place if resources.replicates else None, self.ports
+            )
+            for kind, place in places.items()
+        }
         for name, counter in resources.counters.items():
             self._arena.words[self._block + resources.counter_descriptor(name)] = self._arena.allocate(
                 COUNTER_WORDS * counter.size
             )
-
         for name, register in resources.registers.items():
             self._arena.words[self._block + resources.register_descriptor(name)] = self._arena.allocate(register.size)
 
@@ -86,6 +98,10 @@ class EmulatedSwitch:
             slots.free()
         for profile in self._profiles.values():
             profile.free()
+        for meter in self._meters.values():
+            meter.free()
+        for replication in self._replication.values():
+            replication.free()
         for name, counter in self._resources.counters.items():
             cells = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
             self._arena.free(cells, COUNTER_WORDS * counter.size)
@@ -237,6 +253,28 @@ class EmulatedSwitch:
             raise NotFoundError(f"profile {profile!r} has no group {group_id}")
         return MappingProxyType(watched[group_id])
 
+    # ---- meters -----------------------------------------------------------------------------------------------------
+
+    def meter(self, name: str) -> MeterMemory:
+        """An indirect array of meters, until the switch is cleared."""
+        if name not in self._meters:
+            raise InvalidRequestError(f"the program has no meter {name!r}")
+        return self._meters[name]
+
+    def direct_meter(self, table: str, key: EntryKey) -> MeterRates | None:
+        """The rates of an entry's meter; None lets all be green."""
+        return read_rates(self._arena, self._direct_meter(table, key))
+
+    def set_direct_meter(self, table: str, key: EntryKey, rates: MeterRates | None) -> None:
+        """Set the rates of an entry's meter, and fill its buckets."""
+        write_rates(self._arena, self._direct_meter(table, key), rates)
+
+    # ---- copies of packets ------------------------------------------------------------------------------------------
+
+    def replication(self, kind: Replicator) -> ReplicationMemory:
+        """The multicast groups or the clone sessions, until the switch is cleared."""
+        return self._replication[kind]
+
     # ---- counters ---------------------------------------------------------------------------------------------------
 
     def counter(self, name: str, index: int) -> CounterValue:
@@ -372,6 +410,14 @@ class EmulatedSwitch:
             raise InvalidRequestError(f"table {table!r} has no direct counter")
         self._require_entry(table, key)
         return self._slots[table].counter_offset(self._key_words(found, key), key.priority)
+
+    def _direct_meter(self, table: str, key: EntryKey) -> int:
+        found = self._table(table)
+        if not found.meter:
+            raise InvalidRequestError(f"table {table!r} has no direct meter")
+        self._require_entry(table, key)
+        counter = self._slots[table].counter_offset(self._key_words(found, key), key.priority)
+        return counter - found.counter_offset + found.meter_offset
 
     def _read_cell(self, cell: int) -> CounterValue:
         words = self._arena.words

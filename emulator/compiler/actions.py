@@ -1,17 +1,19 @@
 """Actions as functions of the generated module: ``action_N(phv, memory, block, data)``."""
 
+from emulator.compiler.clock import now_source
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Header, Json, Layout, UnsupportedError
-from emulator.compiler.tables import Resources
-from emulator.memory import BYTES, COUNTER_WORDS, PACKETS
+from emulator.compiler.replication import CLONE_FIELDS, CLONE_SESSION, RECIRCULATE, RESUBMIT, SESSION_BITS, hidden_word
+from emulator.compiler.tables import Meter, Resources
+from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 
 ACTION_PARAMETERS = "phv, memory, block, data"
 DROP_PORT = 511
 
 _JUMPS = ("_jump", "_jump_if_zero")
-_UNSUPPORTED_TARGETS = {"mcast_grp": "multicast"}
+_CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
 
 
 class ActionCompiler:
@@ -68,17 +70,29 @@ class ActionCompiler:
                 spec = word(self._layout.field(["standard_metadata", "egress_spec"]).word)
                 multicast = word(self._layout.field(["standard_metadata", "mcast_grp"]).word)
                 return [f"{spec} = {constant(DROP_PORT)}", f"{multicast} = U(0)"]
+            case clone if clone in _CLONES:
+                session = f"{self._expressions.value(parameters[0])} & {constant((1 << SESSION_BITS) - 1)}"
+                wanted = f"{session} | {constant(1 << SESSION_BITS)}"
+                return [self._ask(CLONE_SESSION, wanted), self._ask(CLONE_FIELDS, self._list(parameters[1]))]
+            case again if again in (RESUBMIT, RECIRCULATE):
+                return [self._ask(again, self._list(parameters[0]))]
             case "modify_field_with_hash_based_offset":
                 return [self._assign(parameters[0], self._hash_in_range(*parameters[1:]))]
+            case "execute_meter":
+                return self._execute_meter(*parameters)
             case "count":
                 return self._count(parameters[0]["value"], self._expressions.value(parameters[1]))
         raise UnsupportedError(f"primitive {node['op']!r}", node)
 
     def _assign(self, target: Json, source: str) -> str:
-        if target["value"][0] == "standard_metadata" and target["value"][1] in _UNSUPPORTED_TARGETS:
-            raise UnsupportedError(_UNSUPPORTED_TARGETS[target["value"][1]], target)
         field = self._layout.field(target["value"])
         return f"{word(field.word)} = {source} & {constant(field.mask)}"
+
+    def _ask(self, request: str, source: str) -> str:
+        return f"{word(hidden_word(self._layout, request))} = {source}"
+
+    def _list(self, number: Json) -> str:
+        return f"{self._expressions.value(number)} & {constant(0xFFFF)}"
 
     def _add_header(self, header: Header) -> list[str]:
         """A header that was not there is zero, whatever these words held before."""
@@ -105,6 +119,20 @@ class ActionCompiler:
         source = f"{self._expressions.value(value)} & {constant((1 << found.bits) - 1)}"
         lines = [f"index = {self._expressions.value(index)}", f"if index < {constant(found.size)}:"]
         return [*lines, f"    memory[{self._cells(register)} + index] = {source}"]
+
+    def _execute_meter(self, array: Json, index: Json, target: Json) -> list[str]:
+        """Behind the end there is no meter, and the target stays as it is."""
+        meter = self._resources.meters[array["value"]]
+        cells = f"memory[block + U({self._resources.meter_descriptor(meter.name)})]"
+        colour = self.colour(meter, f"{cells} + U({METER_WORDS}) * index")
+        lines = [f"index = {self._expressions.value(index)}", f"if index < {constant(meter.size)}:"]
+        return [*lines, f"    {self._assign(target, colour)}"]
+
+    def colour(self, meter: Meter, place: str) -> str:
+        """Source that executes the meter at a place in memory."""
+        length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
+        amount = length if meter.counts_bytes else constant(1)
+        return f"execute_meter(memory, np.int64({place}), {amount}, {now_source(self._layout)})"
 
     def _cells(self, register: Json) -> str:
         return f"memory[block + U({self._resources.register_descriptor(register['value'])})]"

@@ -162,6 +162,10 @@ class ControlCompiler:
             length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
             lines += [f"memory[slot + U({table.counter_offset + PACKETS})] += U(1)"]
             lines += [f"memory[slot + U({table.counter_offset + BYTES})] += {length}"]
+        if table.meter and table.meter.target:
+            target = table.meter.target
+            colour = self._actions.colour(table.meter, f"slot + U({table.meter_offset})")
+            lines.append(f"{word(target.word)} = {colour} & {constant(target.mask)}")
         if table.profile is None:
             return [*lines, f"call = slot + U({table.action_offset})"]
         lines.append(f"call = memory[slot + U({table.action_offset + 1})]")

@@ -8,6 +8,9 @@ The generated module defines
 - ``transmit(phv, octets, at, stored, port, times and depths…, memory, block)``: egress, checksums, deparse; returns
   how many bytes now stand in front of the payload, or DROPPED or TOO_LARGE.
 - ``run(...)``: the event loop of ``emulator.engine`` with these two compiled into it.
+
+A program that copies packets or sends them through again (``emulator.compiler.replication``) has ``receive_again``,
+which goes on with the metadata that the row has, and ``finish``, which takes over from ``transmit`` after egress.
 """
 
 import hashlib
@@ -26,16 +29,25 @@ from typing import Any, cast
 import numba
 
 from emulator.compiler.actions import DROP_PORT, ActionCompiler
+from emulator.compiler.clock import set_clock, with_clock
 from emulator.compiler.control import ControlCompiler
 from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.parsers import DROPPED, TOO_LARGE, deparser_function, longest_parse_bytes, parser_functions
-from emulator.compiler.survivors import survivors
+from emulator.compiler.replication import (
+    ARRIVAL_PORT,
+    CopyCompiler,
+    hidden_word,
+    invalidate,
+    parse_call,
+    replicates,
+    with_hidden_metadata,
+)
+from emulator.compiler.survivors import everything, survivors
 from emulator.compiler.tables import Resources, resources
-from emulator.engine.loop import LOOP_SOURCE
-from emulator.engine.state import OCTETS
+from emulator.engine.loop import loop_source
 
 _EMULATOR = Path(__file__).resolve().parent.parent
 
@@ -48,12 +60,13 @@ from numba import njit
 
 from emulator.compiler.support import copy, move, shift_left, shift_right, subtract_saturating
 from emulator.engine.events import FIRST, PLACE, TIME_PS, NEVER_PS, departure, schedule
-from emulator.engine.queues import dequeue, drop, enqueue, most_urgent_level, put_on_link, release_packet, take_from_link, trace
+from emulator.engine.queues import *
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, time_out
 from emulator.hashing import crc32_update, csum16_add, csum16_finish
 from emulator.jit import OPTIONS
-from emulator.memory import mix
+from emulator.memory import *
+from emulator.meters import execute_meter
 
 U = np.uint64
 DROP_PORT = {drop_port}
@@ -132,8 +145,12 @@ def compile_program(text: str) -> Program:
     missing = [key for key in _PARTS if key not in program]
     if missing:
         raise ValueError(f"the program is not BMv2 JSON: it has no {', '.join(missing)}")
+    copies = replicates(program)
+    program = with_clock(program)
+    if copies:
+        program = with_hidden_metadata(program)
     layout = Layout(program)
-    found = resources(program, layout)
+    found = resources(program, layout, replicates=copies)
     hashes = HashCompiler(program, layout)
     actions = ActionCompiler(program["actions"], layout, hashes, found)
     functions = parser_functions(program, layout)
@@ -144,8 +161,17 @@ def compile_program(text: str) -> Program:
         if pipeline is None:
             raise UnsupportedError(f"a program without pipeline {name!r}")
         functions += ControlCompiler(pipeline, layout, found, hashes, actions).functions()
-    functions += [deparser_function(program, layout), _receive(layout), _transmit(layout)]
-    kept = survivors(layout, functions, ["receive"], ["transmit"])
+    functions.append(deparser_function(program, layout))
+    constants: dict[str, int] = {}
+    if copies:
+        copier = CopyCompiler(program, layout)
+        functions += copier.functions()
+        functions += [_receive_again(layout), _first_receive(layout), _egress(layout), _finish(layout)]
+        constants = copier.constants() | {"GROUPS": found.group_descriptor, "SESSIONS": found.session_descriptor}
+        kept = everything(layout)
+    else:
+        functions += [_receive(layout), _transmit(layout)]
+        kept = survivors(layout, functions, ["receive"], ["transmit"])
     functions += kept.functions
     name = str(program.get("program", "program"))
     body = "\n\n".join(function.source() for function in functions)
@@ -157,7 +183,8 @@ def compile_program(text: str) -> Program:
         priority_word=layout.field(["standard_metadata", "priority"]).word,
         payload_word=layout.payload_word,
     )
-    source = f"{header}\n\n{_with_named_constants(body)}\n\n{LOOP_SOURCE}"
+    header += "".join(f"{name} = {value}\n" for name, value in constants.items())
+    source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop_source(replicates=copies)}"
     return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, source)
 
 
@@ -172,23 +199,61 @@ def _standard(layout: Layout, name: str) -> str:
     return word(layout.field(["standard_metadata", name]).word)
 
 
+_RECEIVE = "phv, octets, at, length, port, now_us, memory, block"
+_RECEIVE_AGAIN = "phv, octets, at, length, now_us, memory, block"
+_TRANSMIT = "phv, octets, at, stored, port, enqueued_us, now_us, depth_then, depth_now, memory, block"
+_FINISH = "phv, octets, at, stored"
+
+
 def _receive(layout: Layout) -> Function:
-    lines = [
+    return Function("receive", _RECEIVE, [*_arrival(layout), *_ingress(layout)])
+
+
+def _first_receive(layout: Layout) -> Function:
+    """Where a packet may come by again, ingress stands in a function that both share."""
+    lines = [*_arrival(layout), f"{word(hidden_word(layout, ARRIVAL_PORT))} = U(port)"]
+    return Function("receive", _RECEIVE, [*lines, f"return receive_again({_RECEIVE_AGAIN})"])
+
+
+def _receive_again(layout: Layout) -> Function:
+    return Function("receive_again", _RECEIVE_AGAIN, [*invalidate(layout), *_ingress(layout)])
+
+
+def _arrival(layout: Layout) -> list[str]:
+    return [
         f"for index in range(U({layout.initial_words})):",
         "    phv[index] = U(0)",
         f"{_standard(layout, 'ingress_port')} = U(port)",
         f"{_standard(layout, 'packet_length')} = U(length)",
         f"{_standard(layout, 'ingress_global_timestamp')} = U(now_us)",
-        f"{word(layout.payload_word)} = parse(phv, octets, at, at + min(U(length), U({OCTETS}))) - at",
+    ]
+
+
+def _ingress(layout: Layout) -> list[str]:
+    return [
+        *set_clock(layout),
+        parse_call(layout),
         "verify_checksums(phv)",
         "ingress(phv, memory, block)",
         f"return np.int64({_standard(layout, 'egress_spec')})",
     ]
-    return Function("receive", "phv, octets, at, length, port, now_us, memory, block", lines)
 
 
 def _transmit(layout: Layout) -> Function:
-    lines = [
+    return Function("transmit", _TRANSMIT, [*_departure(layout), *_end(layout)])
+
+
+def _egress(layout: Layout) -> Function:
+    """Where egress may ask for a copy of the packet, there is one before anything else happens to it."""
+    return Function("transmit", _TRANSMIT, [*_departure(layout), "return 0"])
+
+
+def _finish(layout: Layout) -> Function:
+    return Function("finish", _FINISH, _end(layout))
+
+
+def _departure(layout: Layout) -> list[str]:
+    return [
         f"{_standard(layout, 'egress_port')} = U(port)",
         f"{_standard(layout, 'egress_spec')} = U(0)",
         f"{_standard(layout, 'enq_timestamp')} = U(enqueued_us) & U(0xffffffff)",
@@ -196,14 +261,18 @@ def _transmit(layout: Layout) -> Function:
         f"{_standard(layout, 'deq_timedelta')} = U(now_us - enqueued_us) & U(0xffffffff)",
         f"{_standard(layout, 'deq_qdepth')} = U(depth_now)",
         f"{_standard(layout, 'egress_global_timestamp')} = U(now_us)",
+        *set_clock(layout),
         "egress(phv, memory, block)",
+    ]
+
+
+def _end(layout: Layout) -> list[str]:
+    return [
         f"if {_standard(layout, 'egress_spec')} == U({DROP_PORT}):",
         "    return DROPPED",
         "update_checksums(phv)",
         f"return deparse(phv, octets, at, {word(layout.payload_word)}, U(stored))",
     ]
-    parameters = "phv, octets, at, stored, port, enqueued_us, now_us, depth_then, depth_now, memory, block"
-    return Function("transmit", parameters, lines)
 
 
 def _sources() -> bytes:

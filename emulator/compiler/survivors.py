@@ -50,6 +50,14 @@ def survivors(layout: Layout, functions: list[Function], before: list[str], afte
     return Survivors((Function("store", parameters, store), Function("load", parameters, [*clear, *load])), used)
 
 
+def everything(layout: Layout) -> Survivors:
+    """All words survive, as a packet that is copied may need any of them again."""
+    parameters, count = "phv, rows, row", constant(layout.num_words)
+    store = Function("store", parameters, [f"copy(phv, U(0), rows, row, {count})"])
+    load = Function("load", parameters, [f"copy(rows, row, phv, U(0), {count})"])
+    return Survivors((store, load), layout.num_words)
+
+
 def _words(functions: list[Function], roots: list[str]) -> set[int]:
     """Words that some functions name, or those that they call."""
     by_name = {function.name: "\n".join(function.lines) for function in functions}

@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from emulator.compiler.layout import Field, Json, Layout, UnsupportedError
-from emulator.memory import COUNTER_WORDS, DESCRIPTOR_WORDS, INDIRECT_WORDS
+from emulator.memory import COUNTER_WORDS, DESCRIPTOR_WORDS, INDIRECT_WORDS, METER_WORDS
 
 WORD_BITS = 64
 
@@ -53,8 +53,24 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class Meter:
+    """An indirect array of meters, or the direct meter of a table; ``size`` is that of the array.
+
+    ``target`` is the field that gets the colour of a direct meter.
+    """
+
+    name: str
+    size: int
+    counts_bytes: bool
+    target: Field | None
+
+
+@dataclass(frozen=True)
 class Table:
-    """A match-action table. A slot: state, ``key_words`` words of key, counters, then the action and its arguments."""
+    """A match-action table.
+
+    A slot: state, ``key_words`` words of key, counters, meter, then the action and its arguments.
+    """
 
     name: str
     number: int
@@ -63,6 +79,7 @@ class Table:
     size: int
     profile: Profile | None
     has_counters: bool
+    meter: Meter | None
     default: tuple[int, tuple[int, ...]] | None
     has_constant_default: bool
 
@@ -102,8 +119,12 @@ class Table:
         return 1 + self.key_words
 
     @property
-    def action_offset(self) -> int:
+    def meter_offset(self) -> int:
         return self.counter_offset + COUNTER_WORDS * self.has_counters
+
+    @property
+    def action_offset(self) -> int:
+        return self.meter_offset + (METER_WORDS if self.meter else 0)
 
     @cached_property
     def action_words(self) -> int:
@@ -140,6 +161,8 @@ class Resources:
     profiles: dict[str, Profile]
     counters: dict[str, Counter]
     registers: dict[str, Register]
+    meters: dict[str, Meter]
+    replicates: bool = False
 
     def table_descriptor(self, table: Table) -> int:
         """Offset of a table's descriptor in the block of a switch."""
@@ -153,22 +176,39 @@ class Resources:
         """Offset of the word that points to a register's cells."""
         return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + list(self.registers).index(name)
 
+    def meter_descriptor(self, name: str) -> int:
+        """Offset of the word that points to an array of meters."""
+        before = len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + len(self.registers)
+        return before + list(self.meters).index(name)
+
+    @property
+    def group_descriptor(self) -> int:
+        """Offset of the word that points to the multicast groups, of a program that copies packets."""
+        before = len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + len(self.registers)
+        return before + len(self.meters)
+
+    @property
+    def session_descriptor(self) -> int:
+        """Offset of the word that points to the clone sessions, of a program that copies packets."""
+        return self.group_descriptor + 1
+
     @property
     def block_words(self) -> int:
         """Size of the block of descriptors of one switch."""
-        return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + len(self.registers)
+        return self.group_descriptor + 2 * self.replicates
 
 
-def resources(program: Json, layout: Layout) -> Resources:
+def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for what the emulator does not execute: meters, digests, range keys, ageing, constant
+    Raises UnsupportedError for what the emulator does not execute: digests, range keys, ageing, constant
     entries, registers of more than 64 bits.
     """
-    for construct in ("meter_arrays", "learn_lists", "extern_instances"):
+    for construct in ("learn_lists", "extern_instances"):
         if program.get(construct):
             raise UnsupportedError(f"{construct.replace('_', ' ')} ({program[construct][0]['name']})")
     profiles: dict[str, Profile] = {}
+    meters = {node["name"]: _meter(node, layout) for node in program.get("meter_arrays", ())}
     tables: dict[str, Table] = {}
     actions = [
         Action(action["name"], number, tuple(parameter["bitwidth"] for parameter in action["runtime_data"]))
@@ -181,7 +221,7 @@ def resources(program: Json, layout: Layout) -> Resources:
         for node in pipeline["tables"]:
             profile = profiles[node["action_profile"]] if node["type"] != "simple" else None
             own = tuple(actions[action_numbers[identifier]] for identifier in node["action_ids"])
-            tables[node["name"]] = _table(node, len(tables), layout, own, profile, action_numbers)
+            tables[node["name"]] = _table(node, len(tables), layout, own, profile, action_numbers, meters)
     counters = {
         node["name"]: Counter(node["name"], node["size"]) for node in program["counter_arrays"] if not node["is_direct"]
     }
@@ -190,7 +230,17 @@ def resources(program: Json, layout: Layout) -> Resources:
         if node["bitwidth"] > WORD_BITS:
             raise UnsupportedError(f"register {node['name']!r} of {node['bitwidth']} bits", node)
         registers[node["name"]] = Register(node["name"], node["size"], node["bitwidth"])
-    return Resources(tables, profiles, counters, registers)
+    arrays = {name: meter for name, meter in meters.items() if meter.target is None}
+    return Resources(tables, profiles, counters, registers, arrays, replicates)
+
+
+def _meter(node: Json, layout: Layout) -> Meter:
+    if node["rate_count"] != 2:
+        raise UnsupportedError(f"meter {node['name']!r} of {node['rate_count']} rates", node)
+    if node["type"] not in ("bytes", "packets"):
+        raise UnsupportedError(f"meter {node['name']!r} of {node['type']}", node)
+    target = layout.field(node["result_target"]) if node["is_direct"] else None
+    return Meter(node["name"], node["size"], node["type"] == "bytes", target)
 
 
 def _table(
@@ -200,8 +250,9 @@ def _table(
     actions: tuple[Action, ...],
     profile: Profile | None,
     action_numbers: dict[int, int],
+    meters: dict[str, Meter],
 ) -> Table:
-    for construct in ("support_timeout", "direct_meters", "entries"):
+    for construct in ("support_timeout", "entries"):
         if node.get(construct):
             raise UnsupportedError(f"{construct.replace('_', ' ')} of table {node['name']!r}", node)
     default = node.get("default_entry")
@@ -213,6 +264,7 @@ def _table(
         size=node["max_size"],
         profile=profile,
         has_counters=node["with_counters"],
+        meter=meters[node["direct_meters"]] if node.get("direct_meters") else None,
         default=default
         and (action_numbers[default["action_id"]], tuple(int(text, 16) for text in default["action_data"])),
         has_constant_default=bool(default and default.get("action_const")),

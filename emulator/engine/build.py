@@ -27,11 +27,13 @@ def first_state(
 ) -> s.State:
     """Arrays of a fabric at rest.
 
-    Behind the fabric's links stand two per switch, from and to the control plane, which take no time. ``blocks`` is
-    where the switches' descriptors stand in memory; rates are divided by ``rate_scale``.
+    Behind the fabric's links stand two per switch, from and to the control plane, which take no time; and last, where
+    the program copies packets, one for each switch by which packets come back to it. ``blocks`` is where the switches'
+    descriptors stand in memory; rates are divided by ``rate_scale``.
     """
-    num_links = len(fabric.links)
-    links = np.zeros((num_links + 2 * len(fabric.switches), s.LINK_COLUMNS), dtype=np.int64)
+    num_links, num_switches = len(fabric.links), len(fabric.switches)
+    more_links = (3 if program.resources.replicates else 2) * num_switches
+    links = np.zeros((num_links + more_links, s.LINK_COLUMNS), dtype=np.int64)
     links[:, s.LINK_UP] = 1
     links[:, s.LINK_FIRST] = s.NONE
     links[:, s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
@@ -55,6 +57,9 @@ def first_state(
         to_cpu[s.LINK_SOURCE_SWITCH], to_cpu[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
         to_cpu[s.LINK_ADDRESS] = s.CONTROL_PLANE
         port_links[switch, CPU_PORT] = num_links + 2 * switch + 1
+    for switch, way_back in enumerate(links[num_links + 2 * num_switches :]):
+        way_back[s.LINK_SOURCE_SWITCH] = way_back[s.LINK_DESTINATION_SWITCH] = switch
+        way_back[s.LINK_DESTINATION_PORT] = s.NONE
     rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]
     scalars = np.zeros(s.SCALARS, dtype=np.int64)
     scalars[s.FREE_PACKET] = s.NONE
@@ -72,7 +77,7 @@ def first_state(
         rows=np.zeros(0, dtype=np.uint64),
         phv=np.zeros(program.layout.num_words, dtype=np.uint64),
         links=links,
-        ps_per_byte=np.array(rates + [0.0] * (2 * len(fabric.switches))),
+        ps_per_byte=np.array(rates + [0.0] * more_links),
         port_links=port_links,
         ready=np.zeros(len(fabric.switches), dtype=np.int64),
         drops=np.zeros((len(fabric.switches) + 1, s.DROP_REASONS), dtype=np.int64),

@@ -2,9 +2,39 @@
 
 Its source becomes part of the module that is generated for a program, so that the program's ``receive`` and
 ``transmit`` are compiled into it and the whole can be kept on disk: the just-in-time compiler's cache wants one module.
+Lines between ``# replication`` and ``# end`` are for programs that copy packets alone.
 """
 
-LOOP_SOURCE = '''
+import re
+
+from emulator.engine.replication import REPLICATION_SOURCE
+
+_REPLICATION = re.compile(r"^ *# replication\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+
+
+def loop_source(*, replicates: bool) -> str:
+    """Source of the loop for a program."""
+    loop = _REPLICATION.sub(r"\1" if replicates else "", _LOOP_SOURCE)
+    return f"{REPLICATION_SOURCE}\n{loop}" if replicates else loop
+
+
+_LOOP_SOURCE = '''
+@njit(forceinline=True, **OPTIONS)
+def forward(state, memory, switch, packet, port):
+    """A packet has passed ingress: it joins a queue of its egress port."""
+    # replication
+    if after_ingress(state, memory, switch, packet):
+        return
+    # end
+    egress_link = state.port_links[switch, port]
+    if egress_link == NONE:
+        state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
+        release_packet(state, packet)
+    else:
+        store(state.phv, state.rows, U(packet * state.scalars[ROW_WORDS]))
+        enqueue(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
+
+
 @njit(forceinline=True, **OPTIONS)
 def arrive(state, memory, link, packet):
     """A packet has reached the end of a link: a switch's ingress, or a host."""
@@ -20,18 +50,22 @@ def arrive(state, memory, link, packet):
         state.drops[switch, NO_PIPELINE] += 1
         release_packet(state, packet)
         return
+    # replication
+    if state.links[link, LINK_DESTINATION_PORT] == NONE:
+        load(state.phv, state.rows, U(packet * scalars[ROW_WORDS]))
+        port = receive_again(
+            state.phv, state.octets, U(packet * OCTETS), state.packets[packet, PACKET_LENGTH],
+            scalars[NOW_PS] // 1_000_000, memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
+        )
+        forward(state, memory, switch, packet, port)
+        return
+    # end
     port = receive(
         state.phv, state.octets, U(packet * OCTETS), state.packets[packet, PACKET_LENGTH],
         state.links[link, LINK_DESTINATION_PORT], scalars[NOW_PS] // 1_000_000, memory,
         U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
     )
-    egress_link = state.port_links[switch, port]
-    if egress_link == NONE:
-        state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
-        release_packet(state, packet)
-    else:
-        store(state.phv, state.rows, U(packet * scalars[ROW_WORDS]))
-        enqueue(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
+    forward(state, memory, switch, packet, port)
 
 
 @njit(forceinline=True, **OPTIONS)
@@ -56,6 +90,9 @@ def start(state, memory, link):
             scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH], links[link, LINK_PACKETS + level],
             memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
         )
+        # replication
+        size = after_egress(state, memory, switch, packet)
+        # end
         scalars[HOPS] += 1
         if size >= 0:
             packets[packet, PACKET_LENGTH] += size - payload
@@ -63,6 +100,16 @@ def start(state, memory, link):
             break
         state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG] += 1
         release_packet(state, packet)
+        # replication
+        schedule(state, departure(state, link), NEVER_PS)
+        state.kicks[scalars[KICKED]] = link
+        scalars[KICKED] += 1
+        return
+        # end
+    # replication
+    if switch != NONE:
+        shorten(state, packet)
+    # end
     length = packets[packet, PACKET_LENGTH]
     trace(state, STARTED, link, level, packet)
     links[link, LINK_SENT_BYTES + level] += length
@@ -71,6 +118,10 @@ def start(state, memory, link):
     is_waited_for = links[link, LINK_OCCUPIED] != 0
     links[link, LINK_WAITED_FOR] = is_waited_for
     schedule(state, departure(state, link), end_ps if is_waited_for else NEVER_PS)
+    # replication
+    if switch != NONE and recirculate(state, switch, packet, end_ps):
+        return
+    # end
     put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
 
 
@@ -80,6 +131,10 @@ def run(state, memory, until_ps):
     scalars, calendar, num_links = state.scalars, state.calendar, len(state.links)
     while True:
         while scalars[KICKED] > 0:
+            # replication
+            if scalars[FREE_PACKETS] < RESERVE:
+                return
+            # end
             scalars[KICKED] -= 1
             link = state.kicks[scalars[KICKED]]
             start(state, memory, link)

@@ -21,7 +21,9 @@ from emulator.engine.state import (
     LOST,
     NONE,
     NOW_PS,
+    OCTETS,
     PACKET_ARRIVES_PS,
+    PACKET_COLUMNS,
     PACKET_DEPTH,
     PACKET_ENQUEUED_PS,
     PACKET_FLOW,
@@ -31,6 +33,7 @@ from emulator.engine.state import (
     QUEUE_FULL,
     QUEUED,
     QUEUES,
+    ROW_WORDS,
     TRACE_FLOW,
     TRACE_KIND,
     TRACE_LENGTH,
@@ -51,6 +54,20 @@ def take_packet(state: State) -> int:
     state.scalars[FREE_PACKET] = state.packets[packet, PACKET_NEXT]
     state.scalars[FREE_PACKETS] -= 1
     return int(packet)
+
+
+@compiled
+def copy_packet(state: State, packet: int) -> int:
+    """A packet of the free list with all that this one has."""
+    other = take_packet(state)
+    for column in range(PACKET_COLUMNS):
+        state.packets[other, column] = state.packets[packet, column]
+    for index in range(OCTETS):
+        state.octets[other * OCTETS + index] = state.octets[packet * OCTETS + index]
+    row_words = state.scalars[ROW_WORDS]
+    for index in range(row_words):
+        state.rows[other * row_words + index] = state.rows[packet * row_words + index]
+    return other
 
 
 @compiled
@@ -164,7 +181,7 @@ def take_from_link(state: State, link: int) -> int:
     following = state.packets[packet, PACKET_NEXT]
     state.links[link, LINK_FIRST] = following
     schedule(state, arrival(link), NEVER_PS if following == NONE else state.packets[following, PACKET_ARRIVES_PS])
-    return packet
+    return int(packet)
 
 
 @compiled

@@ -112,11 +112,17 @@ SCALARS: Final = 14
 
 # Reasons why a switch drops, as columns of ``drops``; a row per switch, and one for what hosts lose at index NONE, the
 # last.
-BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN = 0, 1, 2, 3, 4, 5
-DROP_REASONS: Final = 6
+BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN, NO_GROUP, TOO_MANY_PASSES = 0, 1, 2, 3, 4, 5, 6, 7
+DROP_REASONS: Final = 8
 
-# Room that one event may need.
-RESERVE: Final = 256
+# Copies that a multicast group or clone session may ask for: one for every port.
+MAX_REPLICAS: Final = 511
+
+# A packet may be copied, resubmitted or recirculated, and what comes of it again: so often in a row in one switch.
+MAX_PASSES: Final = 64
+
+# Room that one event may need: a packet that is cloned and multicast, and what its copies set going.
+RESERVE: Final = 2 * MAX_REPLICAS + 66
 
 
 class State(NamedTuple):

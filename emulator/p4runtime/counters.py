@@ -1,12 +1,12 @@
 """CounterEntry and DirectCounterEntry (P4Runtime specification, section 9.3)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-import grpc
 from finsy.proto import p4r
 
-from emulator.p4runtime.errors import RequestError, invalid_argument, not_found, unimplemented
-from emulator.p4runtime.schema import Counter, Table
+from emulator.p4runtime.cells import require_modify, selected_cells
+from emulator.p4runtime.errors import invalid_argument, not_found, unimplemented
+from emulator.p4runtime.schema import Table
 from emulator.p4runtime.table_entries import decode_counter, encode_counter, select_entries
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_key, encode_key
@@ -14,9 +14,9 @@ from emulator.p4runtime.translate import decode_key, encode_key
 
 def write_counter(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.CounterEntry) -> None:
     """Set a cell, or all cells where the index is not set; does nothing without data. Raises RequestError."""
-    _require_modify(kind, "a counter entry")
+    require_modify(kind, "a counter entry")
     counter = target.schema.counter(message.counter_id)
-    indices = _selected_indices(counter, message)
+    indices = selected_cells(f"counter {counter.name}", counter.size, message)
     if not message.HasField("data"):
         return
     value = decode_counter(message.data)
@@ -33,14 +33,14 @@ def read_counters(target: Target, request: p4r.CounterEntry) -> Iterator[p4r.Cou
     else:
         counters = list(target.schema.counters.values())
     for counter in counters:
-        for index in _selected_indices(counter, request):
+        for index in selected_cells(f"counter {counter.name}", counter.size, request):
             data = encode_counter(target.switch.counter(counter.name, index))
             yield p4r.CounterEntry(counter_id=counter.id, index=p4r.Index(index=index), data=data)
 
 
 def write_direct_counter(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.DirectCounterEntry) -> None:
     """Set the counter of a table entry; does nothing without data. Raises RequestError or SwitchError."""
-    _require_modify(kind, "a direct counter entry")
+    require_modify(kind, "a direct counter entry")
     entry = message.table_entry
     table = _counted_table(target, entry)
     _refuse_default(entry)
@@ -67,24 +67,6 @@ def read_direct_counters(target: Target, request: p4r.DirectCounterEntry) -> Ite
             found = True
     if selector.match and not found:
         raise not_found(f"table {target.schema.table(selector.table_id).name} has no such entry")
-
-
-def _require_modify(kind: p4r.Update.Type.ValueType, what: str) -> None:
-    if kind != p4r.Update.MODIFY:
-        raise invalid_argument(f"{what} can only be modified")
-
-
-def _selected_indices(counter: Counter, message: p4r.CounterEntry) -> Iterable[int]:
-    if not message.HasField("index"):
-        return range(counter.size)
-    index = message.index.index
-    if index < 0:
-        raise invalid_argument(f"counter {counter.name}: the index cannot be {index}")
-    if index >= counter.size:
-        raise RequestError(
-            grpc.StatusCode.OUT_OF_RANGE, f"counter {counter.name} has {counter.size} cells, and none at {index}"
-        )
-    return (index,)
 
 
 def _counted_table(target: Target, entry: p4r.TableEntry) -> Table:

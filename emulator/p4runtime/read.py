@@ -8,6 +8,9 @@ from emulator.entries import SwitchError
 from emulator.p4runtime.action_profiles import read_groups, read_members
 from emulator.p4runtime.counters import read_counters, read_direct_counters
 from emulator.p4runtime.errors import RequestError, invalid_argument, result_of, unimplemented
+from emulator.p4runtime.meters import read_direct_meters, read_meters
+from emulator.p4runtime.registers import read_registers
+from emulator.p4runtime.replication import read_replications
 from emulator.p4runtime.table_entries import read_table_entries
 from emulator.p4runtime.target import Target
 
@@ -46,9 +49,18 @@ def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:
         case "direct_counter_entry":
             for direct_counter in read_direct_counters(target, request.direct_counter_entry):
                 yield p4r.Entity(direct_counter_entry=direct_counter)
+        case "meter_entry":
+            for meter in read_meters(target, request.meter_entry):
+                yield p4r.Entity(meter_entry=meter)
+        case "direct_meter_entry":
+            for direct_meter in read_direct_meters(target, request.direct_meter_entry):
+                yield p4r.Entity(direct_meter_entry=direct_meter)
+        case "register_entry":
+            for register in read_registers(target, request.register_entry):
+                yield p4r.Entity(register_entry=register)
         case "packet_replication_engine_entry":
-            # There can be none, as none can be written; a client that empties a switch asks all the same.
-            return
+            for replication in read_replications(target, request.packet_replication_engine_entry):
+                yield p4r.Entity(packet_replication_engine_entry=replication)
         case None:
             raise invalid_argument("the request's entity is not set")
         case other:

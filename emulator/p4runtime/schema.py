@@ -83,6 +83,25 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
+class Meter:
+    """An indirect meter of ``size`` cells."""
+
+    id: int
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register array of ``size`` cells."""
+
+    id: int
+    name: str
+    size: int
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table; ``match_fields`` are in the order of the key, ``scopes`` has every action it may use."""
 
@@ -92,6 +111,7 @@ class Table:
     scopes: Mapping[int, ActionScope]
     profile: Profile | None
     direct_counter: str | None
+    direct_meter: str | None
     has_const_entries: bool
     has_const_default: bool
     has_idle_timeout: bool
@@ -110,6 +130,8 @@ class Schema:
     actions: Mapping[int, Action]
     profiles: Mapping[int, Profile]
     counters: Mapping[int, Counter]
+    meters: Mapping[int, Meter]
+    registers: Mapping[int, Register]
     actions_by_name: Mapping[str, Action]
     packet_out: ControllerHeader
     packet_in: ControllerHeader
@@ -129,6 +151,14 @@ class Schema:
     def counter(self, counter_id: int) -> Counter:
         """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
         return _by_id(self.counters, "counter", counter_id)
+
+    def meter(self, meter_id: int) -> Meter:
+        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        return _by_id(self.meters, "meter", meter_id)
+
+    def register(self, register_id: int) -> Register:
+        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        return _by_id(self.registers, "register", register_id)
 
 
 _OVERLAPPING = frozenset({MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL})
@@ -156,12 +186,17 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     profiles = _unique(_profile(message) for message in p4info.action_profiles)
     counters = _unique(Counter(message.preamble.id, message.preamble.name, message.size) for message in p4info.counters)
     direct_counters = {message.direct_table_id: message.preamble.name for message in p4info.direct_counters}
-    tables = _unique(_table(message, profiles, direct_counters) for message in p4info.tables)
+    meters = _unique(Meter(message.preamble.id, message.preamble.name, message.size) for message in p4info.meters)
+    registers = _unique(_register(message) for message in p4info.registers)
+    direct_meters = {message.direct_table_id: message.preamble.name for message in p4info.direct_meters}
+    tables = _unique(_table(message, profiles, direct_counters, direct_meters) for message in p4info.tables)
     schema = Schema(
         tables,
         actions,
         profiles,
         counters,
+        meters,
+        registers,
         {action.name: action for action in actions.values()},
         read_controller_header(p4info.controller_packet_metadata, PACKET_OUT),
         read_controller_header(p4info.controller_packet_metadata, PACKET_IN),
@@ -169,7 +204,11 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     for table in tables.values():
         for action_id in table.scopes:
             schema.action(action_id)
-    for table_id in (*direct_counters, *(table_id for profile in profiles.values() for table_id in profile.table_ids)):
+    for table_id in (
+        *direct_counters,
+        *direct_meters,
+        *(table_id for profile in profiles.values() for table_id in profile.table_ids),
+    ):
         schema.table(table_id)
     return schema
 
@@ -188,7 +227,19 @@ def _profile(message: p4i.ActionProfile) -> Profile:
     return Profile(message.preamble.id, name, message.with_selector, message.max_group_size, tuple(message.table_ids))
 
 
-def _table(message: p4i.Table, profiles: Mapping[int, Profile], direct_counters: Mapping[int, str]) -> Table:
+def _register(message: p4i.Register) -> Register:
+    name = message.preamble.name
+    if not message.type_spec.bitstring.HasField("bit"):
+        raise unimplemented(f"register {name}: cells that are not bit strings are not supported")
+    return Register(message.preamble.id, name, message.size, message.type_spec.bitstring.bit.bitwidth)
+
+
+def _table(
+    message: p4i.Table,
+    profiles: Mapping[int, Profile],
+    direct_counters: Mapping[int, str],
+    direct_meters: Mapping[int, str],
+) -> Table:
     return Table(
         id=message.preamble.id,
         name=message.preamble.name,
@@ -196,6 +247,7 @@ def _table(message: p4i.Table, profiles: Mapping[int, Profile], direct_counters:
         scopes={reference.id: _scope(message.preamble.name, reference) for reference in message.action_refs},
         profile=_by_id(profiles, "action profile", message.implementation_id) if message.implementation_id else None,
         direct_counter=direct_counters.get(message.preamble.id),
+        direct_meter=direct_meters.get(message.preamble.id),
         has_const_entries=message.is_const_table,
         has_const_default=bool(message.const_default_action_id),
         has_idle_timeout=message.idle_timeout_behavior != p4i.Table.NO_TIMEOUT,

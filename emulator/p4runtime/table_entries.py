@@ -11,7 +11,15 @@ from emulator.p4runtime.errors import invalid_argument, permission_denied, unimp
 from emulator.p4runtime.schema import Table
 from emulator.p4runtime.table_actions import decode_table_action, encode_table_action
 from emulator.p4runtime.target import EntryMetadata, Target
-from emulator.p4runtime.translate import decode_action, decode_key, decode_match, encode_action, encode_key
+from emulator.p4runtime.translate import (
+    decode_action,
+    decode_key,
+    decode_match,
+    decode_rates,
+    encode_action,
+    encode_key,
+    encode_rates,
+)
 
 
 def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.TableEntry) -> None:
@@ -37,6 +45,9 @@ def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: 
     counter = decode_counter(message.counter_data) if message.HasField("counter_data") else None
     if counter is not None and table.direct_counter is None:
         raise invalid_argument(f"table {table.name} has no direct counter, but counter_data is given")
+    if message.HasField("meter_config") and table.direct_meter is None:
+        raise invalid_argument(f"table {table.name} has no direct meter, but meter_config is given")
+    rates = decode_rates(message.meter_config) if message.HasField("meter_config") else None
     action = decode_table_action(target, table, message.action) if message.HasField("action") else None
     if kind == p4r.Update.INSERT:
         _refuse_constant(table)
@@ -52,13 +63,16 @@ def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: 
         target.switch.entry(table.name, key)
     if counter is not None:
         target.switch.set_direct_counter(table.name, key, counter)
+    if table.direct_meter is not None:
+        target.switch.set_direct_meter(table.name, key, rates)
     _note(target, table, key, message)
 
 
 def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
     """The rows, or the default entries, that a request selects.
 
-    The counter is read where the request has ``counter_data`` and the table a direct counter. Raises RequestError.
+    The counter is read where the request has ``counter_data`` and the table a direct counter, the meter's rates where
+    it has ``meter_config`` and the table a direct meter. Raises RequestError.
     """
     if request.is_default_action:
         yield from _read_defaults(target, request)
@@ -82,6 +96,10 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
         if request.HasField("counter_data") and table.direct_counter is not None:
             value = target.switch.direct_counter(table.name, key)
             entry.counter_data.CopyFrom(encode_counter(value))
+        if request.HasField("meter_config") and table.direct_meter is not None:
+            rates = target.switch.direct_meter(table.name, key)
+            if rates is not None:
+                entry.meter_config.CopyFrom(encode_rates(rates))
         yield entry
 
 
@@ -157,6 +175,8 @@ def _write_default(target: Target, kind: p4r.Update.Type.ValueType, table: Table
         raise permission_denied(f"table {table.name}: its default entry is constant")
     if message.HasField("counter_data"):
         raise unimplemented("the direct counter of a default entry is not supported")
+    if message.HasField("meter_config"):
+        raise unimplemented("the direct meter of a default entry is not supported")
     _refuse_unsupported(table, message)
     if not message.HasField("action"):
         target.switch.set_default(table.name, None)
@@ -206,9 +226,8 @@ def _refuse_constant(table: Table) -> None:
 
 def _refuse_unsupported(table: Table, message: p4r.TableEntry) -> None:
     _refuse_idle_timeout(table, message)
-    for name in ("meter_config", "meter_counter_data"):
-        if message.HasField(name):
-            raise unimplemented(f"table {table.name}: {name} is not supported")
+    if message.HasField("meter_counter_data"):
+        raise unimplemented(f"table {table.name}: meter_counter_data is not supported")
 
 
 def _refuse_idle_timeout(table: Table, message: p4r.TableEntry) -> None:

@@ -7,6 +7,7 @@ from finsy.proto import p4r
 from emulator.entries import EntryKey
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.schema import Schema
+from emulator.replication import Replicator
 from emulator.switch import EmulatedSwitch
 
 
@@ -28,11 +29,13 @@ class EntryMetadata:
 class ControllerNotes:
     """What a controller gets back as it wrote it although no packet ever sees it.
 
-    Entries are by table and key, ``None`` being the key of the default entry; groups by profile and id.
+    Entries are by table and key, ``None`` being the key of the default entry; groups of a profile by profile and id;
+    multicast groups and clone sessions by kind and number, ports in canonical form.
     """
 
     entries: dict[tuple[str, EntryKey | None], EntryMetadata] = field(default_factory=dict)
     group_max_sizes: dict[tuple[str, int], int] = field(default_factory=dict)
+    replications: dict[tuple[Replicator, int], p4r.PacketReplicationEngineEntry] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from finsy.proto import p4r
 
 from emulator.entries import ActionCall, EntryKey, FieldMatch
+from emulator.meters import MeterRates
 from emulator.p4runtime.bytestrings import decode_value, encode_value
 from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
 from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Schema, Table
@@ -78,6 +79,20 @@ def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
     for parameter, value in zip(action.parameters, call.arguments, strict=True):
         message.params.add(param_id=parameter.id, value=encode_value(value))
     return message
+
+
+def decode_rates(message: p4r.MeterConfig) -> MeterRates:
+    """Raises RequestError, INVALID_ARGUMENT, or InvalidRequestError for rates that no meter can have."""
+    if message.eburst:
+        raise invalid_argument("the excess burst is for single-rate meters; this one has two rates")
+    return MeterRates(message.cir, message.cburst, message.pir, message.pburst)
+
+
+def encode_rates(rates: MeterRates) -> p4r.MeterConfig:
+    """Rates as P4Runtime says them."""
+    return p4r.MeterConfig(
+        cir=rates.committed_rate, cburst=rates.committed_burst, pir=rates.peak_rate, pburst=rates.peak_burst
+    )
 
 
 def leading_ones(width_bits: int, count: int) -> int:

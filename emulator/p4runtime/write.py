@@ -8,6 +8,9 @@ from emulator.entries import SwitchError
 from emulator.p4runtime.action_profiles import write_group, write_member
 from emulator.p4runtime.counters import write_counter, write_direct_counter
 from emulator.p4runtime.errors import RequestError, invalid_argument, require_success, result_of, unimplemented
+from emulator.p4runtime.meters import write_direct_meter, write_meter
+from emulator.p4runtime.registers import write_register
+from emulator.p4runtime.replication import write_replication
 from emulator.p4runtime.table_entries import write_table_entry
 from emulator.p4runtime.target import Target
 
@@ -36,6 +39,14 @@ def write_update(target: Target, update: p4r.Update) -> None:
             write_counter(target, update.type, entity.counter_entry)
         case "direct_counter_entry":
             write_direct_counter(target, update.type, entity.direct_counter_entry)
+        case "meter_entry":
+            write_meter(target, update.type, entity.meter_entry)
+        case "direct_meter_entry":
+            write_direct_meter(target, update.type, entity.direct_meter_entry)
+        case "register_entry":
+            write_register(target, update.type, entity.register_entry)
+        case "packet_replication_engine_entry":
+            write_replication(target, update.type, entity.packet_replication_engine_entry)
         case None:
             raise invalid_argument("the update's entity is not set")
         case other:

@@ -1,6 +1,6 @@
 """The emulator's switch, under the same messages as BMv2."""
 
-from finsy.proto import p4r, rpc_code
+from finsy.proto import p4i, p4r, rpc_code
 
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.read import read_batch
@@ -33,6 +33,11 @@ class Emulator:
     def control(self) -> EmulatedSwitch:
         """The switch's control side."""
         return self._one.control
+
+    @property
+    def p4info(self) -> p4i.P4Info:
+        """That of Trainyard's program."""
+        return _PIPELINE.message.p4info
 
     def clear(self) -> None:
         """Empty the switch."""

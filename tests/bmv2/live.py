@@ -9,13 +9,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import grpc
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4i, p4r, p4r_grpc
 
 from emulator.p4runtime.pipeline import compiled_pipeline
 from p4src import P4INFO, PROGRAM
@@ -32,7 +32,9 @@ _START_S, _PACKET_S, _POLL_S = 20.0, 5.0, 0.005
 _HEADER = struct.Struct("!H")
 _PADDING_BITS = 7
 _PORT_ID, _PADDING_ID = 1, 2
-_CONFIG = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes()).message
+_TRAINYARD = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes()).message
+_FIRST_S, _QUIET_S = 0.5, 0.05
+"""So long nothing leaves, at first and then, where nothing more is expected because of a packet."""
 
 
 def find_bmv2() -> str | None:
@@ -49,8 +51,8 @@ def version_of(command: str) -> str:
 
 
 @contextmanager
-def running(command: str) -> Iterator["Bmv2"]:
-    """BMv2 with Trainyard's pipeline, for as long as the context lasts. Raises RuntimeError where it does not start."""
+def running(command: str, config: p4r.ForwardingPipelineConfig = _TRAINYARD) -> Iterator["Bmv2"]:
+    """BMv2 with a pipeline, for as long as the context lasts. Raises RuntimeError where it does not start."""
     address, packets_address = _free_address(), _free_address()
     arguments = ["--no-p4", "--device-id", str(_DEVICE_ID), "--", "--grpc-server-addr", address]
     arguments += ["--dp-grpc-server-addr", packets_address, "--cpu-port", str(CPU_PORT), "--priority-queues", "8"]
@@ -64,7 +66,7 @@ def running(command: str) -> Iterator["Bmv2"]:
                     grpc.channel_ready_future(channel).result(_START_S)
                 except grpc.FutureTimeoutError:
                     raise RuntimeError(f"{command} does not answer: {log.read_text()[-2000:]}") from None
-                bmv2 = Bmv2(channel, packets)
+                bmv2 = Bmv2(channel, packets, config)
                 try:
                     yield bmv2
                 finally:
@@ -75,21 +77,35 @@ def running(command: str) -> Iterator["Bmv2"]:
 
 
 class Bmv2:
-    """A ``tests.bmv2.session.Switch``; any port below 510 may be used."""
+    """A ``tests.bmv2.session.Switch``; any port below 510 may be used.
 
-    def __init__(self, channel: grpc.Channel, packets_channel: grpc.Channel) -> None:
+    A program with a counter ``drop_counter`` counts in it what does not leave; with any other, what leaves because of a
+    packet is what comes until it is quiet.
+    """
+
+    def __init__(
+        self, channel: grpc.Channel, packets_channel: grpc.Channel, config: p4r.ForwardingPipelineConfig
+    ) -> None:
+        self._config = config
         self._stub = p4r_grpc.P4RuntimeStub(channel)
         self._left: SimpleQueue[Packet] = SimpleQueue()
         self._dropped = 0
+        self._replicates = False
         self._control = _Stream(self._stub.StreamChannel, self._take_message)
         arbitration = p4r.MasterArbitrationUpdate(device_id=_DEVICE_ID, election_id=_ELECTION_ID)
         self._control.send(p4r.StreamMessageRequest(arbitration=arbitration))
-        self._drop_counter = next(c.preamble.id for c in _CONFIG.p4info.counters if c.preamble.alias == "drop_counter")
+        drop_counters = (c.preamble.id for c in config.p4info.counters if c.preamble.alias == "drop_counter")
+        self._drop_counter = next(drop_counters, None)
         self._become_primary()
         method = packets_channel.stream_stream(
             METHOD, request_serializer=PortPacket.SerializeToString, response_deserializer=PortPacket.FromString
         )
         self._packets = _Stream(method, lambda m: self._left.put(Packet(m.port, m.packet)))
+
+    @property
+    def p4info(self) -> p4i.P4Info:
+        """That of the program."""
+        return self._config.p4info
 
     def close(self) -> None:
         """End the streams."""
@@ -100,17 +116,19 @@ class Bmv2:
         """Set the pipeline anew. Raises RuntimeError where packets have left that nobody waited for."""
         if not self._left.empty():
             raise RuntimeError(f"BMv2 has sent more than was expected: {self._left.get()}")
+        self._delete_replications()
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=_DEVICE_ID,
             election_id=_ELECTION_ID,
             action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
-            config=_CONFIG,
+            config=self._config,
         )
         self._stub.SetForwardingPipelineConfig(request)
         self._dropped = 0
 
     def write(self, updates: list[p4r.Update]) -> None:
         """Carry out updates. Raises grpc.RpcError where any is refused."""
+        self._replicates |= any(update.entity.HasField("packet_replication_engine_entry") for update in updates)
         self._stub.Write(p4r.WriteRequest(device_id=_DEVICE_ID, election_id=_ELECTION_ID, updates=updates))
 
     def read(self, *requests: p4r.Entity) -> list[p4r.Entity]:
@@ -119,11 +137,13 @@ class Bmv2:
         return [entity for response in responses for entity in response.entities]
 
     def send(self, packet: Packet) -> list[Packet]:
-        """Let a packet arrive; it leaves, or is counted as dropped. Raises RuntimeError where it does neither."""
+        """Let a packet arrive, and give what leaves. Raises RuntimeError where it neither leaves nor is counted."""
         if packet.port == CPU_PORT:
             self._control.send(_packet_out(packet.octets))
         else:
             self._packets.send(PortPacket(device_id=_DEVICE_ID, port=packet.port, packet=packet.octets))
+        if self._drop_counter is None:
+            return self._until_quiet()
         deadline = time.monotonic() + _PACKET_S
         while time.monotonic() < deadline:
             try:
@@ -134,6 +154,24 @@ class Bmv2:
                     self._dropped = dropped
                     return []
         raise RuntimeError(f"BMv2 neither sent nor counted as dropped, within {_PACKET_S} s: {packet}")
+
+    def _delete_replications(self) -> None:
+        """BMv2 keeps the copies of groups and sessions that a new pipeline has removed."""
+        if self._replicates:
+            groups, sessions = p4r.Entity(), p4r.Entity()
+            groups.packet_replication_engine_entry.multicast_group_entry.SetInParent()
+            sessions.packet_replication_engine_entry.clone_session_entry.SetInParent()
+            found = self.read(groups, sessions)
+            self.write([p4r.Update(type=p4r.Update.DELETE, entity=entity) for entity in found])
+            self._replicates = False
+
+    def _until_quiet(self) -> list[Packet]:
+        """Sorted, as BMv2's ports do not wait for each other."""
+        left: list[Packet] = []
+        with suppress(Empty):
+            while True:
+                left.append(self._left.get(timeout=_QUIET_S if left else _FIRST_S))
+        return sorted(left, key=lambda packet: (packet.port, packet.octets))
 
     def _become_primary(self) -> None:
         deadline = time.monotonic() + _START_S
@@ -155,7 +193,7 @@ class Bmv2:
     def _take_message(self, message: p4r.StreamMessageResponse) -> None:
         if message.HasField("packet"):
             values = {field.metadata_id: int.from_bytes(field.value, "big") for field in message.packet.metadata}
-            header = _HEADER.pack(values[_PORT_ID] << _PADDING_BITS)
+            header = _HEADER.pack(values[_PORT_ID] << _PADDING_BITS) if values else b""
             self._left.put(Packet(CPU_PORT, header + message.packet.payload))
 
 

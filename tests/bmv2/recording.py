@@ -7,6 +7,7 @@ from tests.bmv2.live import VARIABLE, find_bmv2, running, version_of
 from tests.bmv2.observing import sessions_of_pipeline_tests
 from tests.bmv2.sampling import sample
 from tests.bmv2.session import record
+from tests.bmv2.small_sessions import SMALL_SEEDS, SMALL_SESSIONS
 from tests.bmv2.vectors import FOLDER, Vectors, program_sha256, write_vectors
 
 SAMPLED_SEEDS = range(12)
@@ -27,6 +28,11 @@ def main() -> None:
         for name, sessions in files.items():
             recordings = tuple(record(bmv2, session) for session in sessions)
             write_vectors(FOLDER / name, Vectors(version_of(command), program_sha256(), recordings))
+    for program, session in SMALL_SESSIONS.items():
+        with running(command, program.pipeline.message) as bmv2:
+            recordings = tuple(record(bmv2, session(seed)) for seed in SMALL_SEEDS)
+            vectors = Vectors(version_of(command), program_sha256(program.json), recordings)
+            write_vectors(FOLDER / f"{program.name}.json", vectors)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from finsy.proto import p4i, p4r
-from google.protobuf import text_format
 
-from p4src import P4INFO
 from tests.bmv2.masking import Mask, mask_of, masked
 
 CPU_PORT = 510
 """Where the controller's packets come in and leave, with their header in front."""
 
-_P4INFO = text_format.Parse(P4INFO.read_text(), p4i.P4Info())
-_COUNTERS = {counter.preamble.id: counter.preamble.alias for counter in _P4INFO.counters}
-_DIRECT_COUNTERS = {counter.direct_table_id: counter.preamble.alias for counter in _P4INFO.direct_counters}
+_ALWAYS_THERE = ("meter_entry", "direct_meter_entry")
 
 Counts = Mapping[str, Mapping[int, tuple[int, int]]]
 """Packets and bytes of the cells that are not 0, by counter; a direct counter's cell is its entry's place."""
@@ -55,7 +51,11 @@ class Recording:
 
 
 class Switch(Protocol):
-    """A switch that runs Trainyard's program."""
+    """A switch that runs a program."""
+
+    @property
+    def p4info(self) -> p4i.P4Info:
+        """That of the program."""
 
     def clear(self) -> None:
         """Set the pipeline anew, which empties it."""
@@ -93,7 +93,8 @@ def _ask(switch: Switch, session: Session) -> Answer:
 
 
 def _update_type(entity: p4r.Entity) -> p4r.Update.Type.ValueType:
-    return p4r.Update.MODIFY if entity.table_entry.is_default_action else p4r.Update.INSERT
+    is_there = entity.table_entry.is_default_action or entity.WhichOneof("entity") in _ALWAYS_THERE
+    return p4r.Update.MODIFY if is_there else p4r.Update.INSERT
 
 
 def _masked(answer: Answer, masks: tuple[Mask, ...]) -> Answer:
@@ -106,18 +107,20 @@ def _masked(answer: Answer, masks: tuple[Mask, ...]) -> Answer:
 
 def _counts(switch: Switch, entries: tuple[p4r.Entity, ...]) -> Counts:
     places = {_identity(entity.table_entry): place for place, entity in enumerate(entries)}
-    requests = [p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter)) for counter in _COUNTERS]
-    for table in _DIRECT_COUNTERS:
+    indirects = {counter.preamble.id: counter.preamble.alias for counter in switch.p4info.counters}
+    directs = {counter.direct_table_id: counter.preamble.alias for counter in switch.p4info.direct_counters}
+    requests = [p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter)) for counter in indirects]
+    for table in directs:
         selector = p4r.TableEntry(table_id=table)
         requests.append(p4r.Entity(direct_counter_entry=p4r.DirectCounterEntry(table_entry=selector)))
     found: dict[str, dict[int, tuple[int, int]]] = {}
     for entity in switch.read(*requests):
         if entity.HasField("counter_entry"):
             indirect = entity.counter_entry
-            name, cell, data = _COUNTERS[indirect.counter_id], indirect.index.index, indirect.data
+            name, cell, data = indirects[indirect.counter_id], indirect.index.index, indirect.data
         else:
             direct = entity.direct_counter_entry
-            name, data = _DIRECT_COUNTERS[direct.table_entry.table_id], direct.data
+            name, data = directs[direct.table_entry.table_id], direct.data
             cell = places[_identity(direct.table_entry)]
         if data.packet_count or data.byte_count:
             found.setdefault(name, {})[cell] = data.packet_count, data.byte_count

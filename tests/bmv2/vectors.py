@@ -27,9 +27,9 @@ class Vectors:
     recordings: tuple[Recording, ...]
 
 
-def program_sha256() -> str:
-    """SHA-256 of the program as it is now."""
-    return hashlib.sha256(PROGRAM.read_bytes()).hexdigest()
+def program_sha256(program: Path = PROGRAM) -> str:
+    """SHA-256 of a program as it is now."""
+    return hashlib.sha256(program.read_bytes()).hexdigest()
 
 
 def read_vectors(path: Path) -> Vectors:

@@ -33,36 +33,55 @@ class Interpreter(Evaluator):
 
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
         """What becomes of a packet; ``depths`` are the queue's when it comes and when it leaves."""
+        packet = self.fresh(octets)
+        self.set(packet, ["standard_metadata", "ingress_port"], port)
+        self.set(packet, ["standard_metadata", "packet_length"], len(octets))
+        self.pass_ingress(packet)
+        egress_port = self.get(packet, ["standard_metadata", "egress_spec"])
+        if egress_port == DROP_PORT:
+            return None
+        level = self.get(packet, ["standard_metadata", "priority"])
+        left = self.pass_egress(packet, egress_port, depths)
+        return None if left is None else Sent(egress_port, level, left)
+
+    def fresh(self, octets: bytes) -> Packet:
+        """A packet of which nothing is known yet: all metadata is 0."""
         packet = Packet(octets)
         for name, header in self.headers.items():
             if header["metadata"]:
                 packet.valid.add(name)
                 packet.fields |= {(name, entry[0]): 0 for entry in self.types[header["header_type"]]}
-        self.set(packet, ["standard_metadata", "ingress_port"], port)
-        self.set(packet, ["standard_metadata", "packet_length"], len(octets))
-        self._parse(packet)
+        return packet
+
+    def pass_ingress(self, packet: Packet) -> None:
+        """Parser, checksums and ingress."""
+        self.parse(packet)
         for checksum in self.checksums(packet, "verify"):
             if self.get(packet, checksum["target"]) != self.calculated(packet, checksum["calculation"]):
                 self.set(packet, ["standard_metadata", "checksum_error"], 1)
         self._control(packet, "ingress")
-        egress_port = self.get(packet, ["standard_metadata", "egress_spec"])
-        if egress_port == DROP_PORT:
-            return None
-        level = self.get(packet, ["standard_metadata", "priority"])
-        self.set(packet, ["standard_metadata", "egress_port"], egress_port)
+
+    def pass_egress(self, packet: Packet, port: int, depths: tuple[int, int] = (0, 0)) -> bytes | None:
+        """Egress, checksums and deparser: the packet as it leaves, None where it is dropped."""
+        self.set(packet, ["standard_metadata", "egress_port"], port)
         self.set(packet, ["standard_metadata", "egress_spec"], 0)
         self.set(packet, ["standard_metadata", "enq_qdepth"], depths[0])
         self.set(packet, ["standard_metadata", "deq_qdepth"], depths[1])
         self._control(packet, "egress")
+        self.after_egress(packet)
         if self.get(packet, ["standard_metadata", "egress_spec"]) == DROP_PORT:
             return None
         for checksum in self.checksums(packet, "update"):
             self.set(packet, checksum["target"], self.calculated(packet, checksum["calculation"]))
-        return Sent(egress_port, level, self._deparsed(packet))
+        return self._deparsed(packet)
+
+    def after_egress(self, packet: Packet) -> None:
+        """What happens between egress and deparser: here nothing."""
 
     # ---- parser and deparser ----------------------------------------------------------------------------------------
 
-    def _parse(self, packet: Packet) -> None:
+    def parse(self, packet: Packet) -> None:
+        """Take headers from the packet's bytes."""
         (parser,) = self.program["parsers"]
         states = {state["name"]: state for state in parser["parse_states"]}
         following = parser["init_state"]
@@ -205,9 +224,10 @@ class Interpreter(Evaluator):
                 if not self.value(packet, values[0], arguments):
                     position = self.value(packet, values[1], arguments)
             else:
-                self._primitive(packet, node, arguments)
+                self.primitive(packet, node, arguments)
 
-    def _primitive(self, packet: Packet, node: Json, arguments: tuple[int, ...]) -> None:
+    def primitive(self, packet: Packet, node: Json, arguments: tuple[int, ...]) -> None:
+        """One statement of an action."""
         parameters = node["parameters"]
         match node["op"]:
             case "assign":

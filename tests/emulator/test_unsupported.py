@@ -94,7 +94,8 @@ WIDE = {"type": "field", "value": ["ethernet", "source"]}
 
 CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "wide register": (named("register_arrays", size=1, bitwidth=65), "register 'thing' of 65 bits"),
-    "meter": (named("meter_arrays", is_direct=False), r"meter arrays \(thing\)"),
+    "meter of three rates": (named("meter_arrays", rate_count=3), "meter 'thing' of 3 rates"),
+    "meter of something else": (named("meter_arrays", rate_count=2, type="flows"), "meter 'thing' of flows"),
     "digest": (named("learn_lists"), r"learn lists \(thing\)"),
     "extern": (named("extern_instances"), r"extern instances \(thing\)"),
     "header stack": (named("header_stacks"), r"header stacks \(thing\)"),
@@ -112,15 +113,7 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     ),
     "valid key": (key_kind("valid"), "valid match on 'source_address'"),
     "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
-    "direct meter": (table_with(direct_meters="thing"), r"direct meters of table 'ingress\.flow'"),
     "constant entries": (table_with(entries=DIFFERENT_ENTRIES), r"entries of table 'ingress\.flow'"),
-    "clone": (primitive("clone_ingress_pkt_to_egress"), "primitive 'clone_ingress_pkt_to_egress'"),
-    "multicast": (
-        lambda program: program["actions"][8]["primitives"][0]["parameters"][0].update(
-            value=["standard_metadata", "mcast_grp"]
-        ),
-        "multicast",
-    ),
     "unknown primitive": (primitive("frobnicate"), "primitive 'frobnicate'"),
     "unknown parser operation": (parser_operation("retreat", type="hexstr", value="0x8"), "parser operation 'retreat'"),
     "extract next": (parser_operation("extract", type="stack", value="thing"), "parser operation 'extract'"),

@@ -167,12 +167,38 @@ def test_actions_of_sets_are_members_of_the_profile_until_their_entry_goes(targe
     assert codes(write(target, INSERT, route(target, 9, 1, 2, 3))) == [rpc_code.OK]
 
 
-def test_registers_are_refused_by_name(target: Target) -> None:
-    register = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=1))
-    (written,) = write(target, MODIFY, register)
-    _, (found,) = read_batch(target, [register])
-    for result in (written, found):
-        assert (result.canonical_code, "register_entry" in result.message) == (rpc_code.UNIMPLEMENTED, True)
+def test_registers_are_read_and_written(target: Target) -> None:
+    register = next(message for message in target.pipeline.message.p4info.registers)
+    cell = p4r.RegisterEntry(register_id=register.preamble.id, index=p4r.Index(index=1))
+    cell.data.bitstring = b"\x05"
+    assert codes(write(target, MODIFY, p4r.Entity(register_entry=cell))) == [rpc_code.OK]
+    assert target.switch.register(register.preamble.name, 1) == 5
+    found, _ = read_batch(target, [p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))])
+    assert [entity.register_entry.data.bitstring for entity in found] == [b"\0", b"\5", *[b"\0"] * (register.size - 2)]
+    everything, _ = read_batch(target, [p4r.Entity(register_entry=p4r.RegisterEntry())])
+    assert len(everything) == sum(message.size for message in target.pipeline.message.p4info.registers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "data", "code"),
+    [
+        (INSERT, 0, b"\1", rpc_code.INVALID_ARGUMENT),
+        (MODIFY, -1, b"\1", rpc_code.INVALID_ARGUMENT),
+        (MODIFY, 1 << 30, b"\1", rpc_code.OUT_OF_RANGE),
+        (MODIFY, 0, b"", rpc_code.OUT_OF_RANGE),
+        (MODIFY, 0, b"\1" * 9, rpc_code.OUT_OF_RANGE),
+        (MODIFY, 0, None, rpc_code.INVALID_ARGUMENT),
+    ],
+)
+def test_refused_registers(
+    target: Target, kind: p4r.Update.Type.ValueType, index: int, data: bytes | None, code: rpc_code.Code.ValueType
+) -> None:
+    register = next(message for message in target.pipeline.message.p4info.registers)
+    cell = p4r.RegisterEntry(register_id=register.preamble.id, index=p4r.Index(index=index))
+    if data is not None:
+        cell.data.bitstring = data
+    assert codes(write(target, kind, p4r.Entity(register_entry=cell))) == [code]
+    assert target.switch.register(register.preamble.name, 0) == 0
 
 
 def test_a_port_that_the_switch_does_not_have_is_refused(target: Target) -> None:

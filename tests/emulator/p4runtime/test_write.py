@@ -133,7 +133,8 @@ def test_the_default_entry_is_set_and_reset(target: Target) -> None:
         (INSERT, f"{flow_key(33)} {set_level(5)} priority: 1", rpc_code.INVALID_ARGUMENT),
         (INSERT, f"{flow_key(33)} {set_level(5)} is_const: true", rpc_code.INVALID_ARGUMENT),
         (INSERT, f"{flow_key(33)} {set_level(5)} idle_timeout_ns: 1", rpc_code.INVALID_ARGUMENT),
-        (INSERT, f"{flow_key(33)} {set_level(5)} meter_config {{}}", rpc_code.UNIMPLEMENTED),
+        (INSERT, f"{flow_key(33)} {set_level(5)} meter_config {{}}", rpc_code.INVALID_ARGUMENT),
+        (INSERT, f"{flow_key(33)} {set_level(5)} meter_counter_data {{}}", rpc_code.UNIMPLEMENTED),
         (INSERT, f"{flow_key(33)} {set_level(5)} counter_data {{ packet_count: -1 }}", rpc_code.INVALID_ARGUMENT),
         (INSERT, f"{FLOW} {exact(1, 33)} {set_level(5)}", rpc_code.INVALID_ARGUMENT),
         (INSERT, f"{flow_key(33)} {exact(3, 33)} {set_level(5)}", rpc_code.INVALID_ARGUMENT),
@@ -385,7 +386,7 @@ def test_a_batch_goes_on_after_an_error_and_tells_of_each_update(target: Target)
         p4r.Update(type=INSERT, entity=table_entry(f"{flow_key(33)} {set_level(6)}")),
         p4r.Update(type=INSERT),
         p4r.Update(entity=table_entry(flow_key())),
-        p4r.Update(type=INSERT, entity=p4r.Entity(register_entry=p4r.RegisterEntry())),
+        p4r.Update(type=INSERT, entity=p4r.Entity(digest_entry=p4r.DigestEntry())),
     ]
     with pytest.raises(BatchError, match="4 of 6 updates failed") as error:
         write_batch(target, updates)
@@ -397,7 +398,7 @@ def test_a_batch_goes_on_after_an_error_and_tells_of_each_update(target: Target)
         rpc_code.INVALID_ARGUMENT,
         rpc_code.UNIMPLEMENTED,
     ]
-    assert "register_entry" in error.value.results[5].message
+    assert "digest_entry" in error.value.results[5].message
     assert len(list(target.switch.entries("Ingress.flow"))) == 2
 
 

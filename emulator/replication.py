@@ -1,0 +1,150 @@
+"""The multicast groups and clone sessions of one switch, in the memory that compiled code follows."""
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emulator.engine.build import CPU_PORT
+from emulator.engine.state import LEVELS, MAX_REPLICAS
+from emulator.entries import AlreadyExistsError, InvalidRequestError, NotFoundError, ResourceExhaustedError
+from emulator.memory import PAGE_WORDS, REPLICA_WORDS, REPLICAS, Arena
+
+MAX_INSTANCE = (1 << 16) - 1
+MAX_LENGTH_BYTES = (1 << 32) - 1
+
+
+class Replicator(StrEnum):
+    """What makes a switch copy a packet."""
+
+    GROUP = "multicast group"
+    SESSION = "clone session"
+
+    @property
+    def highest(self) -> int:
+        """The highest number of one; the lowest is 1."""
+        return (1 << 16) - 1 if self is Replicator.GROUP else (1 << 15) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One copy: it leaves by ``port``, and the program knows it by ``instance``."""
+
+    port: int
+    instance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """What becomes of a packet that is multicast or cloned.
+
+    A copy is cut to ``longest_bytes`` as it leaves; it joins the queue of ``level``, or of its own priority where that
+    is None.
+    """
+
+    replicas: tuple[Replica, ...]
+    longest_bytes: int | None = None
+    level: int | None = None
+
+
+class ReplicationMemory:
+    """The groups, or the sessions, of a switch by number.
+
+    ``pointer`` is the word through which compiled code finds them; it is None where the program copies no packets, and
+    they are kept all the same. Every method raises a ``SwitchError`` and changes nothing where it cannot do its work.
+    """
+
+    def __init__(self, arena: Arena, kind: Replicator, pointer: int | None, ports: Container[int]) -> None:
+        self._arena = arena
+        self._kind = kind
+        self._pointer = pointer
+        self._ports = ports
+        self._found: dict[int, Replication] = {}
+        self._blocks: dict[int, tuple[int, int]] = {}
+        self._pages: dict[int, int] = {}
+        if pointer is not None:
+            root = arena.allocate(PAGE_WORDS)  # before the words are looked at: it may move them
+            arena.words[pointer] = root
+
+    def __iter__(self) -> Iterator[tuple[int, Replication]]:
+        return iter(tuple(self._found.items()))
+
+    def insert(self, number: int, replication: Replication) -> None:
+        """Add one."""
+        self._require_valid(number, replication)
+        if number in self._found:
+            raise AlreadyExistsError(f"there is a {self._kind} {number}")
+        self._place(number, replication)
+
+    def modify(self, number: int, replication: Replication) -> None:
+        """Replace all that one says."""
+        self._require_valid(number, replication)
+        self._require(number)
+        self._remove(number)
+        self._place(number, replication)
+
+    def delete(self, number: int) -> None:
+        """Remove one; packets for it are no longer copied."""
+        self._require(number)
+        self._remove(number)
+
+    def free(self) -> None:
+        """Give everything back."""
+        for number in tuple(self._found):
+            self._remove(number)
+        if self._pointer is not None:
+            for page in (*self._pages.values(), int(self._arena.words[self._pointer])):
+                self._arena.free(page, PAGE_WORDS)
+
+    def _place(self, number: int, replication: Replication) -> None:
+        self._found[number] = replication
+        if self._pointer is None:
+            return
+        level = 0 if replication.level is None else replication.level + 1
+        words = [replication.longest_bytes or 0, level, len(replication.replicas)]
+        for replica in replication.replicas:
+            words += [replica.port, replica.instance]
+        assert len(words) == REPLICAS + REPLICA_WORDS * len(replication.replicas)
+        block = self._arena.allocate(len(words))
+        self._arena.words[block : block + len(words)] = words
+        self._blocks[number] = block, len(words)
+        self._point(number, block)
+
+    def _remove(self, number: int) -> None:
+        del self._found[number]
+        if self._pointer is not None:
+            self._point(number, 0)
+            self._arena.free(*self._blocks.pop(number))
+
+    def _point(self, number: int, block: int) -> None:
+        assert self._pointer is not None
+        page, index = divmod(number, PAGE_WORDS)
+        if page not in self._pages:
+            self._pages[page] = self._arena.allocate(PAGE_WORDS)
+            self._arena.words[int(self._arena.words[self._pointer]) + page] = self._pages[page]
+        self._arena.words[self._pages[page] + index] = block
+
+    def _require(self, number: int) -> None:
+        if number not in self._found:
+            raise NotFoundError(f"there is no {self._kind} {number}")
+
+    def _require_valid(self, number: int, replication: Replication) -> None:
+        where = f"{self._kind} {number}"
+        if not 1 <= number <= self._kind.highest:
+            raise InvalidRequestError(f"the number of a {self._kind} is within 1 to {self._kind.highest}, not {number}")
+        seen: set[Replica] = set()
+        for replica in replication.replicas:
+            if replica.port not in self._ports and replica.port != CPU_PORT:
+                raise InvalidRequestError(f"{where}: the switch has no port {replica.port}")
+            if not 0 <= replica.instance <= MAX_INSTANCE:
+                raise InvalidRequestError(f"{where}: an instance is within 0 to {MAX_INSTANCE}, not {replica.instance}")
+            if replica in seen:
+                raise InvalidRequestError(
+                    f"{where}: port {replica.port} with instance {replica.instance} is given twice"
+                )
+            seen.add(replica)
+        if len(replication.replicas) > MAX_REPLICAS:
+            raise ResourceExhaustedError(f"{where}: {len(replication.replicas)} replicas are more than {MAX_REPLICAS}")
+        if replication.level is not None and not 0 <= replication.level < LEVELS:
+            raise InvalidRequestError(f"{where}: the level is within 0 to {LEVELS - 1}, not {replication.level}")
+        if not 0 <= (replication.longest_bytes or 0) <= MAX_LENGTH_BYTES:
+            raise InvalidRequestError(f"{where}: a copy cannot have {replication.longest_bytes} bytes")
