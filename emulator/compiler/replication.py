@@ -17,6 +17,8 @@ PASSES, ARRIVAL_PORT, LONGEST = "passes", "arrival_port", "longest"
 SESSION_BITS = 15
 """Of a clone session's number; one more bit says that a clone is wanted, as session 0 is a session like any other."""
 
+WORD_BITS = 64
+
 _BITS = {CLONE_SESSION: 16, CLONE_FIELDS: 16, RESUBMIT: 16, RECIRCULATE: 16, PASSES: 16, ARRIVAL_PORT: 9, LONGEST: 32}
 _REQUESTS = (CLONE_SESSION, CLONE_FIELDS, RESUBMIT, RECIRCULATE)
 
@@ -72,7 +74,8 @@ class CopyCompiler:
         for element in node["elements"]:
             if element["type"] != "field":
                 raise UnsupportedError(f"element of type {element['type']!r} in field list {node['name']!r}", node)
-            found.append(self._layout.field(element["value"]).word)
+            field = self._layout.field(element["value"])
+            found += range(field.word, field.word + -(-field.bits // WORD_BITS))
         return found
 
     def _preserve(self) -> Function:
