@@ -17,7 +17,7 @@ PASSES, ARRIVAL_PORT, LONGEST = "passes", "arrival_port", "longest"
 SESSION_BITS = 15
 """Of a clone session's number; one more bit says that a clone is wanted, as session 0 is a session like any other."""
 
-WORD_BITS = 64
+_WORD_BITS = 64
 
 _BITS = {CLONE_SESSION: 16, CLONE_FIELDS: 16, RESUBMIT: 16, RECIRCULATE: 16, PASSES: 16, ARRIVAL_PORT: 9, LONGEST: 32}
 _REQUESTS = (CLONE_SESSION, CLONE_FIELDS, RESUBMIT, RECIRCULATE)
@@ -70,12 +70,12 @@ class CopyCompiler:
         return {f"{name.upper()}_WORD": words[name] for name in sorted(words)}
 
     def _words(self, node: Json) -> list[int]:
-        found = []
+        found: list[int] = []
         for element in node["elements"]:
             if element["type"] != "field":
                 raise UnsupportedError(f"element of type {element['type']!r} in field list {node['name']!r}", node)
             field = self._layout.field(element["value"])
-            found += range(field.word, field.word + -(-field.bits // WORD_BITS))
+            found += range(field.word, field.word + -(-field.bits // _WORD_BITS))
         return found
 
     def _preserve(self) -> Function:

@@ -19,6 +19,7 @@ from tests.bmv2.session import CPU_PORT, Packet
 from topologies.fabric import Cable, Fabric
 
 FOLDER = Path(__file__).resolve().parent / "programs"
+COMPILER = "p4c-bm2-ss"
 HOSTS = 3
 _SWITCH = "switch"
 _MS_IN_PS = 1_000_000_000
@@ -100,12 +101,12 @@ def _whole(octets: bytes, length: int) -> bytes:
     return octets.ljust(length, b"\0")
 
 
-def compile_all() -> None:
-    """Run p4c on every program. Raises FileNotFoundError without p4c-bm2-ss on PATH."""
-    for program in PROGRAMS:
-        outputs = ("-o", program.json.name, "--p4runtime-files", program.p4info.name)
-        subprocess.run(["p4c-bm2-ss", "--std", "p4-16", *outputs, f"{program.name}.p4"], check=True, cwd=FOLDER)
+def compile_program_into(program: SmallProgram, folder: Path) -> None:
+    """Run p4c on a program. Raises FileNotFoundError without ``COMPILER`` on PATH."""
+    outputs = ("-o", folder / program.json.name, "--p4runtime-files", folder / program.p4info.name)
+    subprocess.run([COMPILER, "--std", "p4-16", *outputs, f"{program.name}.p4"], check=True, cwd=FOLDER)
 
 
 if __name__ == "__main__":
-    compile_all()
+    for each in PROGRAMS:
+        compile_program_into(each, FOLDER)
