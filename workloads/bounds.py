@@ -10,34 +10,16 @@ from scipy.sparse import coo_array
 
 from topologies.fabric import Path
 from topologies.routing import Routing
+from workloads.alone import candidate_paths, run_alone
 from workloads.jobs import TrainingJob
-from workloads.task_graph import Computation, FlowGroupSpec, FlowSpec
-
-
-def ideal_iteration_time_s(job: TrainingJob, routing: Routing) -> float:
-    """Time of an iteration with the fabric to itself: the longest way through the task graph.
-
-    A transfer takes what its most loaded link needs, every flow spread evenly over its candidate paths.
-    """
-    transfer_s = {group.name: ideal_transfer_time_s(group, routing) for group in job.graph.flow_groups}
-    ends_s: list[float] = []
-    for task in job.graph.tasks:
-        duration_s = task.duration_s if isinstance(task, Computation) else transfer_s[task.group]
-        ends_s.append(max((ends_s[earlier] for earlier in task.after), default=0.0) + duration_s)
-    return max(ends_s)
 
 
 def ideal_gpu_utilisation(
     jobs: Sequence[TrainingJob], routing: Routing, allocated_gpu_seconds: Mapping[str, float] | None = None
 ) -> float:
     """Mean of each job's utilisation alone, weighted by the GPU-seconds it holds (None: by its GPUs)."""
-    weights = (
-        {job.name: job.specification.gpus for job in jobs} if allocated_gpu_seconds is None else allocated_gpu_seconds
-    )
-    alone = {
-        job.name: job.computing_gpu_seconds / job.specification.gpus / ideal_iteration_time_s(job, routing)
-        for job in jobs
-    }
+    weights = {job.name: job.gpus for job in jobs} if allocated_gpu_seconds is None else allocated_gpu_seconds
+    alone = {job.name: job.computing_gpu_seconds / job.gpus / run_alone(job, routing).iteration_time_s for job in jobs}
     return sum(weights[name] * alone[name] for name in alone) / sum(weights[name] for name in alone)
 
 
@@ -52,7 +34,7 @@ def fluid_bound_gpu_utilisation(
     no optimum, ValueError where no job is ever present.
     """
     shares = [1.0 if presence is None else presence[job.name] for job in jobs]
-    allocated = sum(job.specification.gpus * share for job, share in zip(jobs, shares, strict=True))
+    allocated = sum(job.gpus * share for job, share in zip(jobs, shares, strict=True))
     if not allocated:
         raise ValueError("no job holds a GPU inside the window")
     demand = _Demand.of(jobs, routing)
@@ -76,7 +58,9 @@ def fluid_bound_gpu_utilisation(
         b_ub=np.ones(len(rates_bps)),
         A_eq=_matrix(conservation, len(demand.commodity_bits), columns),
         b_eq=np.zeros(len(demand.commodity_bits)),
-        bounds=[(0.0, share / ideal_iteration_time_s(job, routing)) for job, share in zip(jobs, shares, strict=True)]
+        bounds=[
+            (0.0, share / run_alone(job, routing).iteration_time_s) for job, share in zip(jobs, shares, strict=True)
+        ]
         + [(0.0, None)] * len(ways),
         method="highs",
     )
@@ -104,7 +88,7 @@ class _Demand:
         commodity_bits: defaultdict[tuple[Path, ...], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
         for number, job in enumerate(jobs):
             for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
-                paths = _candidates(flow, routing)
+                paths = candidate_paths(flow, routing)
                 fixed = set(paths[0]).intersection(*paths[1:])
                 for link in fixed:
                     fixed_bits[link, number] += flow.size_bytes * 8
@@ -117,21 +101,3 @@ class _Demand:
 def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> coo_array:
     row, column, value = zip(*entries, strict=True) if entries else ((), (), ())
     return coo_array((value, (row, column)), shape=(rows, columns), dtype=float)
-
-
-def ideal_transfer_time_s(group: FlowGroupSpec, routing: Routing) -> float:
-    """What a group's most loaded link needs for it, every flow spread evenly over its candidate paths."""
-    bits: defaultdict[int, float] = defaultdict(float)
-    for flow in group.flows:
-        paths = _candidates(flow, routing)
-        for path in paths:
-            for link in path:
-                bits[link] += flow.size_bytes * 8 / len(paths)
-    return max(load / routing.fabric.links[link].rate_bps for link, load in bits.items())
-
-
-def _candidates(flow: FlowSpec, routing: Routing) -> tuple[Path, ...]:
-    nics = routing.fabric.nics
-    return routing.candidate_paths(
-        nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
-    )

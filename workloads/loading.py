@@ -9,7 +9,8 @@ import yaml
 from pydantic import TypeAdapter
 
 from topologies.specification import Topology
-from workloads.problems import Location, Problem, find_problems
+from workloads.problem import Location, Problem
+from workloads.problems import find_problems
 from workloads.scenario import Scenario
 
 SHIPPED_SCENARIOS = Path(__file__).with_name("scenarios")

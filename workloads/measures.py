@@ -57,7 +57,7 @@ def _job_window(window: Window, replay: JobReplay, warm_up_iterations: int) -> W
 
 def allocated_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
     """GPU-seconds that each job holds inside its window."""
-    return {replay.job.name: replay.job.specification.gpus * windows[replay.job.name].length_s for replay in replays}
+    return {replay.job.name: replay.job.gpus * windows[replay.job.name].length_s for replay in replays}
 
 
 def computing_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:

@@ -2,32 +2,40 @@
 
 from collections.abc import Iterator
 
+from workloads.flows import flows_between
 from workloads.placement import Placement
-from workloads.scenario import JobSpecification, Pattern, PhasesWorkload, Transfer
+from workloads.scenario import Pattern, PhasesWorkload, Transfer
 from workloads.task_graph import Computation, FlowGroupSpec, FlowSpec, GroupTransfer, Task, TaskGraph
 
 GROUP = "communication"
 """Name of the flow group of a ``phases`` job."""
 
 
-def expand(job: JobSpecification, placement: Placement) -> TaskGraph:
-    """One iteration: compute up to ``comm_start``; then the rest of the computation and the group side by side.
+def expand_phases(workload: PhasesWorkload, placement: Placement) -> TaskGraph:
+    """One iteration as the workload describes it."""
+    hosts = tuple(placement.gpus)
+    flows = tuple(_flows(workload, hosts, placement))
+    return compute_and_send(GROUP, workload.compute_s, workload.comm_start, hosts, flows)
 
-    A job without traffic has one computation and no group.
+
+def compute_and_send(
+    group: str, compute_s: float, comm_start: float, hosts: tuple[str, ...], flows: tuple[FlowSpec, ...]
+) -> TaskGraph:
+    """Compute up to the fraction ``comm_start``; then the rest of the computation and the group side by side.
+
+    Without flows there is one computation and no group.
     """
-    workload = job.workload
-    flows = tuple(_flows(workload, job.hosts, placement))
-    before_s = workload.compute_s * (workload.comm_start if flows else 1.0)
+    before_s = compute_s * (comm_start if flows else 1.0)
     tasks: list[Task] = []
     if before_s > 0:
-        tasks.append(Computation("before communication", job.hosts, before_s))
+        tasks.append(Computation("before communication", hosts, before_s))
     after = tuple(range(len(tasks)))
-    if before_s < workload.compute_s:
-        tasks.append(Computation("during communication", job.hosts, workload.compute_s - before_s, after))
+    if before_s < compute_s:
+        tasks.append(Computation("during communication", hosts, compute_s - before_s, after))
     if not flows:
         return TaskGraph(tuple(tasks))
-    tasks.append(GroupTransfer(GROUP, after))
-    return TaskGraph(tuple(tasks), (FlowGroupSpec(GROUP, flows),))
+    tasks.append(GroupTransfer(group, after))
+    return TaskGraph(tuple(tasks), (FlowGroupSpec(group, flows),))
 
 
 def transfers(workload: PhasesWorkload, hosts: tuple[str, ...]) -> tuple[Transfer, ...]:
@@ -58,13 +66,6 @@ def _peers(pattern: Pattern | None, position: int, hosts: tuple[str, ...]) -> tu
 
 def _flows(workload: PhasesWorkload, hosts: tuple[str, ...], placement: Placement) -> Iterator[FlowSpec]:
     for transfer in transfers(workload, hosts):
-        source_nics, destination_nics = placement.nics[transfer.source], placement.nics[transfer.destination]
-        count = workload.flows_per_pair or len(source_nics)
-        for number in range(count):
-            yield FlowSpec(
-                transfer.source,
-                source_nics[number % len(source_nics)],
-                transfer.destination,
-                destination_nics[number % len(destination_nics)],
-                transfer.bytes / count,
-            )
+        yield from flows_between(
+            transfer.source, transfer.destination, transfer.bytes, workload.flows_per_pair, placement
+        )

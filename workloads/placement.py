@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from topologies.fabric import Fabric
-from workloads.scenario import JobSpecification, Scenario
+from workloads.scenario import JobSpecification, PlacementPolicy, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +32,30 @@ class GpuLedger:
         self._gpus_per_host = gpus_per_host
         self._holdings: defaultdict[str, list[_Holding]] = defaultdict(list)
 
+    def free(self, host: str, from_s: float, until_s: float) -> tuple[int, ...]:
+        """The host's GPUs that nobody holds in [from_s, until_s)."""
+        held = {gpu for rival in self._rivals(host, from_s, until_s) for gpu in rival.gpus}
+        return tuple(gpu for gpu in range(self._gpus_per_host) if gpu not in held)
+
+    def _rivals(self, host: str, from_s: float, until_s: float) -> list[_Holding]:
+        return [holding for holding in self._holdings[host] if holding.from_s < until_s and from_s < holding.until_s]
+
     def take(self, job: str, host: str, count: int, from_s: float, until_s: float) -> tuple[int, ...]:
         """Give a job the host's first GPUs that nobody holds in [from_s, until_s).
 
         Raises ValueError, naming the holders, where there are fewer than ``count``; nothing is taken then.
         """
-        rivals = [holding for holding in self._holdings[host] if holding.from_s < until_s and from_s < holding.until_s]
-        held = {gpu for rival in rivals for gpu in rival.gpus}
-        free = tuple(gpu for gpu in range(self._gpus_per_host) if gpu not in held)
+        free = self.free(host, from_s, until_s)
         if len(free) < count:
+            rivals = self._rivals(host, from_s, until_s)
             holders = ", ".join(dict.fromkeys(rival.job for rival in rivals))
             raise ValueError(
                 f"expected at most {len(free)} GPUs, asked for {count}: {host} has {self._gpus_per_host}"
-                + (f", of which {len(held)} are held at the same time by {holders}" if rivals else "")
+                + (
+                    f", of which {self._gpus_per_host - len(free)} are held at the same time by {holders}"
+                    if rivals
+                    else ""
+                )
             )
         self._holdings[host].append(_Holding(job, free[:count], from_s, until_s))
         return free[:count]
@@ -63,9 +75,47 @@ def place(scenario: Scenario, fabric: Fabric) -> tuple[Placement, ...]:
     return tuple(_place(job, ledger, fabric) for job in scenario.jobs)
 
 
+def choose_hosts(
+    ledger: GpuLedger,
+    fabric: Fabric,
+    count: int,
+    gpus_per_host: int,
+    policy: PlacementPolicy,
+    from_s: float,
+    until_s: float,
+) -> tuple[str, ...]:
+    """So many hosts, in the fabric's order, that have so many GPUs free in [from_s, until_s).
+
+    ``affinity``: all under one switch where that can be, the one with the fewest such hosts; else under as few as can
+    be, those with most hosts first (Crux, section 6.1: the same host, then the same switch). ``spread``: in turn one
+    under each switch. A host counts to the switch of its first NIC. Raises ValueError where hosts do not suffice.
+    """
+    by_switch: defaultdict[str, list[str]] = defaultdict(list)
+    for host, nics in fabric.nics.items():
+        if len(ledger.free(host, from_s, until_s)) >= gpus_per_host:
+            by_switch[fabric.links[nics[0].link].destination].append(host)
+    num_free = sum(map(len, by_switch.values()))
+    if num_free < count:
+        raise ValueError(f"expected at most {num_free} hosts with {gpus_per_host} free GPUs, asked for {count}")
+    if policy is PlacementPolicy.SPREAD:
+        turns = zip_longest(*by_switch.values())
+        chosen = [host for turn in turns for host in turn if host is not None][:count]
+    else:
+        enough = [hosts for hosts in by_switch.values() if len(hosts) >= count]
+        order = [min(enough, key=len)] if enough else sorted(by_switch.values(), key=len, reverse=True)
+        chosen = [host for hosts in order for host in hosts][:count]
+    return tuple(sorted(chosen, key=fabric.host_index.__getitem__))
+
+
 def _place(job: JobSpecification, ledger: GpuLedger, fabric: Fabric) -> Placement:
     until_s = end_s(job.arrival_s, job.duration_s)
-    gpus = {host: ledger.take(job.name, host, job.gpus_per_host, job.arrival_s, until_s) for host in job.hosts}
+    hosts = job.hosts
+    if hosts is None:
+        assert job.gpus is not None
+        policy = job.placement or PlacementPolicy.AFFINITY
+        count = job.gpus // job.gpus_per_host
+        hosts = choose_hosts(ledger, fabric, count, job.gpus_per_host, policy, job.arrival_s, until_s)
+    gpus = {host: ledger.take(job.name, host, job.gpus_per_host, job.arrival_s, until_s) for host in hosts}
     return Placement(
         gpus,
         {

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from workloads.jobs import TrainingJob
-from workloads.task_graph import Computation
+from workloads.task_graph import Computation, GroupTransfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +16,15 @@ class StartComputation:
 
 
 @dataclass(frozen=True, slots=True)
-class StartGroup:
-    """The runner sends the group's flows and calls ``JobReplay.group_finished`` when all have arrived."""
+class StartTransfer:
+    """The runner sends these flows of the group and calls ``JobReplay.transfer_finished`` when all have arrived."""
 
+    task: int
     group: str
-    iteration: int
+    flows: tuple[int, ...]
 
 
-Action = StartComputation | StartGroup
+Action = StartComputation | StartTransfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ComputeInterval:
 
 @dataclass(frozen=True, slots=True)
 class CommunicationInterval:
-    """Flows of a group were under way."""
+    """Flows of a group that were released together were under way."""
 
     group: str
     iteration: int
@@ -89,18 +90,15 @@ class JobReplay:
 
     def computation_finished(self, task: int, time_s: float) -> list[Action]:
         """A computation has ended; what can start now, in the order of the task graph (empty: nothing, or departed)."""
-        computation = self.job.graph.tasks[task] if 0 <= task < len(self.job.graph.tasks) else None
-        if not isinstance(computation, Computation) or task not in self._started:
+        if task not in self._started or not isinstance(self.job.graph.tasks[task], Computation):
             raise ValueError(f"job {self.job.name!r} is not running computation {task}")
         return self._finish(task, time_s)
 
-    def group_finished(self, group: str, time_s: float) -> list[Action]:
-        """All flows of a group have arrived; what can start now, in the order of the task graph."""
-        for task in self._started:
-            running = self.job.graph.tasks[task]
-            if not isinstance(running, Computation) and running.group == group:
-                return self._finish(task, time_s)
-        raise ValueError(f"job {self.job.name!r} is not sending flow group {group!r}")
+    def transfer_finished(self, task: int, time_s: float) -> list[Action]:
+        """All flows of a transfer have arrived; what can start now, in the order of the task graph."""
+        if task not in self._started or not isinstance(self.job.graph.tasks[task], GroupTransfer):
+            raise ValueError(f"job {self.job.name!r} is not sending with task {task}")
+        return self._finish(task, time_s)
 
     def withdraw(self, time_s: float) -> None:
         """The job ends here, or the run does: what is under way is cut and recorded, the iteration does not count."""
@@ -123,7 +121,7 @@ class JobReplay:
         beginning = self.job.graph.tasks[task]
         if isinstance(beginning, Computation):
             return StartComputation(task, beginning.name, time_s + beginning.duration_s)
-        return StartGroup(beginning.group, len(self.iterations))
+        return StartTransfer(task, beginning.group, self.job.graph.flows_of(beginning))
 
     def _finish(self, task: int, time_s: float) -> list[Action]:
         self._advance(time_s)

@@ -5,14 +5,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from topologies.specification import Topology
+from workloads.models import ModelName
 
 Name = Annotated[str, Field(min_length=1)]
 PositiveCount = Annotated[int, Field(strict=True, gt=0)]
+FlowsPerPair = Annotated[int, Field(strict=True, gt=0, le=LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1)]
 NonNegativeCount = Annotated[int, Field(strict=True, ge=0)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Seconds = Annotated[Number, Field(ge=0, le=1e6)]  # the engine's clock ends after 106 days
-PositiveSeconds = Annotated[Number, Field(gt=0, le=1e6)]
+LONGEST_S = 1e6
+"""No time in a scenario is longer: the clock of a run ends after 106 days."""
+
+Seconds = Annotated[Number, Field(ge=0, le=LONGEST_S)]
+PositiveSeconds = Annotated[Number, Field(gt=0, le=LONGEST_S)]
 Scale = Annotated[Number, Field(gt=0, le=1e6)]
 PositiveNumber = Annotated[Number, Field(gt=0)]
 Bytes = Annotated[Number, Field(ge=0, lt=2**63)]
@@ -56,7 +62,7 @@ class PhasesWorkload(ScenarioModel):
     bytes: Bytes | None = None
     pattern: Pattern | None = None
     flows: tuple[Transfer, ...] | None = Field(default=None, validate_default=True)
-    flows_per_pair: PositiveCount | None = None
+    flows_per_pair: FlowsPerPair | None = None
     flops: PositiveNumber | None = None
 
     @field_validator("flows")
@@ -71,23 +77,95 @@ class PhasesWorkload(ScenarioModel):
         return flows
 
 
-Workload = PhasesWorkload
+class ModelWorkload(ScenarioModel):
+    """A model of the table (``workloads.models``), whose parallelism the ``type`` of the workload names.
+
+    ``flows_per_pair`` takes the place of the table's; ``flops`` is what the whole job computes in one iteration.
+    """
+
+    model: ModelName
+    flows_per_pair: FlowsPerPair | None = None
+    flops: PositiveNumber | None = None
+
+
+class DataParallelWorkload(ModelWorkload):
+    """Data parallelism: all hosts compute, and reduce their gradients in a ring meanwhile."""
+
+    type: Literal["dp"]
+
+
+class PipelineSchedule(StrEnum):
+    """Order of the micro-batches on a pipeline stage."""
+
+    GPIPE = "gpipe"
+    ONE_FORWARD_ONE_BACKWARD = "1f1b"
+
+
+class PipelineWorkload(ModelWorkload):
+    """Pipeline parallelism: each host of the job, in their order, is a stage."""
+
+    type: Literal["pp"]
+    micro_batches: Annotated[int, Field(strict=True, gt=0, le=1024)]
+    schedule: PipelineSchedule = PipelineSchedule.ONE_FORWARD_ONE_BACKWARD
+
+
+class FullyShardedWorkload(ModelWorkload):
+    """Fully sharded data parallelism (FSDP, ZeRO-3): parameters are gathered before and gradients scattered after use.
+
+    ``layer_groups`` are gathered one after the other; while one computes, the next ``prefetch`` are on their way.
+    """
+
+    type: Literal["fsdp"]
+    layer_groups: Annotated[int, Field(strict=True, gt=0, le=1024)]
+    prefetch: PositiveCount = 1
+
+
+Workload = Annotated[
+    PhasesWorkload | DataParallelWorkload | PipelineWorkload | FullyShardedWorkload, Field(discriminator="type")
+]
 """The ``workload:`` mapping of a job, told apart by ``type``."""
+
+
+class PlacementPolicy(StrEnum):
+    """Which hosts a job gets that asks for GPUs: under as few switches as possible, or under as many."""
+
+    AFFINITY = "affinity"
+    SPREAD = "spread"
 
 
 class JobSpecification(ScenarioModel):
     """A job: where and when it runs, and what it computes and sends.
 
+    It names its ``hosts``, or asks for ``gpus``, ``gpus_per_host`` on each host, and leaves these to its ``placement``.
     It ends after ``iterations``, or with the iteration during which ``duration_s`` since its arrival has passed.
     """
 
     name: Name
-    hosts: Annotated[tuple[Name, ...], Field(min_length=1)]
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     gpus_per_host: PositiveCount
+    gpus: PositiveCount | None = Field(default=None, validate_default=True)
+    placement: PlacementPolicy | None = None
     arrival_s: Seconds = 0.0
     iterations: PositiveCount | None = None
     duration_s: PositiveSeconds | None = Field(default=None, validate_default=True)
     workload: Workload
+
+    @field_validator("gpus")
+    @classmethod
+    def _has_hosts_or_gpus(cls, gpus: int | None, info: ValidationInfo) -> int | None:
+        if "hosts" in info.data and (gpus is None) == (info.data["hosts"] is None):
+            raise ValueError("expected exactly one of hosts and gpus")
+        per_host = info.data.get("gpus_per_host")
+        if gpus is not None and per_host is not None and gpus % per_host:
+            raise ValueError(f"expected a multiple of gpus_per_host, which is {per_host}")
+        return gpus
+
+    @field_validator("placement")
+    @classmethod
+    def _is_left_to_choose(cls, placement: PlacementPolicy | None, info: ValidationInfo) -> PlacementPolicy | None:
+        if placement is not None and info.data.get("hosts") is not None:
+            raise ValueError("expected gpus instead of hosts where a placement is to choose")
+        return placement
 
     @field_validator("duration_s")
     @classmethod
@@ -95,15 +173,6 @@ class JobSpecification(ScenarioModel):
         if "iterations" in info.data and (duration_s is None) == (info.data["iterations"] is None):
             raise ValueError("expected exactly one of iterations and duration_s")
         return duration_s
-
-    @property
-    def gpus(self) -> int:
-        return len(self.hosts) * self.gpus_per_host
-
-    @property
-    def work(self) -> float:
-        """W of Crux (section 3): GPU-seconds of computation per iteration, or FLOPs where the workload gives them."""
-        return self.workload.compute_s * self.gpus if self.workload.flops is None else self.workload.flops
 
 
 class MeasureWindow(ScenarioModel):

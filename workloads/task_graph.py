@@ -38,10 +38,15 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class GroupTransfer:
-    """The flows of a group start once the tasks numbered ``after`` have ended; it ends with the last of them."""
+    """Flows of a group start once the tasks numbered ``after`` have ended; the transfer ends with the last of them.
+
+    ``flows`` are positions in the group (None: all its flows); a group whose flows are released one after the other has
+    a transfer for each release.
+    """
 
     group: str
     after: tuple[int, ...] = ()
+    flows: tuple[int, ...] | None = None
 
 
 Task = Computation | GroupTransfer
@@ -52,7 +57,7 @@ class TaskGraph:
     """Tasks of one iteration in an order in which each stands behind those it waits for, and the groups they send.
 
     Raises ValueError for a task that waits for itself or a later one, an empty graph, a computation that takes no time,
-    an empty group, or groups and transfers that do not match one to one.
+    an empty group, groups of one name, or a flow that not exactly one transfer sends.
     """
 
     tasks: tuple[Task, ...]
@@ -66,14 +71,30 @@ class TaskGraph:
                 raise ValueError(f"task {number} can only wait for earlier ones, not for {task.after}")
             if isinstance(task, Computation) and task.duration_s <= 0:
                 raise ValueError(f"computation {task.name!r} must take time, not {task.duration_s} s")
+        unsent = {group.name: set(range(len(group.flows))) for group in self.flow_groups}
+        if len(unsent) < len(self.flow_groups):
+            raise ValueError(
+                f"flow groups {sorted(group.name for group in self.flow_groups)} must have different names"
+            )
         for group in self.flow_groups:
             if not group.flows:
                 raise ValueError(f"flow group {group.name!r} has no flows")
-        transferred = sorted(task.group for task in self.tasks if isinstance(task, GroupTransfer))
-        if transferred != sorted({group.name for group in self.flow_groups}) or len(transferred) != len(
-            self.flow_groups
-        ):
-            raise ValueError(f"transfers {transferred} must name each flow group exactly once")
+        for task in self.tasks:
+            if isinstance(task, GroupTransfer):
+                flows = self.flows_of(task)
+                if not (flows and len(set(flows)) == len(flows) and unsent[task.group].issuperset(flows)):
+                    raise ValueError(f"flow group {task.group!r} cannot send its flows {list(flows)} once, or again")
+                unsent[task.group].difference_update(flows)
+        for name, left in unsent.items():
+            if left:
+                raise ValueError(f"flow group {name!r}: no transfer sends its flows {sorted(left)}")
+
+    def flows_of(self, transfer: GroupTransfer) -> tuple[int, ...]:
+        """Positions of the flows that a transfer sends. Raises ValueError for a group that is not there."""
+        for group in self.flow_groups:
+            if group.name == transfer.group:
+                return tuple(range(len(group.flows))) if transfer.flows is None else transfer.flows
+        raise ValueError(f"a transfer sends flow group {transfer.group!r}, which is not there")
 
     @property
     def computing_host_seconds(self) -> float:

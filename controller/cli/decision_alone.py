@@ -38,9 +38,8 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName) -> Dec
 
 
 def _job_request(job: TrainingJob) -> JobRequest:
-    specification = job.specification
-    profile = Profile(specification.workload.compute_s, specification.workload.comm_start, specification.work)
-    return JobRequest(specification.name, specification.hosts, specification.gpus, profile)
+    profile = Profile(job.profile.compute_s, job.profile.comm_start, job.profile.work)
+    return JobRequest(job.name, job.hosts, job.gpus, profile)
 
 
 def _flow_group_requests(job: TrainingJob, connections: Connections) -> list[FlowGroupRequest]:

@@ -35,10 +35,8 @@ class JobAgent:
 
     async def register(self) -> None:
         """Register the job with the flow groups it repeats, and follow its directives from now on."""
-        specification = self.job.specification
-        workload = specification.workload
-        profile = Profile(workload.compute_s, workload.comm_start, specification.work)
-        await self._client.register_job(Job(self.job.name, specification.hosts, specification.gpus, profile))
+        profile = Profile(self.job.profile.compute_s, self.job.profile.comm_start, self.job.profile.work)
+        await self._client.register_job(Job(self.job.name, self.job.hosts, self.job.gpus, profile))
         await self._client.register_flow_groups(self.job.name, self._flow_groups)
         self._following = asyncio.create_task(self._follow())
 

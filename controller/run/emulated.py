@@ -27,7 +27,7 @@ from hostlib.client import Client
 from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.bounds import ideal_iteration_time_s
+from workloads.alone import run_alone
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.replay import Action, JobReplay, StartComputation
 from workloads.scenario import Scenario
@@ -114,8 +114,11 @@ class _Run:
         while self._registered or not all(replay.departed for replay in self._replays.values()):
             if completions := await self._clock.run(self._calendar.next_ps):
                 for end in self._traffic.ended(completions):
-                    self.record.tardiness.setdefault((end.job, end.group), []).append((self._now_s, end.tardiness_s))
-                    self._act(end.job, self._replays[end.job].group_finished(end.group, self._now_s))
+                    if end.tardiness_s is not None:
+                        self.record.tardiness.setdefault((end.job, end.group), []).append(
+                            (self._now_s, end.tardiness_s)
+                        )
+                    self._act(end.job, self._replays[end.job].transfer_finished(end.task, self._now_s))
             while event := self._calendar.take_due(self._now_ps):
                 match event:
                     case Arrival(job):
@@ -142,7 +145,7 @@ class _Run:
                 ends_ps = max(self._now_ps, round(action.ends_at_s * PS_PER_S))
                 self._calendar.add(ends_ps, ComputationEnd(job, action.task))
             else:
-                self._traffic.start_group(job, action.group)
+                self._traffic.start(job, action)
         if self._replays[job].departed:
             self._departed_ps[job] = self._now_ps
             self._tell_later()
@@ -210,4 +213,4 @@ def _expected_end_s(job: TrainingJob, routing: Routing) -> float:
     if specification.duration_s is not None:
         return specification.arrival_s + specification.duration_s
     assert specification.iterations is not None
-    return specification.arrival_s + specification.iterations * ideal_iteration_time_s(job, routing)
+    return specification.arrival_s + specification.iterations * run_alone(job, routing).iteration_time_s

@@ -8,12 +8,8 @@ from controller.run.traffic import Traffic
 from hostlib.types import FlowDecision, JobDecision, PlanInForce
 from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
-from workloads.bounds import (
-    fluid_bound_gpu_utilisation,
-    ideal_gpu_utilisation,
-    ideal_iteration_time_s,
-    ideal_transfer_time_s,
-)
+from workloads.alone import Alone, run_alone
+from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
 from workloads.measures import Window, allocated_gpu_seconds, gpu_utilisation, job_windows, mean_iteration_time_s
 from workloads.measures import run_window as measured_window
 from workloads.replay import JobReplay
@@ -49,6 +45,7 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
     window = measured_window(scenario, record.replays)
     plans = record.plans_until(window.to_s)
     job_decisions = {job.name: job for plan in plans for job in plan.jobs}
+    alone = {job.name: run_alone(job, routing) for job in jobs}
     flow_decisions = {(flow.job, flow.flow_group, flow.flow): flow for plan in plans for flow in plan.flows}
     return RunResult(
         scenario=scenario.name,
@@ -68,13 +65,13 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
         num_rules=max((plan.num_rules for plan in plans), default=0),
         packet_hops=traffic.emulated.packet_hops,
         jobs=tuple(
-            _job(replay, windows[replay.job.name], routing, job_decisions.get(replay.job.name))
+            _job(replay, windows[replay.job.name], alone[replay.job.name], job_decisions.get(replay.job.name))
             for replay in record.replays
         ),
         flow_groups=tuple(
-            _flow_group(replay, group, windows[replay.job.name], routing, record)
+            _flow_group(replay, group.name, windows[replay.job.name], alone[replay.job.name], record)
             for replay in record.replays
-            for group in range(len(replay.job.graph.flow_groups))
+            for group in replay.job.graph.flow_groups
         ),
         flows=tuple(
             FlowResult(key[0], _path(routing.fabric, decision), _size_bytes(record, key))
@@ -84,13 +81,13 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
     )
 
 
-def _job(replay: JobReplay, window: Window, routing: Routing, decision: JobDecision | None) -> JobResult:
+def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobDecision | None) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
-        gpus=replay.job.specification.gpus,
+        gpus=replay.job.gpus,
         iteration_time_s=mean_iteration_time_s(replay, window),
-        ideal_iteration_time_s=ideal_iteration_time_s(replay.job, routing),
+        ideal_iteration_time_s=alone.iteration_time_s,
         jct_s=None if departed_s is None else departed_s - arrival_s,
         intensity=decision.intensity if decision else None,
         correction_factor=decision.correction_factor if decision else None,
@@ -102,15 +99,12 @@ def _job(replay: JobReplay, window: Window, routing: Routing, decision: JobDecis
     )
 
 
-def _flow_group(replay: JobReplay, number: int, window: Window, routing: Routing, record: Record) -> FlowGroupResult:
-    group = replay.job.graph.flow_groups[number]
-    instances = record.tardiness.get((replay.job.name, group.name), [])
+def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, record: Record) -> FlowGroupResult:
+    instances = record.tardiness.get((replay.job.name, group), [])
     measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]
     tardiness_s = sum(measured) / len(measured) if measured else None
-    # Alone, a group takes its ideal transfer time; the flow with the earliest ideal finish is then the latest.
-    alone_s = ideal_transfer_time_s(group, routing) - min(flow.offset_s for flow in group.flows)
-    excess_s = None if tardiness_s is None else tardiness_s - alone_s
-    return FlowGroupResult(replay.job.name, group.name, tardiness_s, excess_s)
+    excess_s = None if tardiness_s is None else tardiness_s - alone.tardiness_s[group]
+    return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)
 
 
 def _path(fabric: Fabric, decision: FlowDecision) -> Path:

@@ -16,6 +16,7 @@ from p4src import PROGRAM
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 from workloads.jobs import TrainingJob
+from workloads.replay import StartTransfer
 
 SLOWEST_LINK_BPS = 100e6
 """Without a ``scale`` of its own a scenario's rates are divided so that its slowest link has this rate."""
@@ -25,20 +26,30 @@ _WIDENING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class GroupEnd:
-    """All flows of an instance of a group have arrived.
+class TransferEnd:
+    """All flows of a transfer have arrived; ``task`` is its number in the job's task graph.
 
-    ``tardiness_s`` is the largest of its flows' finish times minus their ideal ones.
+    ``tardiness_s`` is that of the group's instance where this was the last of its transfers: the largest of its flows'
+    finish times minus their ideal ones.
     """
 
     job: str
+    task: int
     group: str
-    tardiness_s: float
+    tardiness_s: float | None
+
+
+@dataclass(slots=True)
+class _Transfer:
+    """Flows that were released together."""
+
+    task: int
+    remaining: int
 
 
 @dataclass(slots=True)
 class _Instance:
-    """A group that is under way."""
+    """A group that is under way, since its head flow was."""
 
     started_ps: int
     remaining: int
@@ -46,7 +57,7 @@ class _Instance:
 
 
 class Traffic:
-    """Starts groups of flows and tells when they have ended."""
+    """Starts transfers and tells when they have ended."""
 
     def __init__(self, routing: Routing, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
         fabric = routing.fabric
@@ -65,29 +76,38 @@ class Traffic:
         }
         self._owner = {flow: (key, n) for key, flows in self._flows.items() for n, flow in enumerate(flows)}
         self._instances: dict[tuple[str, str], _Instance] = {}
+        self._transfers: dict[int, _Transfer] = {}
         self._sampled_ps = 0
         self._sampled_bytes = self.emulated.sent_bytes()
 
-    def start_group(self, job: str, group: str) -> None:
-        """Let all flows of a group send now what one iteration sends."""
-        key = job, group
-        self._instances[key] = _Instance(self.emulated.now_ps, len(self._flows[key]))
-        for flow, specification in zip(self._flows[key], self._specifications[key], strict=True):
-            self.emulated.start_transfer(flow, max(1, round(specification.size_bytes / self.scale)))
+    def start(self, job: str, transfer: StartTransfer) -> None:
+        """Let the flows of a transfer send now what one iteration sends."""
+        key = job, transfer.group
+        if key not in self._instances:
+            self._instances[key] = _Instance(self.emulated.now_ps, len(self._flows[key]))
+        under_way = _Transfer(transfer.task, len(transfer.flows))
+        for number in transfer.flows:
+            flow = self._flows[key][number]
+            self._transfers[flow] = under_way
+            size_bytes = self._specifications[key][number].size_bytes
+            self.emulated.start_transfer(flow, max(1, round(size_bytes / self.scale)))
 
-    def ended(self, completions: Iterable[Completion]) -> list[GroupEnd]:
-        """The groups whose last flow is among these."""
+    def ended(self, completions: Iterable[Completion]) -> list[TransferEnd]:
+        """The transfers whose last flow is among these."""
         ends = []
         for completion in completions:
             key, number = self._owner[completion.flow]
-            instance = self._instances[key]
+            instance, transfer = self._instances[key], self._transfers.pop(completion.flow)
             finish_s = (completion.time_ps - instance.started_ps) / PS_PER_S
             tardiness_s = finish_s - self._specifications[key][number].offset_s
             instance.tardiness_s = max(instance.tardiness_s, tardiness_s)
             instance.remaining -= 1
+            transfer.remaining -= 1
             if not instance.remaining:
                 del self._instances[key]
-                ends.append(GroupEnd(*key, instance.tardiness_s))
+            if not transfer.remaining:
+                tardiness = None if instance.remaining else instance.tardiness_s
+                ends.append(TransferEnd(key[0], transfer.task, key[1], tardiness))
         return ends
 
     def follow(self, job: str, directives: Directives) -> None:

@@ -1,3 +1,5 @@
+import pytest
+
 from controller.cli.decision_alone import plan_scenario
 from controller.policy.policy_name import PolicyName
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
@@ -5,6 +7,7 @@ from controller.registry import Registry
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+from workloads.models import MODELS, ModelName
 
 SCENARIO = load_scenario(SHIPPED_SCENARIOS / "fig19-n4.yaml")
 FABRIC = SCENARIO.topology.build()
@@ -43,7 +46,7 @@ def test_the_seed_of_the_scenario_seeds_the_fabrics_hash() -> None:
 
 def test_jobs_say_what_the_scenario_says() -> None:
     gpt = next(job for job in plan_scenario(SCENARIO, FABRIC, PolicyName.CRUX).snapshot.jobs if job.name == "gpt")
-    specification = SCENARIO.jobs[0]
-    assert (gpt.gpus, gpt.profile.work) == (specification.gpus, specification.work)
-    assert gpt.profile.compute_s == specification.workload.compute_s
-    assert gpt.profile.comm_start == specification.workload.comm_start
+    model = MODELS[ModelName.GPT]
+    assert (gpt.gpus, gpt.profile.work) == (32, pytest.approx(32 * model.compute_s))
+    assert gpt.profile.compute_s == pytest.approx(model.compute_s)
+    assert gpt.profile.comm_start == pytest.approx(model.comm_start)

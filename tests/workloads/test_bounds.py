@@ -6,7 +6,8 @@ import pytest
 
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation, ideal_iteration_time_s
+from workloads.alone import run_alone
+from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
@@ -27,7 +28,7 @@ def test_a_job_alone_waits_for_its_most_loaded_link(
 ) -> None:
     document["jobs"][0]["workload"]["bytes"] = bytes_sent
     (job,), routing = load(document)
-    assert ideal_iteration_time_s(job, routing) == pytest.approx(time_s)
+    assert run_alone(job, routing).iteration_time_s == pytest.approx(time_s)
     assert ideal_gpu_utilisation([job], routing) == pytest.approx(2.0 / time_s)
 
 
@@ -35,14 +36,14 @@ def test_parallel_links_share_the_flows(document: Document, load: Load) -> None:
     document["topology"]["bottleneck_links"] = 4
     document["jobs"][0]["workload"]["bytes"] = 10e9
     (job,), routing = load(document)
-    assert ideal_iteration_time_s(job, routing) == pytest.approx(0.5 + 80e9 / 40e9)
+    assert run_alone(job, routing).iteration_time_s == pytest.approx(0.5 + 80e9 / 40e9)
 
 
 def test_the_nics_bound_a_job_when_the_fabric_does_not(document: Document, load: Load) -> None:
     document["topology"]["bottleneck_links"] = 16
     document["jobs"][0]["workload"] |= {"bytes": 10e9, "flows_per_pair": 1}
     (job,), routing = load(document)
-    assert ideal_iteration_time_s(job, routing) == pytest.approx(0.5 + 80e9 / 40e9)
+    assert run_alone(job, routing).iteration_time_s == pytest.approx(0.5 + 80e9 / 40e9)
 
 
 def two_jobs(document: Document, gigabits: float) -> Document:
@@ -103,7 +104,7 @@ def test_the_fluid_bound_may_use_paths_unevenly(
     }
     document["jobs"][1]["workload"] = {**workload, "flows": [{**flow, "source": "h1"}]}
     jobs, routing = load(document)
-    assert [ideal_iteration_time_s(one, routing) for one in jobs] == [1.0, 1.0]
+    assert [run_alone(one, routing).iteration_time_s for one in jobs] == [1.0, 1.0]
     assert fluid_bound_gpu_utilisation(jobs, routing) == pytest.approx((1 + wide_rate) / 2)
 
 

@@ -72,7 +72,11 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
         (("jobs", 0, "arrival_s"), -0.5, "jobs[0].arrival_s: expected greater than or equal to 0, got -0.5"),
         (("jobs", 0, "duration_s"), 5, "jobs[0].duration_s: expected exactly one of iterations and duration_s, got 5"),
         (("jobs", 0, "iterations"), None, "jobs[0].duration_s: expected exactly one of iterations and duration_s"),
-        (("jobs", 0, "workload", "type"), "gpt", "jobs[0].workload.type: expected 'phases', got 'gpt'"),
+        (
+            ("jobs", 0, "workload", "type"),
+            "gpt",
+            "jobs[0].workload.type: expected one of 'phases', 'dp', 'pp', 'fsdp', got 'gpt'",
+        ),
         (
             ("jobs", 0, "workload", "bytes"),
             -1.0,
@@ -168,7 +172,7 @@ def test_flows_are_not_blamed_for_hosts_that_are_missing(
     flows = [{"source": "h0", "destination": "h2", "bytes": 1}]
     workload = {"type": "phases", "compute_s": 1, "comm_start": 1, "flows": flows}
     assert refuse(change(document, ("jobs", 0, "workload"), workload)) == [
-        "jobs[0].hosts: missing; this key is required"
+        "jobs[0].gpus: expected exactly one of hosts and gpus"
     ]
 
 
@@ -244,3 +248,74 @@ def test_what_is_not_a_scenario_at_all_is_refused(text: str, message: str, refus
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"nowhere\.yaml: cannot be read"):
         load_scenario(tmp_path / "nowhere.yaml")
+
+
+def test_a_job_asks_for_gpus_or_names_its_hosts(document: Document, refuse: Callable[[str], list[str]]) -> None:
+    first = document["jobs"][0]
+    asking = {key: value for key, value in first.items() if key != "hosts"}
+    document["jobs"] = [
+        {**first, "gpus": 8, "placement": "spread"},
+        {**asking, "name": "b", "gpus": 6},
+        {**asking, "name": "c", "gpus": 8, "placement": "near"},
+        {**asking, "name": "d", "gpus": 12, "workload": {**first["workload"], "pattern": "pairs"}},
+        {
+            **asking,
+            "name": "e",
+            "gpus": 4,
+            "workload": {
+                "type": "phases",
+                "compute_s": 1,
+                "comm_start": 1,
+                "flows": [{"source": "h0", "destination": "h1", "bytes": 1}],
+            },
+        },
+    ]
+    assert refuse(yaml.safe_dump(document)) == [
+        "jobs[0].gpus: expected exactly one of hosts and gpus, got 8",
+        "jobs[0].placement: expected gpus instead of hosts where a placement is to choose, got 'spread'",
+        "jobs[1].gpus: expected a multiple of gpus_per_host, which is 4, got 6",
+        "jobs[2].placement: expected 'affinity' or 'spread', got 'near'",
+        "jobs[3].gpus: expected an even number of hosts for pairs, got 3",
+        "jobs[4].gpus: expected hosts instead: the workload's flows name hosts",
+        "jobs[3].gpus: expected at most 0 hosts with 4 free GPUs, asked for 3",
+        "jobs[4].gpus: expected at most 0 hosts with 4 free GPUs, asked for 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change_of_job", "message"),
+    [
+        ({"iterations": 2}, "jobs[0].iterations: expected more than the 2 warm_up_iterations, got 2"),
+        (
+            {"bytes": 9e18},
+            "jobs[0].workload: expected bytes that the slowest link, 10 Gbit/s, would carry in 1e+06 s: an iteration's"
+            " would take 1.4e+10 s",
+        ),
+        (
+            {"iterations": 5_000_000},
+            "jobs[0].iterations: expected a job that ends by 9e+06 s: its computation alone takes 1e+07 s",
+        ),
+        (
+            {"flows_per_pair": 16384, "pattern": "ring", "more": True},
+            "jobs[1].workload: expected at most 16,384 flows from NIC 0 of h0 to NIC 0 of h2, one per source port: with"
+            " this job there are",
+        ),
+    ],
+)
+def test_what_could_not_be_planned_or_run_is_refused(
+    change_of_job: dict[str, Any], message: str, document: Document, refuse: Callable[[str], list[str]]
+) -> None:
+    document["warm_up_iterations"] = 2
+    job = document["jobs"][0]
+    if change_of_job.pop("more", False):
+        job["gpus_per_host"] = 1
+        document["jobs"].append({**job, "name": "b", "workload": {**job["workload"], "flows_per_pair": 1}})
+    job |= {key: value for key, value in change_of_job.items() if key in job}
+    job["workload"] = job["workload"] | {key: value for key, value in change_of_job.items() if key not in job}
+    assert [line.startswith(message) for line in refuse(yaml.safe_dump(document))] == [True]
+
+
+def test_a_window_before_the_first_arrival_is_refused(document: Document, refuse: Callable[[str], list[str]]) -> None:
+    document["measure"] = {"from_s": 0, "to_s": 5}
+    document["jobs"][0]["arrival_s"] = 5
+    assert refuse(yaml.safe_dump(document)) == ["measure.to_s: expected more than the first arrival, which is 5"]

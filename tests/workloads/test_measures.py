@@ -47,7 +47,8 @@ def run_on_one_link(replays: list[JobReplay], alone_s: dict[str, float]) -> None
                 take(name, by_name[name].computation_finished(task, time_s))
         if sender and sent_s == time_s:
             del remaining[sender]
-            take(sender, by_name[sender].group_finished("communication", time_s))
+            transfer = len(by_name[sender].job.graph.tasks) - 1
+            take(sender, by_name[sender].transfer_finished(transfer, time_s))
 
 
 @pytest.mark.parametrize(("order", "utilisation"), [(("job-2", "job-1"), 10 / 24), (("job-1", "job-2"), 9 / 24)])
@@ -83,7 +84,7 @@ def replays(scenario: Scenario) -> list[JobReplay]:
     for start_s, end_s in [(0.0, 3.0), (3.0, 7.0), (7.0, 10.0)]:
         a.computation_finished(0, start_s + 0.5)
         a.computation_finished(1, start_s + 2.0)
-        a.group_finished("communication", end_s)
+        a.transfer_finished(2, end_s)
     b.start(4.0)
     b.computation_finished(0, 9.0)
     b.withdraw(12.0)

@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
-from workloads.placement import GpuLedger, place
-from workloads.scenario import Scenario
+from topologies.specification import ClosSpecification
+from workloads.placement import GpuLedger, choose_hosts, place
+from workloads.scenario import PlacementPolicy, Scenario
 
 FOREVER = float("inf")
 
@@ -35,3 +36,30 @@ def test_gpus_that_do_not_suffice_are_refused_and_nothing_is_taken() -> None:
     with pytest.raises(ValueError, match=r"at most 1 GPUs, asked for 2: h0 has 4, of which 3 are held .* by a"):
         ledger.take("b", "h0", 2, from_s=7, until_s=8)
     assert ledger.take("c", "h0", 1, from_s=0, until_s=FOREVER) == (3,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "count", "hosts"),
+    [
+        ("affinity", 1, ("h4",)),  # the switch that is fullest
+        ("affinity", 2, ("h2", "h3")),
+        ("affinity", 3, ("h0", "h1", "h2")),  # switches of equal room in their order
+        ("spread", 3, ("h0", "h2", "h4")),
+        ("spread", 4, ("h0", "h1", "h2", "h4")),
+    ],
+)
+def test_placements_choose_hosts_by_their_switches(policy: str, count: int, hosts: tuple[str, ...]) -> None:
+    fabric = ClosSpecification(
+        kind="clos", tors=3, aggs=1, hosts_per_tor=2, gpus_per_host=4, host_link_gbps=1, uplink_gbps=1
+    ).build()
+    ledger = GpuLedger(fabric.gpus_per_host)
+    ledger.take("there", "h5", 3, from_s=0, until_s=FOREVER)
+    if count == 2:
+        ledger.take("there", "h0", 4, from_s=0, until_s=10)
+
+    def choose(from_s: float) -> tuple[str, ...]:
+        return choose_hosts(ledger, fabric, count, 2, PlacementPolicy(policy), from_s, FOREVER)
+
+    assert choose(0.0) == hosts
+    with pytest.raises(ValueError, match=r"at most \d hosts with 2 free GPUs, asked for 6"):
+        choose_hosts(ledger, fabric, 6, 2, PlacementPolicy(policy), 0.0, FOREVER)

@@ -13,7 +13,7 @@ from workloads.replay import (
     Iteration,
     JobReplay,
     StartComputation,
-    StartGroup,
+    StartTransfer,
 )
 from workloads.scenario import JobSpecification
 from workloads.task_graph import Computation, FlowGroupSpec, FlowSpec, GroupTransfer, Task, TaskGraph
@@ -47,11 +47,11 @@ def replay_of(tasks: tuple[Task, ...], **end: Any) -> JobReplay:
 def test_an_iteration_ends_when_computation_and_communication_have() -> None:
     replay = replay_of(OVERLAPPED, iterations=2)
     assert replay.start(10.0) == [StartComputation(0, "first", 11.0)]
-    assert replay.computation_finished(0, 11.0) == [StartComputation(1, "second", 14.0), StartGroup("g", 0)]
+    assert replay.computation_finished(0, 11.0) == [StartComputation(1, "second", 14.0), StartTransfer(2, "g", (0,))]
     assert replay.computation_finished(1, 14.0) == []
-    assert replay.group_finished("g", 15.0) == [StartComputation(0, "first", 16.0)]
-    assert replay.computation_finished(0, 16.0) == [StartComputation(1, "second", 19.0), StartGroup("g", 1)]
-    assert replay.group_finished("g", 17.0) == []
+    assert replay.transfer_finished(2, 15.0) == [StartComputation(0, "first", 16.0)]
+    assert replay.computation_finished(0, 16.0) == [StartComputation(1, "second", 19.0), StartTransfer(2, "g", (0,))]
+    assert replay.transfer_finished(2, 17.0) == []
     assert not replay.departed
     assert replay.computation_finished(1, 19.0) == []
     assert replay.departed_s == 19.0
@@ -87,8 +87,8 @@ def test_a_withdrawn_job_keeps_what_it_did_but_not_the_iteration() -> None:
     assert replay.iterations == []
     assert [(interval.start_s, interval.end_s) for interval in replay.computing] == [(10.0, 11.0), (11.0, 12.0)]
     assert replay.communicating == [CommunicationInterval("g", 0, 11.0, 12.0)]
-    with pytest.raises(ValueError, match="not sending flow group 'g'"):
-        replay.group_finished("g", 13.0)
+    with pytest.raises(ValueError, match="not sending with task 2"):
+        replay.transfer_finished(2, 13.0)
     with pytest.raises(ValueError, match="already departed"):
         replay.withdraw(13.0)
 
@@ -103,11 +103,11 @@ def test_calls_that_do_not_fit_are_refused_and_change_nothing() -> None:
     for task in (1, 2, 3, -1):
         with pytest.raises(ValueError, match=f"not running computation {task}"):
             replay.computation_finished(task, 11.0)
-    with pytest.raises(ValueError, match="not sending flow group 'g'"):
-        replay.group_finished("g", 11.0)
+    with pytest.raises(ValueError, match="not sending with task 2"):
+        replay.transfer_finished(2, 11.0)
     with pytest.raises(ValueError, match=r"9\.5 s is before 10\.0 s"):
         replay.computation_finished(0, 9.5)
-    assert replay.computation_finished(0, 11.0) == [StartComputation(1, "second", 14.0), StartGroup("g", 0)]
+    assert replay.computation_finished(0, 11.0) == [StartComputation(1, "second", 14.0), StartTransfer(2, "g", (0,))]
 
 
 @st.composite
@@ -127,7 +127,6 @@ def test_replay_keeps_the_order_of_any_graph(tasks: tuple[Task, ...], iterations
     """Whatever the transfers take: each task runs once per iteration, after all it waits for, and never late."""
     replay = replay_of(tasks, iterations=iterations)
     events: list[tuple[float, int]] = []
-    number_of = {task.group: number for number, task in enumerate(tasks) if isinstance(task, GroupTransfer)}
     time_s, actions = 10.0, replay.start(10.0)
     while True:
         for action in actions:
@@ -135,7 +134,7 @@ def test_replay_keeps_the_order_of_any_graph(tasks: tuple[Task, ...], iterations
                 heapq.heappush(events, (action.ends_at_s, action.task))
             else:
                 takes_s = data.draw(st.sampled_from([0.25, 1.0, 3.0]))
-                heapq.heappush(events, (time_s + takes_s, number_of[action.group]))
+                heapq.heappush(events, (time_s + takes_s, action.task))
         if not events:
             break
         time_s, task = heapq.heappop(events)
@@ -143,7 +142,7 @@ def test_replay_keeps_the_order_of_any_graph(tasks: tuple[Task, ...], iterations
         if isinstance(running, Computation):
             actions = replay.computation_finished(task, time_s)
         else:
-            actions = replay.group_finished(running.group, time_s)
+            actions = replay.transfer_finished(task, time_s)
 
     assert replay.departed_s == time_s
     spans = {(interval.iteration, interval.name): (interval.start_s, interval.end_s) for interval in replay.computing}

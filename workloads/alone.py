@@ -1,0 +1,107 @@
+"""A job with the fabric to itself: what an iteration takes where no flows collide, and how late its groups are.
+
+A fluid run of one iteration: every flow is spread evenly over its candidate paths, and where transfers of the job meet
+on a link, the one that is needed first takes all it can use (earliest ideal finish first: optimal on a single link).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from topologies.fabric import Path
+from topologies.routing import Routing
+from workloads.arrangement import ZeroCommunicationRun
+from workloads.jobs import TrainingJob
+from workloads.task_graph import Computation, FlowSpec, GroupTransfer
+
+_LEAST_SHARE = 1e-12
+"""Share of a transfer that counts as nothing left."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """An iteration alone, and the tardiness of its flow groups then."""
+
+    iteration_time_s: float
+    tardiness_s: Mapping[str, float]
+
+
+def run_alone(job: TrainingJob, routing: Routing) -> Alone:
+    """Run one iteration of a job on an empty fabric."""
+    graph = job.graph
+    groups = {group.name: group for group in graph.flow_groups}
+    needed_s = ZeroCommunicationRun.of(graph).consumption_s
+    link_seconds = {
+        number: _link_seconds([groups[task.group].flows[flow] for flow in graph.flows_of(task)], routing)
+        for number, task in enumerate(graph.tasks)
+        if isinstance(task, GroupTransfer)
+    }
+    waits_for = [set(task.after) for task in graph.tasks]
+    start_s: dict[int, float] = {}
+    end_s: dict[int, float] = {}
+    left: dict[int, float] = {}
+    now_s = 0.0
+    while len(end_s) < len(graph.tasks):
+        for number, task in enumerate(graph.tasks):
+            if number not in start_s and waits_for[number] <= end_s.keys():
+                start_s[number] = now_s
+                if isinstance(task, GroupTransfer):
+                    left[number] = 1.0
+        shares = _shares(sorted(left, key=lambda number: (needed_s[number], number)), link_seconds)
+        due_s = {number: now_s + left[number] / share for number, share in shares.items() if share > 0}
+        for number, task in enumerate(graph.tasks):
+            if isinstance(task, Computation) and number in start_s and number not in end_s:
+                due_s[number] = start_s[number] + task.duration_s
+        next_s = min(due_s.values())
+        for number, share in shares.items():
+            left[number] -= share * (next_s - now_s)
+        now_s = next_s
+        for number in [number for number, due in due_s.items() if due <= now_s or left.get(number, 1.0) < _LEAST_SHARE]:
+            end_s[number] = now_s
+            left.pop(number, None)
+    starts: defaultdict[str, list[float]] = defaultdict(list)
+    lateness: defaultdict[str, list[float]] = defaultdict(list)
+    for number, task in enumerate(graph.tasks):
+        if isinstance(task, GroupTransfer):
+            starts[task.group].append(start_s[number])
+            first_due = min(groups[task.group].flows[flow].offset_s for flow in graph.flows_of(task))
+            lateness[task.group].append(end_s[number] - first_due)
+    return Alone(now_s, {name: max(lateness[name]) - min(starts[name]) for name in groups})
+
+
+def _link_seconds(flows: Iterable[FlowSpec], routing: Routing) -> FloatArray:
+    """By link, how long it needs for these flows, every flow spread evenly over its candidate paths."""
+    links = routing.fabric.links
+    seconds = np.zeros(len(links))
+    for flow in flows:
+        paths = candidate_paths(flow, routing)
+        for path in paths:
+            for link in path:
+                seconds[link] += flow.size_bytes * 8 / len(paths) / links[link].rate_bps
+    return seconds
+
+
+def _shares(ordered: Iterable[int], link_seconds: Mapping[int, FloatArray]) -> dict[int, float]:
+    """Share of each transfer that is sent per second, the first taking all it can use of the links it needs."""
+    shares: dict[int, float] = {}
+    free: FloatArray | float = 1.0
+    for number in ordered:
+        needs = link_seconds[number]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = float(np.min(np.where(needs > 0, free / needs, np.inf)))
+        shares[number] = share if share > _LEAST_SHARE else 0.0
+        free = np.maximum(free - shares[number] * needs, 0.0)
+    return shares
+
+
+def candidate_paths(flow: FlowSpec, routing: Routing) -> tuple[Path, ...]:
+    """The paths that the fabric's ECMP can give to a flow."""
+    nics = routing.fabric.nics
+    return routing.candidate_paths(
+        nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
+    )

@@ -1,0 +1,126 @@
+"""What is wrong with a scenario across its parts, where each by itself is sound."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from topologies.fabric import Fabric
+from topologies.specification import Topology
+from workloads.placement import GpuLedger, choose_hosts, end_s
+from workloads.problem import Location, Problem, as_list, as_mapping
+from workloads.scenario import Pattern, PlacementPolicy
+
+_TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
+
+
+def problems_of_the_whole(document: Mapping[str, Any], faulty: set[Location]) -> Iterator[Problem]:
+    """What the schema cannot see, looked for in the parts that are sound, so that no mistake hides another.
+
+    Workloads are taken as they are: what is looked for in them needs no more than their flows' ends.
+    """
+    jobs = {
+        number: _sound_part(as_mapping(job), ("jobs", number), faulty) | {"workload": as_mapping(job).get("workload")}
+        for number, job in enumerate(as_list(document.get("jobs")))
+    }
+    yield from _repeated_names(jobs)
+    yield from _mixed_work(jobs)
+    yield from _nothing_measured(_sound_part(document, (), faulty), jobs)
+    for number, job in jobs.items():
+        yield from _traffic_outside_the_job(number, job)
+    try:
+        topology = _TOPOLOGY.validate_python(_sound_part(as_mapping(document.get("topology")), ("topology",), faulty))
+    except ValidationError:
+        return
+    fabric = topology.build()
+    yield from _hosts_and_gpus(jobs, fabric)
+
+
+def _repeated_names(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for number, job in jobs.items():
+        name = job.get("name")
+        if isinstance(name, str) and first.setdefault(name, number) != number:
+            yield Problem(("jobs", number, "name"), f"expected a name of its own, {name!r} is jobs[{first[name]}]")
+
+
+def _mixed_work(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
+    workloads = {number: job["workload"] for number, job in jobs.items() if isinstance(job["workload"], Mapping)}
+    without = [number for number, workload in workloads.items() if workload.get("flops") is None]
+    if len(without) < len(workloads):
+        for number in without:
+            yield Problem(
+                ("jobs", number, "workload", "flops"),
+                "missing; expected in all jobs if in any, to make them comparable",
+            )
+
+
+def _nothing_measured(document: Mapping[str, Any], jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
+    warm_up = document.get("warm_up_iterations")
+    for number, job in jobs.items():
+        iterations = job.get("iterations")
+        if warm_up and iterations is not None and iterations <= warm_up:
+            yield Problem(
+                ("jobs", number, "iterations"), f"expected more than the {warm_up} warm_up_iterations, got {iterations}"
+            )
+    arrivals = [job.get("arrival_s", 0.0) for job in jobs.values()]
+    measure = as_mapping(document.get("measure"))
+    if measure and arrivals and measure["to_s"] <= min(arrivals):
+        yield Problem(("measure", "to_s"), f"expected more than the first arrival, which is {min(arrivals)}")
+
+
+def _traffic_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Problem]:
+    workload = as_mapping(job["workload"])
+    hosts = as_list(job.get("hosts"))
+    if "gpus" in job and as_list(workload.get("flows")):
+        yield Problem(("jobs", number, "gpus"), "expected hosts instead: the workload's flows name hosts")
+        return
+    num_hosts = job["gpus"] // job["gpus_per_host"] if job.keys() >= {"gpus", "gpus_per_host"} else len(hosts)
+    if workload.get("pattern") == Pattern.PAIRS and num_hosts % 2:
+        key = "gpus" if "gpus" in job else "hosts"
+        yield Problem(("jobs", number, key), f"expected an even number of hosts for pairs, got {num_hosts}")
+    for position, flow in enumerate(as_list(workload.get("flows"))):
+        ends = [as_mapping(flow).get(key) for key in ("source", "destination")]
+        here: Location = ("jobs", number, "workload", "flows", position)
+        for key, host in zip(("source", "destination"), ends, strict=True):
+            if hosts and isinstance(host, str) and host not in hosts:
+                yield Problem((*here, key), f"expected one of the job's hosts ({_some(hosts)}), got {host!r}")
+        if isinstance(ends[0], str) and ends[0] == ends[1]:
+            yield Problem((*here, "destination"), f"expected another host than the source {ends[0]!r}")
+
+
+def _hosts_and_gpus(jobs: Mapping[int, Mapping[str, Any]], fabric: Fabric) -> Iterator[Problem]:
+    ledger = GpuLedger(fabric.gpus_per_host)
+    for number, job in jobs.items():
+        arrival_s = job.get("arrival_s", 0.0)
+        until_s = end_s(arrival_s, job.get("duration_s"))
+        hosts = as_list(job.get("hosts"))
+        if job.keys() >= {"gpus", "gpus_per_host"}:
+            policy = PlacementPolicy(job.get("placement", PlacementPolicy.AFFINITY))
+            count = job["gpus"] // job["gpus_per_host"]
+            try:
+                hosts = choose_hosts(ledger, fabric, count, job["gpus_per_host"], policy, arrival_s, until_s)
+            except ValueError as error:
+                yield Problem(("jobs", number, "gpus"), str(error))
+        for position, host in enumerate(hosts):
+            here: Location = ("jobs", number, "hosts", position)
+            if host not in fabric.host_index:
+                yield Problem(here, f"expected a host of the topology ({_some(fabric.hosts)}), got {host!r}")
+            elif host in hosts[:position]:
+                yield Problem(here, f"expected every host once, {host!r} is there twice")
+            elif "gpus_per_host" in job:
+                try:
+                    ledger.take(str(job.get("name")), host, job["gpus_per_host"], arrival_s, until_s)
+                except ValueError as error:
+                    yield Problem(here, str(error))
+
+
+def _sound_part(mapping: Mapping[str, Any], location: Location, faulty: set[Location]) -> dict[str, Any]:
+    """The keys of a mapping at this location under which nothing is at fault."""
+    depth = len(location) + 1
+    bad = {fault[:depth] for fault in faulty}
+    return {key: value for key, value in mapping.items() if (*location, key) not in bad}
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, ... {names[-1]}"

@@ -1,0 +1,59 @@
+"""The model table: what the GPUs of a model compute in an iteration, and what its hosts exchange.
+
+Crux names the models of its testbed, their GPUs and what came of them (section 6.2), but neither times nor volumes.
+Those are ours: one table for all mixes, calibrated as ``docs/models.md`` says.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ModelName(StrEnum):
+    """A model of the table."""
+
+    GPT = "gpt"
+    BERT = "bert"
+    RESNET = "resnet"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model; the numbers hold for any number of GPUs, each of which has its own share of a batch (weak scaling).
+
+    ``compute_s`` is what every GPU computes in an iteration, a third of it forward. ``gradient_bytes`` are what the
+    hosts reduce among each other in an iteration, over as many connections per pair of hosts as ``flows_per_pair``
+    says (None: one per NIC that the job uses), from the moment when the fraction ``comm_start`` of the computation is
+    done. ``activation_bytes`` go from one pipeline stage to the next for the batch of an iteration, as many back.
+    """
+
+    compute_s: float
+    comm_start: float
+    gradient_bytes: float
+    activation_bytes: float
+    flows_per_pair: int | None
+
+    @property
+    def forward_s(self) -> float:
+        """Computation of the forward pass; the backward pass takes twice as long."""
+        return self.compute_s / 3
+
+    @property
+    def backward_s(self) -> float:
+        return self.compute_s - self.forward_s
+
+
+MODELS: Mapping[ModelName, Model] = {
+    # Alone on 64 GPUs an iteration takes 1.53 s (Crux, section 2.2), alone on 32 the GPUs compute all the time (the
+    # ideals of its figure 19): the transfer, 0.41 s on 4 hosts, runs inside the computation.
+    ModelName.GPT: Model(
+        compute_s=1.53, comm_start=0.4, gradient_bytes=27e9, activation_bytes=6e9, flows_per_pair=None
+    ),
+    # Alone on 8 GPUs, 4 on either of two hosts, they compute 54 % of the time (figure 19): one ring of one connection.
+    ModelName.BERT: Model(compute_s=0.25, comm_start=0.4, gradient_bytes=4.55e9, activation_bytes=1e9, flows_per_pair=1),
+    # Figure 20's ideal leaves 83 % for ResNet on 8 GPUs beside GPT and BERT.
+    ModelName.RESNET: Model(
+        compute_s=0.15, comm_start=0.4, gradient_bytes=1.5e9, activation_bytes=0.5e9, flows_per_pair=1
+    ),
+}
+"""The table; ``docs/models.md`` has the reasons."""
