@@ -55,12 +55,13 @@ class Snapshots:
             flow.offset_s,
             self._candidates[ends],
             self._routing.hashed_path(flow.five_tuple),
+            self._routing.fabric.host_links_between(flow.source, flow.destination),
         )
 
 
 def link_states(fabric: Fabric) -> tuple[LinkState, ...]:
-    """Links with what keeps the order of flows there: the host on those that leave it, else the switch's queues."""
+    """Links with what keeps the order of flows there: the host on those inside it or out of it, else switch queues."""
     return tuple(
         LinkState(link.rate_bps, OrderKeeper.HOST if link.source in fabric.host_index else OrderKeeper.SWITCH_QUEUE)
         for link in fabric.links
-    )
+    ) + tuple(LinkState(link.rate_bps, OrderKeeper.HOST) for link in fabric.host_links)

@@ -48,6 +48,36 @@ class Nic:
     link: int
 
 
+@dataclass(frozen=True, slots=True)
+class Pcie:
+    """The PCIe switches of all hosts: each joins so many NICs, in their order, and the GPUs beside them.
+
+    ``rate_bps`` is that of its one link to those NICs, either way.
+    """
+
+    nics_per_switch: int
+    rate_bps: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostLink:
+    """One direction of a PCIe link inside a host, numbered on after the fabric's links; the host keeps order on it."""
+
+    index: int
+    host: str
+    switch: int
+    is_outgoing: bool
+    rate_bps: float
+
+    @property
+    def source(self) -> str:
+        return f"{self.host}'s GPUs" if self.is_outgoing else f"{self.host}'s PCIe switch {self.switch}"
+
+    @property
+    def destination(self) -> str:
+        return f"{self.host}'s PCIe switch {self.switch}" if self.is_outgoing else f"{self.host}'s GPUs"
+
+
 @dataclass(frozen=True)
 class Fabric:
     """Nodes by name in a fixed order, and the cables between them.
@@ -61,6 +91,7 @@ class Fabric:
     switches: tuple[str, ...]
     cables: tuple[Cable, ...]
     gpus_per_host: int
+    pcie: Pcie | None = None
 
     def __post_init__(self) -> None:
         faults = find_faults(self.hosts, self.switches, [cable.ends for cable in self.cables])
@@ -71,6 +102,8 @@ class Fabric:
                 faults.append(Fault(("links", number, "delay_s"), "expected a finite delay from 0", cable.delay_s))
         if faults:
             raise ValueError("; ".join(map(str, faults)))
+        if self.pcie is not None and not (self.pcie.nics_per_switch > 0 and 0 < self.pcie.rate_bps < math.inf):
+            raise ValueError(f"a PCIe switch has NICs and a finite rate above 0, not {self.pcie}")
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
@@ -118,6 +151,46 @@ class Fabric:
     def nic_by_address(self) -> dict[int, Nic]:
         return {nic.address: nic for nics in self.nics.values() for nic in nics}
 
+    @cached_property
+    def host_links(self) -> tuple[HostLink, ...]:
+        """PCIe links inside hosts, out and in for every PCIe switch; none without ``pcie``."""
+        if self.pcie is None:
+            return ()
+        switches = [
+            (host, number)
+            for host, nics in self.nics.items()
+            for number in range(math.ceil(len(nics) / self.pcie.nics_per_switch))
+        ]
+        first = len(self.links)
+        return tuple(
+            HostLink(first + 2 * number + way, host, switch, way == 0, self.pcie.rate_bps)
+            for number, (host, switch) in enumerate(switches)
+            for way in (0, 1)
+        )
+
+    @cached_property
+    def _host_links_by_switch(self) -> dict[tuple[str, int], tuple[int, int]]:
+        outgoing = self.host_links[::2]
+        return {(link.host, link.switch): (link.index, link.index + 1) for link in outgoing}
+
+    def host_links_between(self, source: Nic, destination: Nic) -> tuple[int, ...]:
+        """Numbers of the host links that a flow between two NICs uses, whatever its path."""
+        if self.pcie is None:
+            return ()
+        way_out, _ = self._host_links_by_switch[source.host, source.index // self.pcie.nics_per_switch]
+        _, way_in = self._host_links_by_switch[destination.host, destination.index // self.pcie.nics_per_switch]
+        return way_out, way_in
+
+    def link(self, index: int) -> Link | HostLink:
+        """The link of a number, inside a host or not."""
+        first = len(self.links)
+        return self.links[index] if index < first else self.host_links[index - first]
+
+    @cached_property
+    def rates_bps(self) -> tuple[float, ...]:
+        """Rate of every link by its number, host links last."""
+        return (*(link.rate_bps for link in self.links), *(link.rate_bps for link in self.host_links))
+
     def reverse(self, link: int) -> int:
         """Number of the link in the other direction of the same cable."""
         return link ^ 1
@@ -127,7 +200,9 @@ class Fabric:
         return (self.links[path[0]].source, *(self.links[link].destination for link in path))
 
     def parallel_index(self, link: int) -> int:
-        """Position of a link among the parallel links of its two nodes, in port order."""
+        """Position of a link among the parallel links of its two nodes, in port order; 0 inside a host."""
+        if link >= len(self.links):
+            return 0
         wanted = self.links[link]
         peers = [other.index for other in self.links_from[wanted.source] if other.destination == wanted.destination]
         return peers.index(link)

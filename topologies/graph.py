@@ -67,7 +67,7 @@ class GraphSpecification(Specification):
             Cable(link.ends, link.gbps * 1e9, (self.delay_us if link.delay_us is None else link.delay_us) * 1e-6)
             for link in self.links
         )
-        return Fabric(self.hosts, self.switches, tuple(cables), self.gpus_per_host)
+        return Fabric(self.hosts, self.switches, tuple(cables), self.gpus_per_host, self.host_pcie)
 
 
 def _faults_of_the_whole(document: Mapping[str, Any]) -> list[Fault]:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, ValidationError
 
 from topologies.addressing import MAX_HOSTS, MAX_NICS_PER_HOST
-from topologies.fabric import Fabric
+from topologies.fabric import Fabric, Pcie
 from topologies.faults import Fault
 
 # Strict, so that neither true nor "8" is taken for a number.
@@ -19,6 +19,15 @@ Gbps = Annotated[float, Field(strict=True, gt=0, le=1_000_000, allow_inf_nan=Fal
 DelayUs = Annotated[float, Field(strict=True, ge=0, le=1_000_000, allow_inf_nan=False)]
 
 
+class PcieSpecification(BaseModel):
+    """The PCIe switches of hosts: NICs on each, and the payload rate of the link that these and their GPUs share."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gbps: Gbps
+    nics_per_switch: NicCount = 1
+
+
 class Specification(BaseModel):
     """Keys that every topology has. Rates are payload rates per direction; ``delay_us`` is a cable's, one way."""
 
@@ -26,6 +35,12 @@ class Specification(BaseModel):
 
     gpus_per_host: GpuCount = 8
     delay_us: DelayUs = 1.0
+    pcie: PcieSpecification | None = None
+
+    @property
+    def host_pcie(self) -> Pcie | None:
+        """What ``pcie`` says, as the fabric has it."""
+        return None if self.pcie is None else Pcie(self.pcie.nics_per_switch, self.pcie.gbps * 1e9)
 
     @abstractmethod
     def build(self) -> Fabric:

@@ -75,7 +75,7 @@ class DoubleSidedSpecification(RegularSpecification):
             for _ in range(self.uplinks_per_pair)
         ]
         cables += [self.cable(*ends, self.core_link_gbps) for ends in _pairs_within_planes(aggs, cores, self.pods)]
-        return Fabric(hosts, tors + aggs + cores, tuple(cables), self.gpus_per_host)
+        return Fabric(hosts, tors + aggs + cores, tuple(cables), self.gpus_per_host, self.host_pcie)
 
 
 class FatTreeSpecification(RegularSpecification):
@@ -107,7 +107,7 @@ class FatTreeSpecification(RegularSpecification):
             cables += self.host_cables(host, [tors[number // half]])
         pairs = [*_pairs_within_pods(tors, aggs, self.k), *_pairs_within_planes(aggs, cores, self.k)]
         cables += [self.cable(*ends, self.uplink_gbps) for ends in pairs]
-        return Fabric(hosts, tors + aggs + cores, tuple(cables), self.gpus_per_host)
+        return Fabric(hosts, tors + aggs + cores, tuple(cables), self.gpus_per_host, self.host_pcie)
 
 
 def _pairs_within_pods(tors: tuple[str, ...], aggs: tuple[str, ...], pods: int) -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ class StarSpecification(RegularSpecification):
         """Hosts h0…, switch t0."""
         hosts = names("h", self.hosts)
         cables = tuple(cable for host in hosts for cable in self.host_cables(host, ["t0"]))
-        return Fabric(hosts, ("t0",), cables, self.gpus_per_host)
+        return Fabric(hosts, ("t0",), cables, self.gpus_per_host, self.host_pcie)
 
 
 class DumbbellSpecification(RegularSpecification):
@@ -105,7 +105,7 @@ class DumbbellSpecification(RegularSpecification):
             for cable in self.host_cables(host, [f"t{number // self.hosts_per_side}"])
         ]
         cables += [self.cable("t0", "t1", self.bottleneck_gbps)] * self.bottleneck_links
-        return Fabric(hosts, ("t0", "t1"), tuple(cables), self.gpus_per_host)
+        return Fabric(hosts, ("t0", "t1"), tuple(cables), self.gpus_per_host, self.host_pcie)
 
 
 class ClosSpecification(RegularSpecification):
@@ -144,4 +144,4 @@ class ClosSpecification(RegularSpecification):
         cables += [
             self.cable(tor, agg, self.uplink_gbps) for tor in tors for agg in aggs for _ in range(self.uplinks_per_pair)
         ]
-        return Fabric(hosts, tors + aggs, tuple(cables), self.gpus_per_host)
+        return Fabric(hosts, tors + aggs, tuple(cables), self.gpus_per_host, self.host_pcie)

@@ -76,13 +76,13 @@ def run_alone(job: TrainingJob, routing: Routing) -> Alone:
 
 def _link_seconds(flows: Iterable[FlowSpec], routing: Routing) -> FloatArray:
     """By link, how long it needs for these flows, every flow spread evenly over its candidate paths."""
-    links = routing.fabric.links
-    seconds = np.zeros(len(links))
+    rates_bps = routing.fabric.rates_bps
+    seconds = np.zeros(len(rates_bps))
     for flow in flows:
         paths = candidate_paths(flow, routing)
         for path in paths:
             for link in path:
-                seconds[link] += flow.size_bytes * 8 / len(paths) / links[link].rate_bps
+                seconds[link] += flow.size_bytes * 8 / len(paths) / rates_bps[link]
     return seconds
 
 
@@ -100,8 +100,8 @@ def _shares(ordered: Iterable[int], link_seconds: Mapping[int, FloatArray]) -> d
 
 
 def candidate_paths(flow: FlowSpec, routing: Routing) -> tuple[Path, ...]:
-    """The paths that the fabric's ECMP can give to a flow."""
+    """The paths that the fabric's ECMP can give to a flow, each with the links inside its hosts at the end."""
     nics = routing.fabric.nics
-    return routing.candidate_paths(
-        nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
-    )
+    source, destination = nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
+    inside = routing.fabric.host_links_between(source, destination)
+    return tuple((*path, *inside) for path in routing.candidate_paths(source, destination))

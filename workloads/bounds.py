@@ -40,7 +40,7 @@ def fluid_bound_gpu_utilisation(
     demand = _Demand.of(jobs, routing)
     value = [-job.computing_gpu_seconds for job in jobs]
     ways = [way for commodity in demand.commodity_bits for way in commodity]
-    rates_bps = [link.rate_bps for link in routing.fabric.links]
+    rates_bps = routing.fabric.rates_bps
 
     capacity = [(link, job, bits / rates_bps[link]) for (link, job), bits in demand.fixed_bits.items()]
     capacity += [(link, len(jobs) + number, 1e9 / rates_bps[link]) for number, way in enumerate(ways) for link in way]

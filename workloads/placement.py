@@ -1,12 +1,12 @@
 """Which GPUs, and therefore which NICs, a job uses on its hosts."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from topologies.fabric import Fabric
-from workloads.scenario import JobSpecification, PlacementPolicy, Scenario
+from workloads.scenario import GpuChoice, JobSpecification, PlacementPolicy, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,16 @@ class GpuLedger:
     def _rivals(self, host: str, from_s: float, until_s: float) -> list[_Holding]:
         return [holding for holding in self._holdings[host] if holding.from_s < until_s and from_s < holding.until_s]
 
-    def take(self, job: str, host: str, count: int, from_s: float, until_s: float) -> tuple[int, ...]:
-        """Give a job the host's first GPUs that nobody holds in [from_s, until_s).
+    def take(
+        self,
+        job: str,
+        host: str,
+        count: int,
+        from_s: float,
+        until_s: float,
+        preference: Callable[[int], tuple[int, ...]] | None = None,
+    ) -> tuple[int, ...]:
+        """Give a job the host's first GPUs that nobody holds in [from_s, until_s), in the order of ``preference``.
 
         Raises ValueError, naming the holders, where there are fewer than ``count``; nothing is taken then.
         """
@@ -57,8 +65,9 @@ class GpuLedger:
                     else ""
                 )
             )
-        self._holdings[host].append(_Holding(job, free[:count], from_s, until_s))
-        return free[:count]
+        taken = tuple(sorted(sorted(free, key=preference)[:count]))
+        self._holdings[host].append(_Holding(job, taken, from_s, until_s))
+        return taken
 
 
 def end_s(arrival_s: float, duration_s: float | None) -> float:
@@ -67,7 +76,7 @@ def end_s(arrival_s: float, duration_s: float | None) -> float:
 
 
 def place(scenario: Scenario, fabric: Fabric) -> tuple[Placement, ...]:
-    """A placement per job: jobs in the scenario's order take the first free GPUs of each of their hosts.
+    """A placement per job: jobs in the scenario's order take free GPUs of each of their hosts.
 
     GPU g is next to NIC ``g * NICs // GPUs`` of its host. Raises ValueError where GPUs do not suffice.
     """
@@ -115,11 +124,20 @@ def _place(job: JobSpecification, ledger: GpuLedger, fabric: Fabric) -> Placemen
         policy = job.placement or PlacementPolicy.AFFINITY
         count = job.gpus // job.gpus_per_host
         hosts = choose_hosts(ledger, fabric, count, job.gpus_per_host, policy, job.arrival_s, until_s)
-    gpus = {host: ledger.take(job.name, host, job.gpus_per_host, job.arrival_s, until_s) for host in hosts}
-    return Placement(
-        gpus,
-        {
-            host: tuple(dict.fromkeys(gpu * len(fabric.nics[host]) // fabric.gpus_per_host for gpu in taken))
-            for host, taken in gpus.items()
-        },
-    )
+    gpus: dict[str, tuple[int, ...]] = {}
+    nics: dict[str, tuple[int, ...]] = {}
+    for host in hosts:
+        beside = _nics_beside_gpus(fabric, host)
+
+        def turn(gpu: int, beside: tuple[int, ...] = beside) -> tuple[int, ...]:
+            """NICs take turns, each with its GPUs in order."""
+            return (beside[:gpu].count(beside[gpu]), gpu)
+
+        preference = turn if job.gpu_choice is GpuChoice.PER_NIC else None
+        gpus[host] = ledger.take(job.name, host, job.gpus_per_host, job.arrival_s, until_s, preference)
+        nics[host] = tuple(dict.fromkeys(beside[gpu] for gpu in gpus[host]))
+    return Placement(gpus, nics)
+
+
+def _nics_beside_gpus(fabric: Fabric, host: str) -> tuple[int, ...]:
+    return tuple(gpu * len(fabric.nics[host]) // fabric.gpus_per_host for gpu in range(fabric.gpus_per_host))

@@ -133,6 +133,13 @@ class PlacementPolicy(StrEnum):
     SPREAD = "spread"
 
 
+class GpuChoice(StrEnum):
+    """Which of a host's free GPUs a job takes: the first, or of each NIC's in turn."""
+
+    FIRST = "first"
+    PER_NIC = "per_nic"
+
+
 class JobSpecification(ScenarioModel):
     """A job: where and when it runs, and what it computes and sends.
 
@@ -145,6 +152,7 @@ class JobSpecification(ScenarioModel):
     gpus_per_host: PositiveCount
     gpus: PositiveCount | None = Field(default=None, validate_default=True)
     placement: PlacementPolicy | None = None
+    gpu_choice: GpuChoice = GpuChoice.FIRST
     arrival_s: Seconds = 0.0
     iterations: PositiveCount | None = None
     duration_s: PositiveSeconds | None = Field(default=None, validate_default=True)

@@ -18,7 +18,7 @@ _PORTS = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
 def problems_of_size(scenario: Scenario) -> Iterator[Problem]:
     """Iterations that would outlast a run's clock, and more flows between two NICs than there are source ports."""
     fabric = scenario.topology.build()
-    slowest_bps = min(link.rate_bps for link in fabric.links)
+    slowest_bps = min(fabric.rates_bps)
     num_flows: Counter[tuple[str, int, str, int]] = Counter()
     for number, job in enumerate(training_jobs(scenario, fabric)):
         flows = [flow for group in job.graph.flow_groups for flow in group.flows]

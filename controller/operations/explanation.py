@@ -110,7 +110,7 @@ class Explainer:
         )
 
     def _link_use(self, index: int) -> wire.LinkUse:
-        link = self._fabric.links[index]
+        link = self._fabric.link(index)
         return wire.LinkUse(
             source=link.source,
             destination=link.destination,

@@ -63,12 +63,16 @@ def rates_bps(links: Sequence[LinkState]) -> FloatArray:
 
 
 def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequence[Path]]) -> Demand:
-    """Demand of a job whose every flow is spread evenly over the paths that ``paths_of`` gives it."""
+    """Demand of a job whose every flow is spread evenly over the paths that ``paths_of`` gives it.
+
+    Links inside hosts count besides: their share of t is the job's own, whatever the path.
+    """
     bytes_by_link = np.zeros(len(link_rates_bps))
     for flow in job.flows:
         paths = paths_of(flow)
         links = np.fromiter(chain.from_iterable(paths), dtype=np.intp)
         np.add.at(bytes_by_link, links, flow.size_bytes / len(paths))
+        bytes_by_link[list(flow.host_links)] += flow.size_bytes
     comm_s = float(np.max(bytes_by_link * 8 / link_rates_bps, initial=0.0))
     return Demand(job, bytes_by_link, Iteration(job.profile.compute_s, job.profile.comm_start, comm_s))
 

@@ -45,7 +45,8 @@ class Flow:
     """A template flow: what one iteration sends on one connection.
 
     ``offset_s`` is the ideal finish relative to the group's reference time. ``candidates`` are the paths that the
-    fabric's ECMP can give it, ``hashed_path`` the one that the hash gives it when nobody steers.
+    fabric's ECMP can give it, ``hashed_path`` the one that the hash gives it when nobody steers. ``host_links`` are
+    those inside its hosts (PCIe), which it uses on every path.
     """
 
     key: FlowKey
@@ -54,6 +55,7 @@ class Flow:
     offset_s: float
     candidates: tuple[Path, ...]
     hashed_path: Path
+    host_links: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

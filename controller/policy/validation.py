@@ -55,5 +55,5 @@ def _check_flow(flow: Flow, known_links: set[int]) -> None:
         raise ValueError(f"{where}: candidates must name at least one path")
     if not (flow.hashed_path and all(flow.candidates)):
         raise ValueError(f"{where}: candidates and hashed_path must not hold a path without links")
-    if unknown := set(chain(flow.hashed_path, *flow.candidates)) - known_links:
-        raise ValueError(f"{where}: candidates or hashed_path name unknown links {sorted(unknown)}")
+    if unknown := set(chain(flow.hashed_path, flow.host_links, *flow.candidates)) - known_links:
+        raise ValueError(f"{where}: candidates, hashed_path or host_links name unknown links {sorted(unknown)}")

@@ -165,8 +165,9 @@ class _Run:
             await self._agents[name].deregister()
             del self._registered[name]
         settled = await self._client.settle(now_s)
-        for name, agent in self._registered.items():
-            self._traffic.follow(name, await agent.directives(settled.plan_number))
+        self._traffic.follow(
+            {name: await agent.directives(settled.plan_number) for name, agent in self._registered.items()}
+        )
         if self._registered and settled.plan_number != self.record.newest_plan_number:
             self.record.plans.append((now_s, await self._client.plan()))
         self._keep_timer(settled.next_timer_s)

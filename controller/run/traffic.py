@@ -1,12 +1,13 @@
 """The flows of a run's jobs on the emulator: which are under way, and what links carry meanwhile."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from controller.run.connections import Connections
+from controller.run.host_order import host_queues
 from controller.run.results import LoadSample
 from emulator.compiler.program import compile_program
 from emulator.engine.transport import MAX_WINDOW
@@ -67,12 +68,17 @@ class Traffic:
         widest = min(MAX_WINDOW, _WIDENING * window_packets)
         options = HostOptions(window_packets=window_packets, widest_window_packets=widest)
         program = compile_program(PROGRAM.read_text())
-        self.emulated = EmulatedFabric(fabric, program, options, rate_scale=scale)
+        self.emulated = EmulatedFabric(_as_carried(fabric), program, options, rate_scale=scale)
         self.scale = scale
         self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
         self._flows: dict[tuple[str, str], tuple[int, ...]] = {
             key: tuple(self.emulated.add_flow(five_tuple) for five_tuple in connections[key[0]][key[1]])
             for key in self._specifications
+        }
+        self._senders = {
+            flow: five_tuple.source_address
+            for key, flows in self._flows.items()
+            for flow, five_tuple in zip(flows, connections[key[0]][key[1]], strict=True)
         }
         self._owner = {flow: (key, n) for key, flows in self._flows.items() for n, flow in enumerate(flows)}
         self._instances: dict[tuple[str, str], _Instance] = {}
@@ -110,10 +116,15 @@ class Traffic:
                 ends.append(TransferEnd(key[0], transfer.task, key[1], tardiness))
         return ends
 
-    def follow(self, job: str, directives: Directives) -> None:
-        """Let the hosts keep the order of a job's directives at their NICs; the wire does not show it."""
-        for directive in directives.flows:
-            self.emulated.set_flow_level(self._flows[job, directive.flow_group][directive.flow], directive.level)
+    def follow(self, directives: Mapping[str, Directives]) -> None:
+        """Let the hosts keep the order of all jobs' directives at their NICs; the wire does not show it."""
+        orders = {
+            self._flows[job, directive.flow_group][directive.flow]: directive.order
+            for job, own in directives.items()
+            for directive in own.flows
+        }
+        for flow, queue in host_queues(orders, self._senders).items():
+            self.emulated.set_flow_level(flow, queue)
 
     def sample_loads(self) -> LoadSample:
         """How busy every link was with each level since the last sample."""
@@ -125,6 +136,24 @@ class Traffic:
         )
         self._sampled_ps, self._sampled_bytes = now_ps, sent
         return sample
+
+
+def _as_carried(fabric: Fabric) -> Fabric:
+    """The fabric with the NICs' cables at the rate of the PCIe link behind them.
+
+    That is what a PCIe switch with one NIC does. Raises ValueError for PCIe switches with more: hosts of the emulator
+    have nothing that several NICs share.
+    """
+    if fabric.pcie is None:
+        return fabric
+    if fabric.pcie.nics_per_switch > 1:
+        raise ValueError(f"the emulator carries PCIe switches of one NIC, not of {fabric.pcie.nics_per_switch}")
+    fastest_bps = fabric.pcie.rate_bps
+    cables = tuple(
+        replace(cable, rate_bps=min(cable.rate_bps, fastest_bps)) if fabric.host_index.keys() & cable.ends else cable
+        for cable in fabric.cables
+    )
+    return replace(fabric, cables=cables, pcie=None)
 
 
 def default_scale(fabric: Fabric) -> float:

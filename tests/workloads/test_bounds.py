@@ -125,3 +125,14 @@ def test_figure_19_has_the_papers_ideals() -> None:
     assert alone == pytest.approx({"gpt": 1.0} | {f"bert-{number}": 0.53 for number in range(1, 5)}, abs=0.01)
     assert ideal_gpu_utilisation(jobs, routing) == pytest.approx(0.77, abs=0.01)
     assert fluid_bound_gpu_utilisation(jobs, routing) <= ideal_gpu_utilisation(jobs, routing) + 1e-9
+
+
+@pytest.mark.parametrize(("nics_per_switch", "time_s"), [(1, 0.5 + 40e9 / 8e9), (2, 0.5 + 80e9 / 8e9)])
+def test_a_pcie_link_that_nics_share_bounds_a_job(
+    nics_per_switch: int, time_s: float, document: Document, load: Load
+) -> None:
+    document["topology"] |= {"bottleneck_links": 16, "pcie": {"gbps": 8, "nics_per_switch": nics_per_switch}}
+    document["jobs"][0]["workload"]["bytes"] = 10e9
+    (job,), routing = load(document)
+    assert run_alone(job, routing).iteration_time_s == pytest.approx(time_s)
+    assert fluid_bound_gpu_utilisation([job], routing) == pytest.approx(2.0 / time_s)

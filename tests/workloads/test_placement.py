@@ -63,3 +63,17 @@ def test_placements_choose_hosts_by_their_switches(policy: str, count: int, host
     assert choose(0.0) == hosts
     with pytest.raises(ValueError, match=r"at most \d hosts with 2 free GPUs, asked for 6"):
         choose_hosts(ledger, fabric, 6, 2, PlacementPolicy(policy), 0.0, FOREVER)
+
+
+def test_a_job_may_take_a_gpu_of_each_nic(document: dict[str, Any]) -> None:
+    first = document["jobs"][0]
+    document["jobs"] = [
+        {**first, "name": "a", "gpus_per_host": 2, "gpu_choice": "per_nic"},
+        {**first, "name": "b", "gpus_per_host": 1},
+        {**first, "name": "c", "gpus_per_host": 1},
+    ]
+    scenario = Scenario.model_validate(document)
+    a, b, c = place(scenario, scenario.topology.build())
+    assert (a.gpus["h0"], a.nics["h0"]) == ((0, 2), (0, 1))
+    assert (b.gpus["h0"], b.nics["h0"]) == ((1,), (0,))
+    assert (c.gpus["h0"], c.nics["h0"]) == ((3,), (1,))
