@@ -68,7 +68,7 @@ class Traffic:
         widest = min(MAX_WINDOW, _WIDENING * window_packets)
         options = HostOptions(window_packets=window_packets, widest_window_packets=widest)
         program = compile_program(PROGRAM.read_text())
-        self.emulated = EmulatedFabric(_as_carried(fabric), program, options, rate_scale=scale)
+        self.emulated = EmulatedFabric(as_carried(fabric), program, options, rate_scale=scale)
         self.scale = scale
         self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
         self._flows: dict[tuple[str, str], tuple[int, ...]] = {
@@ -138,7 +138,7 @@ class Traffic:
         return sample
 
 
-def _as_carried(fabric: Fabric) -> Fabric:
+def as_carried(fabric: Fabric) -> Fabric:
     """The fabric with the NICs' cables at the rate of the PCIe link behind them.
 
     That is what a PCIe switch with one NIC does. Raises ValueError for PCIe switches with more: hosts of the emulator
