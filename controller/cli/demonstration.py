@@ -11,7 +11,7 @@ from controller.cli.outputs import prepare_folder, print_overview, print_results
 from controller.policy.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS
 
-SCENARIOS = ("fig19-n4",)
+SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
 POLICIES = (PolicyName.ECMP, PolicyName.CRUX_PA, PolicyName.CRUX)
 
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where demo.html goes.")]
