@@ -30,11 +30,11 @@ def utilisation(results: Sequence[RunResult]) -> Table:
 
 
 def overview(comparisons: Sequence[Sequence[RunResult]]) -> Table:
-    """GPU utilisation of several scenarios, each under the same policies."""
+    """GPU utilisation of several scenarios, each under the same policies; limits are those of the last one's window."""
     columns = ("Scenario", *(result.policy for result in comparisons[0]), "Ideal", "Fluid bound")
     table = number_table("GPU utilisation", *columns)
     for results in comparisons:
-        limits = (results[0].ideal_gpu_utilisation, results[0].fluid_bound_gpu_utilisation)
+        limits = (results[-1].ideal_gpu_utilisation, results[-1].fluid_bound_gpu_utilisation)
         utilisations = (*(result.gpu_utilisation for result in results), *limits)
         table.add_row(Text(results[0].scenario), *map(percent, utilisations))
     return table

@@ -44,8 +44,8 @@ def _overview(comparisons: Comparisons) -> Markup:
             "tr",
             element("td", element("a", results[0].scenario, href=f"#{_anchor(number)}")),
             *(element("td", percent(result.gpu_utilisation)) for result in results),
-            element("td", percent(results[0].ideal_gpu_utilisation)),
-            element("td", percent(results[0].fluid_bound_gpu_utilisation)),
+            element("td", percent(results[-1].ideal_gpu_utilisation)),
+            element("td", percent(results[-1].fluid_bound_gpu_utilisation)),
         )
         for number, results in enumerate(comparisons)
     )
