@@ -2,25 +2,39 @@
 
 import math
 
+from controller.policy.snapshot import Profile
 from controller.registration import FlowRequest, InvalidFieldError, JobRequest, NicReference
-from topologies.addressing import TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
+from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Nic
 
 MAX_SIZE_BYTES = 1 << 63
 MAX_COMPUTE_S = 1e6
+MAX_NAME_LENGTH = 256
 _MAX_PORT = 0xFFFF
 
 
 def check_job(request: JobRequest, fabric: Fabric) -> None:
     """Raise InvalidFieldError where a job cannot be meant, naming the field."""
-    _require(bool(request.name), "name: must not be empty")
+    check_name(request.name, "name")
     _require(bool(request.hosts), "hosts: must name at least one host")
+    seen: set[str] = set()
     for position, host in enumerate(request.hosts):
         _require(host in fabric.host_index, f"hosts[{position}]: unknown host {host!r}")
-        _require(host not in request.hosts[:position], f"hosts[{position}]: {host!r} is named twice")
+        _require(host not in seen, f"hosts[{position}]: {host!r} is named twice")
+        seen.add(host)
     num_gpus = len(request.hosts) * fabric.gpus_per_host
     _require(1 <= request.gpus <= num_gpus, f"gpus: must lie between 1 and the hosts' {num_gpus}, not {request.gpus}")
-    profile = request.profile
+    check_profile(request.profile)
+
+
+def check_name(name: str, field: str) -> None:
+    """Raise InvalidFieldError for a name that is empty or too long."""
+    _require(bool(name), f"{field}: must not be empty")
+    _require(len(name) <= MAX_NAME_LENGTH, f"{field}: must not be longer than {MAX_NAME_LENGTH} characters")
+
+
+def check_profile(profile: Profile) -> None:
+    """Raise InvalidFieldError where a profile cannot be meant."""
     _require(
         0 <= profile.compute_s <= MAX_COMPUTE_S,
         f"profile.compute_s: must lie between 0 and {MAX_COMPUTE_S:g}, not {profile.compute_s}",
@@ -45,6 +59,12 @@ def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str
         math.isfinite(request.offset_s) and request.offset_s >= 0,
         f"{field}.offset_s: must be finite and not negative, not {request.offset_s}",
     )
+    if request.held_source_port is not None:
+        _require(
+            FIRST_SOURCE_PORT <= request.held_source_port <= LAST_SOURCE_PORT,
+            f"{field}.held_source_port: must lie between {FIRST_SOURCE_PORT} and {LAST_SOURCE_PORT},"
+            f" not {request.held_source_port}",
+        )
     if request.five_tuple is not None:
         _check_five_tuple(request.five_tuple, source, destination, f"{field}.five_tuple")
     return source, destination

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from controller.policy.policy_name import PolicyName
 from topologies.specification import Topology
+from topologies.steering import Steering
 
 _PIPELINE = Path(__file__).resolve().parent.parent / "p4src" / "build"
 
@@ -33,7 +34,8 @@ class ControllerConfig(BaseModel):
     """All that the controller process is told.
 
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash_seed`` gives every switch its hash,
-    ``seed`` is the policies' randomness; ``pipeline`` is the folder of the compiled P4 program.
+    ``seed`` is the policies' randomness; ``steering`` is what makes flows leave the paths of the hash; ``pipeline`` is
+    the folder of the compiled P4 program.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +45,7 @@ class ControllerConfig(BaseModel):
     switches: tuple[SwitchAddress, ...]
     hash_seed: int = 1
     policy: PolicyName = PolicyName.CRUX
+    steering: Steering = Steering.RULE
     seed: int = 1
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8
     lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0

@@ -1,7 +1,9 @@
 """The controller process: everything put together, started and stopped."""
 
 import asyncio
+import gc
 import signal
+import sys
 
 import grpc.aio
 
@@ -11,13 +13,24 @@ from controller.directives import DirectiveBoard
 from controller.operations.service import OperationsService
 from controller.planner import Planner
 from controller.registry import Registry
-from controller.service import ControllerService
+from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.switches import P4RuntimeSouthbound
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
 _STOP_GRACE_S = 1.0
+_SWITCH_INTERVAL_S = 0.0005
+_COLLECTION_THRESHOLDS = (50_000, 20, 50)
+
+
+def favour_answers() -> None:
+    """Let the loop that answers wait little for the threads that plan, and for the garbage collector.
+
+    What the controller holds is many small objects that live long and refer to each other in no circle.
+    """
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.set_threshold(*_COLLECTION_THRESHOLDS)
 
 
 async def serve(config: ControllerConfig) -> None:
@@ -31,6 +44,7 @@ async def serve(config: ControllerConfig) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
 
+    favour_answers()
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock() if config.clock is ClockName.DRIVEN else WallClock()
@@ -39,10 +53,9 @@ async def serve(config: ControllerConfig) -> None:
     board = DirectiveBoard(registry)
     southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
     async with southbound:
-        planner = Planner(registry, snapshots, routing, config.policy, southbound, board, clock)
+        planner = Planner(registry, snapshots, routing, config.policy, config.steering, southbound, board, clock)
         service = ControllerService(registry, planner, board, southbound, clock)
-        # Without this a second controller could listen on the same port.
-        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+        server = grpc.aio.server(options=SERVER_OPTIONS)
         operations = OperationsService(registry, planner, southbound, clock)
         server.add_generic_rpc_handlers((service.handler(), operations.handler()))
         port = _bind(server, config.listen)

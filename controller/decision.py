@@ -26,12 +26,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class FlowDirective:
-    """How one flow travels: the Plan's path, or the hash's where the Plan leaves it to the fabric."""
+    """How one flow travels, and from which port: the Plan's path, or the hash's where it leaves it to the fabric."""
 
     key: FlowKey
     path: Path
     level: int
     order: int
+    source_port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
             decision.number,
             plans[job.name].time_shift_s,
             tuple(
-                FlowDirective(flow.key, plan.path or flow.hashed_path, plan.level, plan.order)
+                FlowDirective(
+                    flow.key, plan.path or flow.hashed_path, plan.level, plan.order, flow.five_tuple.source_port
+                )
                 for flow in job.flows
                 for plan in (decision.plan.flows[flow.key],)
             ),

@@ -1,5 +1,8 @@
 """Between the messages of the wire format and the controller's own types."""
 
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
 from controller.decision import Decision, FlowDirective, JobDirectives
 from controller.policy.plan import JobPlan
 from controller.policy.snapshot import Flow, Profile
@@ -14,10 +17,19 @@ from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric, Path
 
+Item = TypeVar("Item")
+
+
+_FLOWS_PER_PAGE = 2_000
+"""About half a mebibyte."""
+
 
 def job_request(message: wire.RegisterJobRequest) -> JobRequest:
-    profile = Profile(message.profile.compute_s, message.profile.comm_start, message.profile.work)
-    return JobRequest(message.name, tuple(message.hosts), message.gpus, profile)
+    return JobRequest(message.name, tuple(message.hosts), message.gpus, profile(message.profile))
+
+
+def profile(message: wire.Profile) -> Profile:
+    return Profile(message.compute_s, message.comm_start, message.work)
 
 
 def flow_group_request(message: wire.FlowGroup) -> FlowGroupRequest:
@@ -31,6 +43,7 @@ def _flow_request(message: wire.Flow) -> FlowRequest:
         message.size_bytes,
         message.offset_s,
         _five_tuple_from_wire(message.five_tuple) if message.HasField("five_tuple") else None,
+        message.held_source_port if message.HasField("held_source_port") else None,
     )
 
 
@@ -49,12 +62,16 @@ def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignmen
     return wire.FlowGroupAssignment(name=group.name, five_tuples=five_tuples)
 
 
-def directives_response(directives: JobDirectives, fabric: Fabric) -> wire.DirectivesResponse:
-    return wire.DirectivesResponse(
-        plan_number=directives.plan_number,
-        time_shift_s=directives.time_shift_s,
-        flows=[_flow_directive(flow, fabric) for flow in directives.flows],
-    )
+def directives_pages(directives: JobDirectives, fabric: Fabric) -> Iterator[wire.DirectivesResponse]:
+    """The messages of one plan's directives, at least one."""
+    pages = list(_pages(directives.flows)) or [()]
+    for number, flows in enumerate(pages, start=1):
+        yield wire.DirectivesResponse(
+            plan_number=directives.plan_number,
+            time_shift_s=directives.time_shift_s,
+            flows=[_flow_directive(flow, fabric) for flow in flows],
+            is_continued=number < len(pages),
+        )
 
 
 def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirective:
@@ -64,17 +81,32 @@ def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirect
         path=_path_to_wire(directive.path, fabric),
         level=directive.level,
         order=directive.order,
+        source_port=directive.source_port,
     )
 
 
-def plan_response(decision: Decision, fabric: Fabric) -> wire.GetPlanResponse:
-    return wire.GetPlanResponse(
-        plan_number=decision.number,
-        policy=decision.plan.policy,
-        num_rules=decision.num_rules,
-        jobs=[_job_decision(job) for job in decision.plan.jobs],
-        flows=[_flow_decision(flow, decision, fabric) for job in decision.snapshot.jobs for flow in job.flows],
-    )
+def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanResponse]:
+    """A decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names."""
+
+    def page(jobs: Sequence[JobPlan] = (), flows: Sequence[Flow] = ()) -> wire.GetPlanResponse:
+        return wire.GetPlanResponse(
+            plan_number=decision.number,
+            policy=decision.plan.policy,
+            num_rules=decision.num_rules,
+            jobs=[_job_decision(job) for job in jobs],
+            flows=[_flow_decision(flow, decision, fabric) for flow in flows],
+        )
+
+    yield page()
+    for jobs in _pages(decision.plan.jobs):
+        yield page(jobs=jobs)
+    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.flows)):
+        yield page(flows=flows)
+
+
+def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for first in range(0, len(items), _FLOWS_PER_PAGE):
+        yield items[first : first + _FLOWS_PER_PAGE]
 
 
 def _job_decision(plan: JobPlan) -> wire.JobDecision:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 
 from controller.clock import Clock
@@ -13,17 +14,24 @@ from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules
 from controller.southbound.southbound import Southbound, SouthboundError
+from controller.steering import source_port_changes, with_source_ports
 from topologies.routing import Routing
+from topologies.steering import Steering
 
 _LOG = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_GATHER_S = 0.005
+"""A job's flow groups come right after the job itself: one Plan is for both."""
+_LONG_S = 0.2
+"""After a Plan that has taken longer the next one waits as long, so that half of the time is the registrations'."""
 
 
 class Planner:
     """Plans once at a time; changes that come meanwhile wait together for the next Plan.
 
-    ``decision`` is what is in force: written to the switches and published to the jobs. None before the first.
+    ``decision`` is what is in force: written to the switches and published to the jobs. None before the first. For one
+    lease from the start, jobs that a former controller knew may still come back: until then their rules stay.
     """
 
     def __init__(
@@ -32,6 +40,7 @@ class Planner:
         snapshots: Snapshots,
         routing: Routing,
         policy: PolicyName,
+        steering: Steering,
         southbound: Southbound,
         board: DirectiveBoard,
         clock: Clock,
@@ -41,28 +50,42 @@ class Planner:
         self._snapshots = snapshots
         self._routing = routing
         self._policy = policy
+        self._steering = steering
         self._southbound = southbound
         self._board = board
         self._clock = clock
         self._planning = asyncio.Lock()
         self._changed = asyncio.Event()
+        self._grace_end_s: float | None = clock.now_s() + registry.lease_s
+
+    @property
+    def next_timer_s(self) -> float | None:
+        """When there is next something to do without a change; None where nothing waits."""
+        timers = (self._registry.next_lease_end_s, self._grace_end_s)
+        return min((timer for timer in timers if timer is not None), default=None)
 
     def mark_changed(self) -> None:
         """The registry has changed: the Plan in force is not that of its state."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Plan after every change and at the end of every lease, as time passes; until cancelled."""
+        """Plan after every change and whenever a timer ends, as time passes; until cancelled."""
+        pause_s = _GATHER_S
         while True:
-            lease_end_s = self._registry.next_lease_end_s
-            timeout_s = None if lease_end_s is None else max(0.0, lease_end_s - self._clock.now_s())
+            timer_s = self.next_timer_s
+            timeout_s = None if timer_s is None else max(0.0, timer_s - self._clock.now_s())
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._changed.wait()
+                    await asyncio.sleep(pause_s)
+            start_s = time.monotonic()
             try:
                 await self.settle()
             except SouthboundError:
                 _LOG.exception("the plan is not in force everywhere; trying again")
                 await asyncio.sleep(_RETRY_S)
+            taken_s = time.monotonic() - start_s
+            pause_s = taken_s if taken_s > _LONG_S else _GATHER_S
 
     async def settle(self) -> None:
         """End leases, plan if anything changed, and return when the Plan of the registry's state is in force.
@@ -72,21 +95,29 @@ class Planner:
         async with self._planning:
             if self._registry.expire(self._clock.now_s()):
                 self.mark_changed()
-            if not self._changed.is_set():
-                return
-            self._changed.clear()
-            try:
-                await self._plan()
-            except BaseException:
-                self.mark_changed()
-                raise
+            if self._changed.is_set():
+                self._changed.clear()
+                try:
+                    await self._plan()
+                except BaseException:
+                    self.mark_changed()
+                    raise
+            if self._grace_end_s is not None and self._clock.now_s() >= self._grace_end_s:
+                await self._southbound.forget_found()
+                self._grace_end_s = None
 
     async def _plan(self) -> None:
         previous = self.decision
-        snapshot = self._snapshots.take(self._clock.now_s(), previous.plan if previous else None)
-        # In a thread of its own, so that heartbeats are answered meanwhile.
+        # In threads of their own, so that heartbeats are answered meanwhile.
+        snapshot = await asyncio.to_thread(
+            self._snapshots.take, self._clock.now_s(), previous.plan if previous else None
+        )
         plan = await asyncio.to_thread(decide, self._policy, snapshot)
-        rules = flow_rules(plan, snapshot, self._routing)
+        if self._steering is Steering.SOURCE_PORT:
+            changes = await asyncio.to_thread(source_port_changes, plan, snapshot, self._routing)
+            changed = self._registry.change_source_ports(changes)
+            snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
+        rules = await asyncio.to_thread(flow_rules, plan, snapshot, self._routing)
         await self._southbound.write(rules)
         self.decision = Decision(previous.number + 1 if previous else 1, snapshot, plan, rules)
         await self._board.publish(directives_of(self.decision))

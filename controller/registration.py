@@ -23,8 +23,12 @@ class ConflictError(RegistrationError):
     """The name or the 5-tuple is taken by something else."""
 
 
+class NotOwnerError(RegistrationError):
+    """The job belongs to another client."""
+
+
 class ExhaustedError(RegistrationError):
-    """No source port is left to assign."""
+    """No source port, or no room, is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +51,17 @@ class NicReference:
 
 @dataclass(frozen=True, slots=True)
 class FlowRequest:
-    """A template flow as a job asks for it; without a ``five_tuple`` the registry assigns one."""
+    """A template flow as a job asks for it.
+
+    Without a ``five_tuple`` the registry assigns one, with the ``held_source_port`` if that is free.
+    """
 
     source: NicReference
     destination: NicReference
     size_bytes: int
     offset_s: float
     five_tuple: FiveTuple | None = None
+    held_source_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +74,14 @@ class FlowGroupRequest:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredFlow:
-    """A template flow with its NICs and its 5-tuple."""
+    """A template flow with its NICs and its 5-tuple, and whether the registry assigned that."""
 
     source: Nic
     destination: Nic
     size_bytes: int
     offset_s: float
     five_tuple: FiveTuple
+    is_assigned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +94,17 @@ class RegisteredFlowGroup:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredJob:
-    """A registered job with its flow groups, in order of registration."""
+    """A registered job with its flow groups, in order of registration; it belongs to who knows ``owner_token``."""
 
     request: JobRequest
     arrival_s: float
+    owner_token: str
     flow_groups: tuple[RegisteredFlowGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowGroupInstance:
+    """The newest instance of a flow group: which iteration's, and when it began (its reference time)."""
+
+    iteration: int
+    reference_s: float

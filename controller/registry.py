@@ -1,30 +1,32 @@
 """The registry: which jobs there are, what they send, and until when they may be believed."""
 
-from collections.abc import Container, Sequence, Set
+import hmac
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
-from controller.admission import check_flow, check_job
-from controller.policy.snapshot import FlowKey
+from controller.admission import check_flow, check_job, check_name, check_profile
+from controller.policy.snapshot import FlowKey, Profile
 from controller.registration import (
     ConflictError,
     ExhaustedError,
+    FlowGroupInstance,
     FlowGroupRequest,
     FlowRequest,
     InvalidFieldError,
     JobRequest,
+    NotOwnerError,
     RegisteredFlow,
     RegisteredFlowGroup,
     RegisteredJob,
     UnknownJobError,
 )
-from topologies.addressing import (
-    FIRST_SOURCE_PORT,
-    FLOW_DESTINATION_PORT,
-    LAST_SOURCE_PORT,
-    UDP_PROTOCOL,
-    FiveTuple,
-)
-from topologies.fabric import Fabric, Nic
+from controller.source_ports import Batch, SourcePorts
+from topologies.addressing import FiveTuple
+from topologies.fabric import Fabric
+
+MAX_FLOWS = 1_000_000
+"""So that nobody fills the memory; ten times what is meant to be served."""
 
 
 class Registry:
@@ -39,12 +41,13 @@ class Registry:
         self.lease_s = lease_s
         self._jobs: dict[str, RegisteredJob] = {}
         self._lease_ends_s: dict[str, float] = {}
-        self._owners: dict[FiveTuple, FlowKey] = {}
+        self._instances: dict[str, dict[str, FlowGroupInstance]] = {}
+        self._source_ports = SourcePorts()
 
     @property
     def jobs(self) -> tuple[RegisteredJob, ...]:
         """Registered jobs, in order of their names."""
-        return tuple(self._jobs[name] for name in sorted(self._jobs))
+        return tuple(job for _, job in sorted(self._jobs.items()))
 
     @property
     def next_lease_end_s(self) -> float | None:
@@ -58,19 +61,35 @@ class Registry:
     def __contains__(self, job: object) -> bool:
         return job in self._jobs
 
-    def register_job(self, request: JobRequest, now_s: float) -> bool:
+    def authorise(self, name: str, owner_token: str) -> None:
+        """Raise NotOwnerError where a job is registered, and not by who knows this token."""
+        known = self._jobs.get(name)
+        if known is not None and not hmac.compare_digest(known.owner_token.encode(), owner_token.encode()):
+            raise NotOwnerError(f"owner_token: job {name!r} belongs to another client")
+
+    def register_job(self, request: JobRequest, now_s: float, owner_token: str = "") -> bool:
         """Register a job and start its lease; False where exactly this job is registered, whose lease is then renewed.
 
-        Raises InvalidFieldError, and ConflictError where another job has the name.
+        The same job with another profile has that from now on. Raises InvalidFieldError, and ConflictError where
+        another job has the name.
         """
         check_job(request, self.fabric)
         known = self._jobs.get(request.name)
-        if known is not None and known.request != request:
+        if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
         if known is None:
-            self._jobs[request.name] = RegisteredJob(request, arrival_s=now_s)
+            self._jobs[request.name] = RegisteredJob(request, now_s, owner_token)
+        elif known.request != request:
+            self._jobs[request.name] = replace(known, request=request)
         self._lease_ends_s[request.name] = now_s + self.lease_s
-        return known is None
+        return known is None or known.request != request
+
+    def report_profile(self, name: str, profile: Profile) -> bool:
+        """Replace the profile of a job; False where it is the same. Raises UnknownJobError and InvalidFieldError."""
+        job = self._job(name)
+        check_profile(profile)
+        self._jobs[name] = replace(job, request=replace(job.request, profile=profile))
+        return profile != job.request.profile
 
     def register_flow_groups(
         self, name: str, requests: Sequence[FlowGroupRequest]
@@ -83,16 +102,15 @@ class Registry:
         job = self._job(name)
         known = {group.name: group for group in job.flow_groups}
         chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
-        assigned: dict[FiveTuple, FlowKey] = {}
+        batch = self._source_ports.batch(chosen)
         registered: dict[str, RegisteredFlowGroup] = {}
         for position, request in enumerate(requests):
             field = f"flow_groups[{position}]"
-            if not request.name:
-                raise InvalidFieldError(f"{field}.name: must not be empty")
+            check_name(request.name, f"{field}.name")
             if request.name in registered:
                 raise InvalidFieldError(f"{field}.name: {request.name!r} is named twice")
             if request.name not in known:
-                registered[request.name] = self._assign_group(job.request, request, chosen, assigned, field)
+                registered[request.name] = self._assign_group(job.request, request, batch, field)
             elif _is_template_of(request, known[request.name]):
                 registered[request.name] = known[request.name]
             else:
@@ -100,8 +118,40 @@ class Registry:
         new = tuple(group for group in registered.values() if group.name not in known)
         if new:
             self._jobs[name] = replace(job, flow_groups=job.flow_groups + new)
-            self._owners |= assigned
+            batch.commit()
         return bool(new), tuple(registered.values())
+
+    def start_flow_groups(self, name: str, iterations: Mapping[str, int], now_s: float) -> None:
+        """Instances of flow groups begin, by group the iteration's number; renews the lease.
+
+        One that is older than the newest known is late, and changes nothing. Raises UnknownJobError and
+        InvalidFieldError.
+        """
+        groups = {group.name for group in self._job(name).flow_groups}
+        for position, group in enumerate(iterations):
+            if group not in groups:
+                raise InvalidFieldError(f"instances[{position}].flow_group: job {name!r} has none named {group!r}")
+        self.renew(name, now_s)
+        newest = self._instances.setdefault(name, {})
+        for group, iteration in iterations.items():
+            if group not in newest or newest[group].iteration < iteration:
+                newest[group] = FlowGroupInstance(iteration, now_s)
+
+    def instances(self, name: str) -> Mapping[str, FlowGroupInstance]:
+        """The newest instance of every flow group of a job that has begun one."""
+        return self._instances.get(name, {})
+
+    def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
+        """Give flows these 5-tuples; returns those that could be given theirs.
+
+        A flow that has left, or has not had its 5-tuple assigned, or whose new one is taken, stays as it is.
+        """
+        changed: set[FlowKey] = set()
+        for name in {key.job for key in five_tuples} & self._jobs.keys():
+            job = self._jobs[name]
+            groups = [self._moved(name, group, five_tuples, changed) for group in job.flow_groups]
+            self._jobs[name] = replace(job, flow_groups=tuple(groups))
+        return frozenset(changed)
 
     def renew(self, name: str, now_s: float) -> None:
         """Renew the lease of a job; raises UnknownJobError."""
@@ -114,9 +164,9 @@ class Registry:
         if job is None:
             return False
         del self._lease_ends_s[name]
-        for group in job.flow_groups:
-            for flow in group.flows:
-                del self._owners[flow.five_tuple]
+        self._instances.pop(name, None)
+        for flow in chain.from_iterable(group.flows for group in job.flow_groups):
+            self._source_ports.release(flow.five_tuple)
         return True
 
     def expire(self, now_s: float) -> tuple[str, ...]:
@@ -132,38 +182,43 @@ class Registry:
         return self._jobs[name]
 
     def _assign_group(
-        self,
-        job: JobRequest,
-        request: FlowGroupRequest,
-        chosen: Set[FiveTuple],
-        assigned: dict[FiveTuple, FlowKey],
-        field: str,
+        self, job: JobRequest, request: FlowGroupRequest, batch: Batch, field: str
     ) -> RegisteredFlowGroup:
-        """Check a new group and give its flows 5-tuples that nobody has ``chosen``, adding them to ``assigned``."""
+        """Check a new group and give its flows 5-tuples, which ``batch`` then holds."""
+        if len(self._source_ports) + len(batch) + len(request.flows) > MAX_FLOWS:
+            raise ExhaustedError(f"{field}.flows: there is no room for more than {MAX_FLOWS:,} flows altogether")
         flows = []
         for number, flow in enumerate(request.flows):
             where = f"{field}.flows[{number}]"
             source, destination = check_flow(flow, job, self.fabric, where)
-            five_tuple = flow.five_tuple or _free_five_tuple(
-                source, destination, (self._owners, chosen, assigned), where
-            )
-            owner = self._owners.get(five_tuple) or assigned.get(five_tuple)
-            if owner is not None:
+            five_tuple = flow.five_tuple or batch.assign(source, destination, flow.held_source_port)
+            if five_tuple is None:
+                raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
+            if (owner := batch.owner(five_tuple)) is not None:
                 raise ConflictError(
                     f"{where}.five_tuple: {five_tuple} is that of job {owner.job!r}, group {owner.group!r},"
                     f" flow {owner.flow}"
                 )
-            assigned[five_tuple] = FlowKey(job.name, request.name, number)
-            flows.append(RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple))
+            batch.take(five_tuple, FlowKey(job.name, request.name, number))
+            is_assigned = flow.five_tuple is None
+            flows.append(RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple, is_assigned))
         return RegisteredFlowGroup(request.name, tuple(flows))
 
-
-def _free_five_tuple(source: Nic, destination: Nic, taken: Sequence[Container[FiveTuple]], field: str) -> FiveTuple:
-    for source_port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1):
-        five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, source_port, FLOW_DESTINATION_PORT)
-        if not any(five_tuple in some for some in taken):
-            return five_tuple
-    raise ExhaustedError(f"{field}.five_tuple: no source port is left between these NICs")
+    def _moved(
+        self, job: str, group: RegisteredFlowGroup, five_tuples: Mapping[FlowKey, FiveTuple], changed: set[FlowKey]
+    ) -> RegisteredFlowGroup:
+        """The group with the new 5-tuples that its flows may have; ``changed`` then has their keys."""
+        flows = []
+        for number, flow in enumerate(group.flows):
+            key = FlowKey(job, group.name, number)
+            five_tuple = five_tuples.get(key)
+            if five_tuple is not None and flow.is_assigned and five_tuple not in self._source_ports:
+                self._source_ports.release(flow.five_tuple)
+                self._source_ports.take(five_tuple, key)
+                changed.add(key)
+                flow = replace(flow, five_tuple=five_tuple)
+            flows.append(flow)
+        return replace(group, flows=tuple(flows))
 
 
 def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:

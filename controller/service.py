@@ -1,38 +1,55 @@
 """The gRPC service ``trainyard.v1.Controller`` over the registry and the planner."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
+from controller.admission import check_name
 from controller.clock import Clock, DrivenClock
 from controller.directives import DirectiveBoard
+from controller.flood_gate import MAX_STREAMS_PER_CONNECTION, FloodError, FloodGate
 from controller.messages import (
-    directives_response,
+    directives_pages,
     flow_group_assignment,
     flow_group_request,
     job_request,
-    plan_response,
+    plan_pages,
+    profile,
 )
 from controller.planner import Planner
 from controller.registration import (
     ConflictError,
     ExhaustedError,
     InvalidFieldError,
+    NotOwnerError,
     RegistrationError,
     UnknownJobError,
 )
 from controller.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
+from hostlib.batches import MAX_MESSAGE_BYTES
 from hostlib.wire import methods
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method, RequestT, ResponseT
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 
-_STATUS_OF: dict[type[RegistrationError], grpc.StatusCode] = {
+SERVER_OPTIONS = (
+    # Without this a second controller could listen on the same port.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
+)
+
+_STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     InvalidFieldError: grpc.StatusCode.INVALID_ARGUMENT,
     UnknownJobError: grpc.StatusCode.NOT_FOUND,
     ConflictError: grpc.StatusCode.ALREADY_EXISTS,
+    NotOwnerError: grpc.StatusCode.PERMISSION_DENIED,
     ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    FloodError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    SouthboundError: grpc.StatusCode.INTERNAL,
 }
 
 
@@ -47,22 +64,24 @@ class ControllerService:
         self._board = board
         self._southbound = southbound
         self._clock = clock
+        self._gate = FloodGate()
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The methods by name, for a gRPC server."""
-        directives = methods.DIRECTIVES
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
-                methods.REGISTER_JOB.name: _unary(methods.REGISTER_JOB, self._register_job),
-                methods.REGISTER_FLOW_GROUPS.name: _unary(methods.REGISTER_FLOW_GROUPS, self._register_flow_groups),
-                methods.HEARTBEAT.name: _unary(methods.HEARTBEAT, self._heartbeat),
-                methods.DEREGISTER_JOB.name: _unary(methods.DEREGISTER_JOB, self._deregister_job),
-                methods.SETTLE.name: _unary(methods.SETTLE, self._settle),
-                methods.GET_PLAN.name: _unary(methods.GET_PLAN, self._get_plan),
-                directives.name: grpc.unary_stream_rpc_method_handler(
-                    self._directives, directives.request.FromString, directives.response.SerializeToString
+                methods.REGISTER_JOB.name: self._unary(methods.REGISTER_JOB, self._register_job),
+                methods.REGISTER_FLOW_GROUPS.name: self._unary(
+                    methods.REGISTER_FLOW_GROUPS, self._register_flow_groups
                 ),
+                methods.REPORT_PROFILE.name: self._unary(methods.REPORT_PROFILE, self._report_profile),
+                methods.START_FLOW_GROUPS.name: self._unary(methods.START_FLOW_GROUPS, self._start_flow_groups),
+                methods.HEARTBEAT.name: self._unary(methods.HEARTBEAT, self._heartbeat),
+                methods.DEREGISTER_JOB.name: self._unary(methods.DEREGISTER_JOB, self._deregister_job),
+                methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._directives),
+                methods.SETTLE.name: self._unary(methods.SETTLE, self._settle),
+                methods.GET_PLAN.name: self._streaming(methods.GET_PLAN, self._get_plan),
             },
         )
 
@@ -71,35 +90,50 @@ class ControllerService:
             raise InvalidFieldError(
                 f"protocol_version: this controller speaks {PROTOCOL_VERSION!r}, not {request.protocol_version!r}"
             )
-        if self._registry.register_job(job_request(request), self._clock.now_s()):
+        check_name(request.owner_token, "owner_token")
+        self._registry.authorise(request.name, request.owner_token)
+        if self._registry.register_job(job_request(request), self._clock.now_s(), request.owner_token):
             self._planner.mark_changed()
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
     async def _register_flow_groups(self, request: wire.RegisterFlowGroupsRequest) -> wire.RegisterFlowGroupsResponse:
+        self._registry.authorise(request.job, request.owner_token)
         requests = [flow_group_request(group) for group in request.flow_groups]
         is_new, groups = self._registry.register_flow_groups(request.job, requests)
         if is_new:
             self._planner.mark_changed()
         return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
 
+    async def _report_profile(self, request: wire.ReportProfileRequest) -> wire.ReportProfileResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        if self._registry.report_profile(request.job, profile(request.profile)):
+            self._planner.mark_changed()
+        return wire.ReportProfileResponse()
+
+    async def _start_flow_groups(self, request: wire.StartFlowGroupsRequest) -> wire.StartFlowGroupsResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        iterations = {instance.flow_group: instance.iteration for instance in request.instances}
+        self._registry.start_flow_groups(request.job, iterations, self._clock.now_s())
+        return wire.StartFlowGroupsResponse()
+
     async def _heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
+        self._registry.authorise(request.job, request.owner_token)
         self._registry.renew(request.job, self._clock.now_s())
         return wire.HeartbeatResponse()
 
     async def _deregister_job(self, request: wire.DeregisterJobRequest) -> wire.DeregisterJobResponse:
+        self._registry.authorise(request.job, request.owner_token)
         if self._registry.deregister(request.job):
             self._planner.mark_changed()
         return wire.DeregisterJobResponse()
 
-    async def _directives(
-        self,
-        request: wire.DirectivesRequest,
-        context: grpc.aio.ServicerContext[wire.DirectivesRequest, wire.DirectivesResponse],
-    ) -> AsyncIterator[wire.DirectivesResponse]:
+    async def _directives(self, request: wire.DirectivesRequest, _: str) -> AsyncIterator[wire.DirectivesResponse]:
         if request.job not in self._registry:
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"job: {request.job!r} is not registered")
+            raise UnknownJobError(f"job: {request.job!r} is not registered")
+        self._registry.authorise(request.job, request.owner_token)
         async for directives in self._board.follow(request.job):
-            yield directives_response(directives, self._registry.fabric)
+            for page in directives_pages(directives, self._registry.fabric):
+                yield page
 
     async def _settle(self, request: wire.SettleRequest) -> wire.SettleResponse:
         if isinstance(self._clock, DrivenClock):
@@ -114,26 +148,59 @@ class ControllerService:
         decision = self._planner.decision
         return wire.SettleResponse(
             plan_number=decision.number if decision else 0,
-            next_timer_s=self._registry.next_lease_end_s,
+            next_timer_s=self._planner.next_timer_s,
             num_rules=decision.num_rules if decision else 0,
         )
 
-    async def _get_plan(self, _: wire.GetPlanRequest) -> wire.GetPlanResponse:
+    async def _get_plan(self, _: wire.GetPlanRequest, connection: str) -> AsyncIterator[wire.GetPlanResponse]:
         decision = self._planner.decision
-        return plan_response(decision, self._registry.fabric) if decision else wire.GetPlanResponse()
+        if decision is None:
+            yield wire.GetPlanResponse()
+            return
+        for page in plan_pages(decision, self._registry.fabric):
+            await self._gate.charge(connection, page.ByteSize())
+            yield page
+
+    def _unary(
+        self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT], Awaitable[ResponseT]]
+    ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
+        """A handler of the bytes of a request, which are read only once the connection may ask."""
+
+        async def handle(request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]) -> ResponseT | None:
+            async with _refusals(context), self._gate.admitted(context.peer(), len(request)):
+                return await answer(_read(method, request))
+            return None
+
+        return grpc.unary_unary_rpc_method_handler(handle, None, method.response.SerializeToString)
+
+    def _streaming(
+        self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT, str], AsyncIterator[ResponseT]]
+    ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
+        """The same for an answer in several messages, each of which waits until the reader has taken the one before."""
+
+        async def handle(
+            request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]
+        ) -> AsyncIterator[ResponseT]:
+            async with _refusals(context):
+                async with self._gate.admitted(context.peer(), len(request)):
+                    message = _read(method, request)
+                async for response in answer(message, context.peer()):
+                    yield response
+
+        return grpc.unary_stream_rpc_method_handler(handle, None, method.response.SerializeToString)
 
 
-def _unary(
-    method: Method[RequestT, ResponseT], answer: Callable[[RequestT], Awaitable[ResponseT]]
-) -> "grpc.RpcMethodHandler[RequestT, ResponseT]":
-    """A handler whose errors become gRPC statuses."""
+@asynccontextmanager
+async def _refusals(context: grpc.aio.ServicerContext[bytes, ResponseT]) -> AsyncIterator[None]:
+    """Own errors as gRPC statuses."""
+    try:
+        yield
+    except (RegistrationError, FloodError, SouthboundError) as error:
+        await context.abort(_STATUS_OF[type(error)], str(error))
 
-    async def handle(request: RequestT, context: grpc.aio.ServicerContext[RequestT, ResponseT]) -> ResponseT:
-        try:
-            return await answer(request)
-        except RegistrationError as error:
-            await context.abort(_STATUS_OF[type(error)], str(error))
-        except SouthboundError as error:
-            await context.abort(grpc.StatusCode.INTERNAL, str(error))
 
-    return grpc.unary_unary_rpc_method_handler(handle, method.request.FromString, method.response.SerializeToString)
+def _read(method: Method[RequestT, ResponseT], request: bytes) -> RequestT:
+    try:
+        return method.request.FromString(request)
+    except DecodeError:
+        raise InvalidFieldError(f"request: cannot be read as {method.request.DESCRIPTOR.full_name}") from None

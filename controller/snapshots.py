@@ -18,13 +18,20 @@ class Snapshots:
         self._seed = seed
         self._links = link_states(routing.fabric)
         self._candidates: dict[tuple[int, int], tuple[Path, ...]] = {}
+        self._jobs: dict[str, tuple[RegisteredJob, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None) -> Snapshot:
         """The state at ``time_s``, with the Plan in force."""
+        # Jobs are immutable: one that has not changed is seen as before.
+        known, self._jobs = self._jobs, {}
+        for job in self._registry.jobs:
+            name = job.request.name
+            seen = known.get(name)
+            self._jobs[name] = seen if seen is not None and seen[0] is job else (job, self._job(job))
         return Snapshot(
             time_s=time_s,
             links=self._links,
-            jobs=tuple(self._job(job) for job in self._registry.jobs),
+            jobs=tuple(job for _, job in self._jobs.values()),
             num_levels=self._num_levels,
             previous=previous,
             seed=self._seed,
@@ -56,6 +63,7 @@ class Snapshots:
             self._candidates[ends],
             self._routing.hashed_path(flow.five_tuple),
             self._routing.fabric.host_links_between(flow.source, flow.destination),
+            flow.is_assigned,
         )
 
 

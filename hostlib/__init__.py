@@ -1,7 +1,16 @@
 """What a training job imports to tell the controller what it sends, and to be told how."""
 
+import os
+
+# gRPC reads this when it is first imported. Data loaders fork; its handlers then crash some of the children, and write
+# a line for each. Children have no part in our connection, so that no handler is needed.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+from hostlib.blocking import BlockingClient
 from hostlib.client import Client
+from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusedError, UnreachableError
+from hostlib.start_shift import StartShift
 from hostlib.types import (
     Directives,
     FiveTuple,
@@ -20,7 +29,9 @@ from hostlib.types import (
 )
 
 __all__ = [
+    "BlockingClient",
     "Client",
+    "Connection",
     "ControllerError",
     "Directives",
     "FiveTuple",
@@ -37,5 +48,6 @@ __all__ = [
     "Profile",
     "RefusedError",
     "Settled",
+    "StartShift",
     "UnreachableError",
 ]

@@ -1,47 +1,46 @@
-"""The host library's client: what a training job says to the controller, over gRPC."""
+"""The host library's client for asyncio: what a training job says to the controller, and is told back."""
 
+import asyncio
+import contextlib
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self
 
-import grpc
-import grpc.aio
+from hostlib.clock import Clock, WallClock
+from hostlib.connection import Connection
+from hostlib.errors import ControllerError, RefusedError
+from hostlib.session import JobSession
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
 
-from hostlib.errors import ControllerError, RefusedError, UnreachableError
-from hostlib.messages import (
-    directives_from_wire,
-    five_tuple_from_wire,
-    flow_group_to_wire,
-    job_to_wire,
-    plan_from_wire,
-    settled_from_wire,
-)
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, PlanInForce, Settled
-from hostlib.wire import methods
-from hostlib.wire.methods import Method, RequestT, ResponseT
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
-
-_NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_FAREWELL_S = 1.0
 
 
 class Client:
-    """Asynchronous client of the controller at ``address`` (``host:port``).
+    """Keeps a controller at ``address`` (``host:port``) informed about jobs, whether it is there or not.
 
-    Every method raises RefusedError where the controller refuses and UnreachableError where it does not answer within
-    ``deadline_s`` seconds. To be closed, or used as an async context manager:
+    Calls that tell it something return at once and raise nothing but ValueError, for what no controller could accept.
+    What they say is delivered in the background, again after every loss; leases are renewed by ``clock``. A job that is
+    refused runs on without the controller; ``refusal`` says why. Jobs belong to whoever knows ``owner_token`` (None: a
+    random one), which the processes of one job therefore share. An async context manager:
 
         async with Client("controller:4790") as client:
-            await client.register_job(job)
-            await client.register_flow_groups(job.name, flow_groups)
+            client.register_job(job)
+            client.register_flow_groups(job.name, flow_groups)
             async for directives in client.directives(job.name):
                 ...
     """
 
-    def __init__(self, address: str, deadline_s: float = 10.0) -> None:
-        self._channel = grpc.aio.insecure_channel(address)
-        self._deadline_s = deadline_s
+    def __init__(self, address: str, owner_token: str | None = None, clock: Clock | None = None) -> None:
+        self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
+        self._address = address
+        self._clock = clock or WallClock()
+        self._sessions: dict[str, JobSession] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._farewells: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
+        self._connection = Connection(self._address, self.owner_token)
         return self
 
     async def __aexit__(
@@ -50,71 +49,84 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; streams of directives end."""
-        await self._channel.close()
+        """End the connection, within a second or so; jobs that have not deregistered have their leases end."""
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        if self._farewells:
+            await asyncio.wait(self._farewells)
+        for session in self._sessions.values():
+            await session.end()
+        await self._connection.close()
 
-    async def register_job(self, job: Job) -> float:
-        """Make a job known and start its lease; returns the length of the lease in seconds."""
-        response = await self._call(methods.REGISTER_JOB, job_to_wire(job), self._deadline_s)
-        return response.lease_s
+    def register_job(self, job: Job) -> None:
+        """Make a job known and keep its lease. Raises ValueError where another job has the name here."""
+        known = self._sessions.get(job.name)
+        if known is None:
+            self._sessions[job.name] = session = JobSession(job, self._clock)
+            self._running[job.name] = asyncio.create_task(session.run(self._connection))
+        elif (known.job.hosts, known.job.gpus) != (job.hosts, job.gpus):
+            raise ValueError(f"another job is registered as {job.name!r}")
 
-    async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
-        """Give the template of a job's flow groups; returns the 5-tuple of every flow."""
-        request = wire.RegisterFlowGroupsRequest(
-            job=job, flow_groups=[flow_group_to_wire(group) for group in flow_groups]
-        )
-        response = await self._call(methods.REGISTER_FLOW_GROUPS, request, self._deadline_s)
-        return {
-            group.name: tuple(five_tuple_from_wire(five_tuple) for five_tuple in group.five_tuples)
-            for group in response.flow_groups
-        }
+    def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
+        """Give the template of flow groups that a job's iterations repeat."""
+        self._session(job).add_flow_groups(flow_groups)
 
-    async def heartbeat(self, job: str) -> None:
-        """Renew a job's lease."""
-        await self._call(methods.HEARTBEAT, wire.HeartbeatRequest(job=job), self._deadline_s)
+    def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
+        """Flow groups of an iteration begin to send."""
+        self._session(job).start_flow_groups(flow_groups, iteration)
 
-    async def deregister(self, job: str) -> None:
-        """Withdraw a job with its flow groups; nothing happens where the controller does not know it."""
-        await self._call(methods.DEREGISTER_JOB, wire.DeregisterJobRequest(job=job), self._deadline_s)
+    def report_profile(self, job: str, profile: Profile) -> None:
+        """Replace what the job is known to compute in one iteration."""
+        self._session(job).report_profile(profile)
+
+    def deregister(self, job: str) -> None:
+        """Withdraw a job with its flow groups; nothing happens where it is not registered here."""
+        session = self._sessions.pop(job, None)
+        if session is not None:
+            farewell = asyncio.create_task(self._withdraw(session, self._running.pop(job)))
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
 
     async def directives(self, job: str) -> AsyncIterator[Directives]:
-        """A job's part of the plan in force and of every later one, until the job is withdrawn."""
-        call = self._channel.unary_stream(
-            methods.DIRECTIVES.path,
-            request_serializer=wire.DirectivesRequest.SerializeToString,
-            response_deserializer=wire.DirectivesResponse.FromString,
-        )
+        """A job's newest directives, whenever there are newer ones, until it deregisters or the client is closed."""
+        session = self._session(job)
+        directives = None
+        while (directives := await session.next_directives(directives)) is not None:
+            yield directives
+
+    def newest_directives(self, job: str) -> Directives | None:
+        """A job's newest directives; None where none have ever come."""
+        return self._session(job).newest
+
+    def five_tuples(self, job: str) -> FlowGroupAssignments:
+        """5-tuples of the flow groups that a controller has acknowledged; flows keep theirs when it goes away."""
+        return dict(self._session(job).assignments)
+
+    def refusal(self, job: str) -> RefusedError | None:
+        """Why the controller refuses a job; None where it does not."""
+        return self._session(job).refusal
+
+    async def acknowledged(self, job: str, timeout_s: float) -> bool:
+        """Wait until the controller has acknowledged all that was said of a job; False where it has not in time."""
+        session = self._session(job)
         try:
-            async for response in call(wire.DirectivesRequest(job=job)):
-                yield directives_from_wire(response)
-        except grpc.aio.AioRpcError as error:
-            raise _error_of(error) from None
+            async with asyncio.timeout(timeout_s):
+                await session.acknowledged()
+        except TimeoutError:
+            return False
+        return session.is_acknowledged
 
-    async def settle(self, time_s: float = 0.0, deadline_s: float | None = None) -> Settled:
-        """Wait until nothing is pending at the controller; where the caller drives its clock, at ``time_s``.
+    def _session(self, job: str) -> JobSession:
+        if job not in self._sessions:
+            raise ValueError(f"job {job!r} is not registered")
+        return self._sessions[job]
 
-        Planning may take long: there is no deadline but the one given here.
-        """
-        return settled_from_wire(await self._call(methods.SETTLE, wire.SettleRequest(time_s=time_s), deadline_s))
-
-    async def plan(self) -> PlanInForce:
-        """The plan in force, of all jobs, with its reasons."""
-        return plan_from_wire(await self._call(methods.GET_PLAN, wire.GetPlanRequest(), self._deadline_s))
-
-    async def _call(
-        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
-    ) -> ResponseT:
-        call = self._channel.unary_unary(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        )
-        try:
-            return await call(request, timeout=deadline_s)
-        except grpc.aio.AioRpcError as error:
-            raise _error_of(error) from None
-
-
-def _error_of(error: grpc.aio.AioRpcError) -> ControllerError:
-    message = error.details() or error.code().name
-    return UnreachableError(message) if error.code() in _NO_ANSWER else RefusedError(error.code(), message)
+    async def _withdraw(self, session: JobSession, running: asyncio.Task[None]) -> None:
+        """Say it once; a controller that is away lets the lease end."""
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        with contextlib.suppress(ControllerError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._connection.deregister(session.job.name)
+        await session.end()

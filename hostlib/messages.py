@@ -1,5 +1,6 @@
 """Between the types of the host library and the messages of the wire format."""
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 
 from hostlib.types import (
@@ -14,17 +15,26 @@ from hostlib.types import (
     Nic,
     Path,
     PlanInForce,
+    Profile,
     Settled,
 )
 from hostlib.wire.methods import PROTOCOL_VERSION
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 
 
-def job_to_wire(job: Job) -> wire.RegisterJobRequest:
-    profile = wire.Profile(compute_s=job.profile.compute_s, comm_start=job.profile.comm_start, work=job.profile.work)
+def job_to_wire(job: Job, owner_token: str) -> wire.RegisterJobRequest:
     return wire.RegisterJobRequest(
-        protocol_version=PROTOCOL_VERSION, name=job.name, hosts=job.hosts, gpus=job.gpus, profile=profile
+        protocol_version=PROTOCOL_VERSION,
+        name=job.name,
+        hosts=job.hosts,
+        gpus=job.gpus,
+        profile=profile_to_wire(job.profile),
+        owner_token=owner_token,
     )
+
+
+def profile_to_wire(profile: Profile) -> wire.Profile:
+    return wire.Profile(compute_s=profile.compute_s, comm_start=profile.comm_start, work=profile.work)
 
 
 def flow_group_to_wire(group: FlowGroup) -> wire.FlowGroup:
@@ -38,6 +48,7 @@ def _flow_to_wire(flow: Flow) -> wire.Flow:
         size_bytes=flow.size_bytes,
         offset_s=flow.offset_s,
         five_tuple=None if flow.five_tuple is None else _five_tuple_to_wire(flow.five_tuple),
+        held_source_port=flow.held_source_port,
     )
 
 
@@ -61,13 +72,17 @@ def five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
     )
 
 
-def directives_from_wire(message: wire.DirectivesResponse) -> Directives:
+def directives_from_wire(pages: Sequence[wire.DirectivesResponse]) -> Directives:
+    """Directives from all messages of one plan."""
     return Directives(
-        message.plan_number,
-        message.time_shift_s,
+        pages[0].plan_number,
+        pages[0].time_shift_s,
         tuple(
-            FlowDirective(flow.flow_group, flow.flow, _path_from_wire(flow.path), flow.level, flow.order)
-            for flow in message.flows
+            FlowDirective(
+                flow.flow_group, flow.flow, _path_from_wire(flow.path), flow.level, flow.order, flow.source_port
+            )
+            for page in pages
+            for flow in page.flows
         ),
     )
 
@@ -77,13 +92,15 @@ def settled_from_wire(message: wire.SettleResponse) -> Settled:
     return Settled(message.plan_number, next_timer_s, message.num_rules)
 
 
-def plan_from_wire(message: wire.GetPlanResponse) -> PlanInForce:
+def plan_from_wire(pages: Sequence[wire.GetPlanResponse]) -> PlanInForce:
+    """The plan from all its pages."""
+    first = pages[0]
     return PlanInForce(
-        message.plan_number,
-        message.policy,
-        message.num_rules,
-        tuple(_job_decision_from_wire(job) for job in message.jobs),
-        tuple(_flow_decision_from_wire(flow) for flow in message.flows),
+        first.plan_number,
+        first.policy,
+        first.num_rules,
+        tuple(_job_decision_from_wire(job) for page in pages for job in page.jobs),
+        tuple(_flow_decision_from_wire(flow) for page in pages for flow in page.flows),
     )
 
 

@@ -52,7 +52,7 @@ class Flow:
     """What one iteration sends on one connection.
 
     ``offset_s`` is the ideal finish relative to the group's reference time. Without a ``five_tuple`` the controller
-    assigns one.
+    assigns one, and may change its source port later; ``held_source_port`` is one that it assigned before, to be kept.
     """
 
     source: Nic
@@ -60,6 +60,7 @@ class Flow:
     size_bytes: int
     offset_s: float = 0.0
     five_tuple: FiveTuple | None = None
+    held_source_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class FlowDirective:
-    """How one flow of a group travels: its path, its level (7 the most urgent), its order at the host (0 first)."""
+    """How one flow of a group travels: its path, its level (7 the most urgent), its order at the host (0 first).
+
+    It is to be sent from ``source_port``, which changes only where the controller assigned it.
+    """
 
     flow_group: str
     flow: int
     path: Path
     level: int
     order: int
+    source_port: int
 
 
 @dataclass(frozen=True, slots=True)

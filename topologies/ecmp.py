@@ -16,14 +16,24 @@ HASH_BITS = 16
 
 def flow_hash(five_tuple: FiveTuple, multiplier: int) -> int:
     """16-bit hash of a flow at a switch with this multiplier."""
-    wire = (
+    return hash_of_crc(flow_crc(five_tuple), multiplier)
+
+
+def flow_crc(five_tuple: FiveTuple) -> int:
+    """CRC-32 of a flow's 5-tuple, as it stands in its packets' headers: all that hashes depend on."""
+    octets = (
         five_tuple.source_address.to_bytes(4, "big")
         + five_tuple.destination_address.to_bytes(4, "big")
         + five_tuple.protocol.to_bytes(1, "big")
         + five_tuple.source_port.to_bytes(2, "big")
         + five_tuple.destination_port.to_bytes(2, "big")
     )
-    return (zlib.crc32(wire) * multiplier & 0xFFFF_FFFF) >> 32 - HASH_BITS
+    return zlib.crc32(octets)
+
+
+def hash_of_crc(crc: int, multiplier: int) -> int:
+    """16-bit hash at a switch with this multiplier, of a flow whose 5-tuple has this CRC-32."""
+    return (crc * multiplier & 0xFFFF_FFFF) >> 32 - HASH_BITS
 
 
 def hash_multipliers(switches: Sequence[str], seed: int) -> dict[str, int]:

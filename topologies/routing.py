@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topologies.addressing import FiveTuple
-from topologies.ecmp import flow_hash
+from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Fabric, Nic, Path
 
 
@@ -71,10 +71,11 @@ class Routing:
         """The path that the fabric's hash gives to a flow that no rule steers."""
         nics = self.fabric.nic_by_address
         destination = nics[five_tuple.destination_address]
+        crc = flow_crc(five_tuple)
         path = [nics[five_tuple.source_address].link]
         while (node := self.fabric.links[path[-1]].destination) != destination.host:
             choices = self.next_links(node, destination)
-            path.append(choices[flow_hash(five_tuple, self.hash_multipliers[node]) % len(choices)])
+            path.append(choices[hash_of_crc(crc, self.hash_multipliers[node]) % len(choices)])
         return tuple(path)
 
 

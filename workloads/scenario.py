@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from topologies.specification import Topology
+from topologies.steering import Steering
 from workloads.models import ModelName
 
 Name = Annotated[str, Field(min_length=1)]
@@ -209,6 +210,7 @@ class Scenario(ScenarioModel):
     topology: Topology
     jobs: Annotated[tuple[JobSpecification, ...], Field(min_length=1)]
     policy: Name | None = None
+    steering: Steering = Steering.RULE
     seed: Annotated[int, Field(strict=True)] = 1
     scale: Scale | None = None
     reaction_delay_s: Seconds = 0.01

@@ -9,9 +9,11 @@ from controller.registry import Registry
 from controller.run.connections import Connections, open_connections
 from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules
+from controller.steering import source_port_changes, with_source_ports
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
+from topologies.steering import Steering
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.scenario import Scenario
 
@@ -28,12 +30,15 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName) -> Dec
     registry = Registry(fabric, _LEASE_S)
     jobs = training_jobs(scenario, fabric)
     connections = open_connections(jobs, fabric)
+    assigned = scenario.steering is Steering.SOURCE_PORT
     for job in jobs:
         registry.register_job(_job_request(job), job.specification.arrival_s)
-        registry.register_flow_groups(job.name, _flow_group_requests(job, connections))
+        registry.register_flow_groups(job.name, _flow_group_requests(job, connections, assigned=assigned))
     now_s = max(job.specification.arrival_s for job in jobs)
     snapshot = Snapshots(registry, routing, _NUM_LEVELS, scenario.seed).take(now_s, previous=None)
     plan = decide(policy, snapshot)
+    if assigned:
+        snapshot = with_source_ports(snapshot, plan, source_port_changes(plan, snapshot, routing))
     return Decision(1, snapshot, plan, flow_rules(plan, snapshot, routing))
 
 
@@ -42,7 +47,7 @@ def _job_request(job: TrainingJob) -> JobRequest:
     return JobRequest(job.name, job.hosts, job.gpus, profile)
 
 
-def _flow_group_requests(job: TrainingJob, connections: Connections) -> list[FlowGroupRequest]:
+def _flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:
     return [
         FlowGroupRequest(
             group.name,
@@ -52,7 +57,7 @@ def _flow_group_requests(job: TrainingJob, connections: Connections) -> list[Flo
                     NicReference(flow.destination_host, flow.destination_nic),
                     max(1, round(flow.size_bytes)),
                     flow.offset_s,
-                    five_tuple,
+                    None if assigned else five_tuple,
                 )
                 for flow, five_tuple in zip(group.flows, connections[job.name][group.name], strict=True)
             ),

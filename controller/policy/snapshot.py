@@ -46,7 +46,8 @@ class Flow:
 
     ``offset_s`` is the ideal finish relative to the group's reference time. ``candidates`` are the paths that the
     fabric's ECMP can give it, ``hashed_path`` the one that the hash gives it when nobody steers. ``host_links`` are
-    those inside its hosts (PCIe), which it uses on every path.
+    those inside its hosts (PCIe), which it uses on every path. Where the controller has assigned the 5-tuple
+    (``is_assigned``) it may change the source port.
     """
 
     key: FlowKey
@@ -56,6 +57,7 @@ class Flow:
     candidates: tuple[Path, ...]
     hashed_path: Path
     host_links: tuple[int, ...] = ()
+    is_assigned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

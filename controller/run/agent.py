@@ -6,19 +6,21 @@ from types import TracebackType
 from typing import Self
 
 from controller.run.connections import Connections
-from hostlib.client import Client
+from hostlib.connection import Connection
 from hostlib.types import Directives, FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from topologies.addressing import FiveTuple as WireFiveTuple
+from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 
 
 class JobAgent:
     """The host library at work for one job. An async context manager, from registration on to the end of the run."""
 
-    def __init__(self, client: Client, job: TrainingJob, connections: Connections) -> None:
+    def __init__(self, client: Connection, job: TrainingJob, connections: Connections, steering: Steering) -> None:
         self.job = job
         self._client = client
-        self._flow_groups = _flow_groups(job, connections)
+        # Where ports steer, the controller assigns them.
+        self._flow_groups = _flow_groups(job, connections, opened=steering is Steering.RULE)
         self._newest: Directives | None = None
         self._changed = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
@@ -62,7 +64,7 @@ class JobAgent:
                 self._changed.notify_all()
 
 
-def _flow_groups(job: TrainingJob, connections: Connections) -> tuple[FlowGroup, ...]:
+def _flow_groups(job: TrainingJob, connections: Connections, *, opened: bool) -> tuple[FlowGroup, ...]:
     return tuple(
         FlowGroup(
             group.name,
@@ -72,7 +74,7 @@ def _flow_groups(job: TrainingJob, connections: Connections) -> tuple[FlowGroup,
                     Nic(flow.destination_host, flow.destination_nic),
                     max(1, round(flow.size_bytes)),
                     flow.offset_s,
-                    _to_host(five_tuple),
+                    _to_host(five_tuple) if opened else None,
                 )
                 for flow, five_tuple in zip(group.flows, connections[job.name][group.name], strict=True)
             ),

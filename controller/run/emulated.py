@@ -23,7 +23,7 @@ from emulator.fabric import PS_PER_S
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
-from hostlib.client import Client
+from hostlib.connection import Connection
 from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -65,12 +65,16 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             ),
             hash_seed=scenario.seed,
             policy=policy,
+            steering=scenario.steering,
             seed=scenario.seed,
             lease_s=LEASE_S,
             clock=ClockName.DRIVEN,
         )
-        client = await stack.enter_async_context(Client(await stack.enter_async_context(controller_process(config))))
-        agents = [await stack.enter_async_context(JobAgent(client, job, connections)) for job in jobs]
+        address = await stack.enter_async_context(controller_process(config))
+        client = await stack.enter_async_context(Connection(address))
+        agents = [JobAgent(client, job, connections, scenario.steering) for job in jobs]
+        for agent in agents:
+            await stack.enter_async_context(agent)
         clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
         run = _Run(scenario, routing, traffic, client, agents, clock)
         await run.to_the_end(on_progress)
@@ -85,7 +89,7 @@ class _Run:
         scenario: Scenario,
         routing: Routing,
         traffic: Traffic,
-        client: Client,
+        client: Connection,
         agents: Sequence[JobAgent],
         clock: Clock,
     ) -> None:

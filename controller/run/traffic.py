@@ -62,8 +62,8 @@ class Traffic:
 
     def __init__(self, routing: Routing, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
         fabric = routing.fabric
-        five_tuples = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
-        hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in five_tuples), default=0)
+        opened = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
+        hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in opened), default=0)
         window_packets = _window_packets(fabric, hops, scale)
         widest = min(MAX_WINDOW, _WIDENING * window_packets)
         options = HostOptions(window_packets=window_packets, widest_window_packets=widest)
@@ -71,16 +71,13 @@ class Traffic:
         self.emulated = EmulatedFabric(as_carried(fabric), program, options, rate_scale=scale)
         self.scale = scale
         self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
-        self._flows: dict[tuple[str, str], tuple[int, ...]] = {
-            key: tuple(self.emulated.add_flow(five_tuple) for five_tuple in connections[key[0]][key[1]])
-            for key in self._specifications
+        self._opened: dict[tuple[tuple[str, str], int, int], int] = {}
+        self._owner: dict[int, tuple[tuple[str, str], int]] = {}
+        self._templates = {key: connections[key[0]][key[1]] for key in self._specifications}
+        self._flows = {
+            key: [self._connect(key, number, five_tuple.source_port) for number, five_tuple in enumerate(five_tuples)]
+            for key, five_tuples in self._templates.items()
         }
-        self._senders = {
-            flow: five_tuple.source_address
-            for key, flows in self._flows.items()
-            for flow, five_tuple in zip(flows, connections[key[0]][key[1]], strict=True)
-        }
-        self._owner = {flow: (key, n) for key, flows in self._flows.items() for n, flow in enumerate(flows)}
         self._instances: dict[tuple[str, str], _Instance] = {}
         self._transfers: dict[int, _Transfer] = {}
         self._sampled_ps = 0
@@ -117,14 +114,27 @@ class Traffic:
         return ends
 
     def follow(self, directives: Mapping[str, Directives]) -> None:
-        """Let the hosts keep the order of all jobs' directives at their NICs; the wire does not show it."""
-        orders = {
-            self._flows[job, directive.flow_group][directive.flow]: directive.order
-            for job, own in directives.items()
-            for directive in own.flows
-        }
-        for flow, queue in host_queues(orders, self._senders).items():
+        """Let the hosts send from the ports of all jobs' directives, and keep their order at the NICs.
+
+        A flow whose port changes has another connection from its next transfer on. The wire does not show the order.
+        """
+        orders, senders = {}, {}
+        for job, own in directives.items():
+            for directive in own.flows:
+                key, number = (job, directive.flow_group), directive.flow
+                flow = self._flows[key][number] = self._connect(key, number, directive.source_port)
+                orders[flow], senders[flow] = directive.order, self._templates[key][number].source_address
+        for flow, queue in host_queues(orders, senders).items():
             self.emulated.set_flow_level(flow, queue)
+
+    def _connect(self, key: tuple[str, str], number: int, source_port: int) -> int:
+        """The emulated flow of a flow's connection from a port, opened where it is not yet."""
+        connection = key, number, source_port
+        if connection not in self._opened:
+            five_tuple = replace(self._templates[key][number], source_port=source_port)
+            self._opened[connection] = self.emulated.add_flow(five_tuple)
+            self._owner[self._opened[connection]] = key, number
+        return self._opened[connection]
 
     def sample_loads(self) -> LoadSample:
         """How busy every link was with each level since the last sample."""

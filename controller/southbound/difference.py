@@ -48,7 +48,7 @@ def difference(held: State, desired: State) -> tuple[Stage, ...]:
         if key not in held:
             update_kind = UpdateKind.MODIFY if key.kind is Kind.SETTING else UpdateKind.INSERT
             writes[key.kind].append(Update(update_kind, entity))
-        elif not holds_same(held[key], entity):
+        elif held[key] is not entity and not holds_same(held[key], entity):
             writes[key.kind].append(Update(UpdateKind.MODIFY, entity))
     for key, entity in held.items():
         if key not in desired and key.kind is not Kind.SETTING:

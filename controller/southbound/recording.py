@@ -7,15 +7,23 @@ from controller.southbound.southbound import SwitchCondition, SwitchStatus
 
 
 class RecordingSouthbound:
-    """Switches that are always there and accept everything; ``written`` holds the rules of every write, in order."""
+    """Switches that are always there and accept everything; ``written`` holds the rules of every write, in order.
+
+    ``keeps_found`` tells whether rules of a former controller would still be there.
+    """
 
     def __init__(self, switches: Iterable[str] = ()) -> None:
         self.written: list[RulesBySwitch] = []
+        self.keeps_found = True
         self._switches = tuple(switches)
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
         self.written.append(rules)
+
+    async def forget_found(self) -> None:
+        """See Southbound."""
+        self.keeps_found = False
 
     async def caught_up(self) -> None:
         """See Southbound."""

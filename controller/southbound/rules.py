@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.snapshot import Flow, Snapshot
 from topologies.addressing import FiveTuple
-from topologies.ecmp import flow_hash
+from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.routing import Routing
 
 
@@ -44,12 +44,13 @@ def flow_rules(plan: Plan, snapshot: Snapshot, routing: Routing) -> RulesBySwitc
 def _rules_of_flow(flow: Flow, plan: FlowPlan, routing: Routing) -> list[FlowRule]:
     links = routing.fabric.links
     destination = routing.fabric.nic_by_address[flow.five_tuple.destination_address]
+    crc = flow_crc(flow.five_tuple)
     rules = []
     # The first link leaves the host.
     for hop, link in enumerate((plan.path or flow.hashed_path)[1:]):
         switch = links[link].source
         choices = routing.next_links(switch, destination)
-        hashed = choices[flow_hash(flow.five_tuple, routing.hash_multipliers[switch]) % len(choices)]
+        hashed = choices[hash_of_crc(crc, routing.hash_multipliers[switch]) % len(choices)]
         next_link = link if link != hashed else None
         level = plan.level if hop == 0 and plan.level > 0 else None
         if next_link is not None or level is not None:

@@ -36,13 +36,20 @@ class Southbound(Protocol):
     """The switches of a fabric, as a place that holds flow rules."""
 
     async def write(self, rules: RulesBySwitch) -> None:
-        """Have every switch hold these rules and no others; returns when all that are connected have acknowledged.
+        """Have every switch hold these rules; returns when all that are connected have acknowledged.
 
-        A switch that is away is caught up when it is back. Raises SouthboundError where a switch refuses.
+        Rules of before are deleted, but those that switches held at the start only after ``forget_found``. A switch
+        that is away is caught up when it is back. Raises SouthboundError where a switch refuses.
         """
 
+    async def forget_found(self) -> None:
+        """Have every switch hold no other rules than those written. Raises SouthboundError where a switch refuses."""
+
     async def caught_up(self) -> None:
-        """Return once every switch is connected and has acknowledged what was last written."""
+        """Return once every switch is connected and has acknowledged what was last written.
+
+        Raises SouthboundError where a switch is lost to another controller.
+        """
 
     def statuses(self) -> tuple[SwitchStatus, ...]:
         """How the controller stands with every switch."""

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from finsy import (
     Controller,
@@ -23,9 +23,9 @@ from finsy.proto import p4r
 from grpc.aio import UsageError
 
 from controller.config import SwitchAddress
-from controller.southbound.difference import Update, UpdateKind
-from controller.southbound.entries import SETTINGS, TABLES, Entity, base_entries, flow_entry
-from controller.southbound.rules import RulesBySwitch
+from controller.southbound.difference import State, Update, UpdateKind
+from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, base_entries, flow_entry, key_of
+from controller.southbound.rules import FlowRule, RulesBySwitch
 from controller.southbound.southbound import SwitchStatus
 from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWriter
 from topologies.routing import Routing
@@ -33,6 +33,8 @@ from topologies.routing import Routing
 _LOG = logging.getLogger(__name__)
 
 _AWAY = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.CANCELLED)
+_DEADLINE_S = 10.0
+"""A switch that leaves a request unanswered for so long is away."""
 
 _UPDATE_TYPES = {
     UpdateKind.INSERT: p4r.Update.INSERT,
@@ -50,6 +52,7 @@ class P4RuntimeSouthbound:
     def __init__(self, addresses: Sequence[SwitchAddress], routing: Routing, pipeline: Path, election_id: int) -> None:
         self._fabric = routing.fabric
         self._addresses = tuple(addresses)
+        self._flows: dict[str, dict[FlowRule, tuple[EntityKey, Entity]]] = {address.name: {} for address in addresses}
         self._writers = {
             address.name: SwitchWriter(address.name, base_entries(address.name, routing)) for address in addresses
         }
@@ -64,7 +67,6 @@ class P4RuntimeSouthbound:
         ]
         for switch in switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
-            switch.ee.on(SwitchEvent.BECOME_BACKUP, self._on_lost)
         self._controller = Controller(switches)
 
     async def __aenter__(self) -> Self:
@@ -78,16 +80,11 @@ class P4RuntimeSouthbound:
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
-        outcomes = await asyncio.gather(
-            *(
-                writer.hold(flow_entry(rule, self._fabric) for rule in rules.get(name, ()))
-                for name, writer in self._writers.items()
-            ),
-            return_exceptions=True,
-        )
-        for outcome in outcomes:
-            if outcome is not None:
-                raise outcome
+        await _all(writer.hold(self._state(name, rules.get(name, ()))) for name, writer in self._writers.items())
+
+    async def forget_found(self) -> None:
+        """See Southbound."""
+        await _all(writer.forget_found() for writer in self._writers.values())
 
     async def caught_up(self) -> None:
         """See Southbound."""
@@ -102,19 +99,38 @@ class P4RuntimeSouthbound:
             for writer in (self._writers[address.name],)
         )
 
+    def _state(self, name: str, rules: Sequence[FlowRule]) -> State:
+        """The rules of a switch as it holds them; those that it had before are not made anew."""
+        known = self._flows[name]
+        self._flows[name] = flows = {}
+        for rule in rules:
+            flow = known.get(rule)
+            if flow is None:
+                entity = flow_entry(rule, self._fabric)
+                flow = key_of(entity), entity
+            flows[rule] = flow
+        return dict(flows.values())
+
     async def _on_ready(self, switch: Switch) -> None:
-        if not switch.is_primary:
+        if switch.is_primary:
+            await self._writers[switch.name].connect(_SwitchAccess(switch))
+        else:
             self._on_lost(switch)
-            return
-        await self._writers[switch.name].connect(_SwitchAccess(switch))
 
     def _on_lost(self, switch: Switch) -> None:
-        problem = f"lost to another controller, which has election id {switch.primary_id}"
-        _LOG.error("switch %s: %s", switch.name, problem)
-        self._writers[switch.name].lose(problem)
+        reason = f"lost to another controller, which has election id {switch.primary_id}"
+        _LOG.error("switch %s: %s", switch.name, reason)
+        self._writers[switch.name].lose(reason)
 
     def _on_away(self, switch: Switch) -> None:
         self._writers[switch.name].disconnect()
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Everything to its end, then the first error."""
+    for outcome in await asyncio.gather(*works, return_exceptions=True):
+        if outcome is not None:
+            raise outcome
 
 
 class _SwitchAccess:
@@ -133,7 +149,7 @@ class _SwitchAccess:
         ]
         # finsy declares the overloads of this asynchronous generator as coroutines.
         entities = cast("AsyncIterator[Entity]", self._switch.read(wanted))
-        with _own_errors():
+        async with self._own_errors():
             return [entity async for entity in entities]
 
     async def write(self, updates: Sequence[Update]) -> None:
@@ -142,17 +158,41 @@ class _SwitchAccess:
         messages = [
             p4r.Update(type=_UPDATE_TYPES[update.kind], entity=update.entity.encode(schema)) for update in updates
         ]
-        with _own_errors():
+        async with self._own_errors():
             await self._switch.write(messages)
 
+    @asynccontextmanager
+    async def _own_errors(self) -> AsyncIterator[None]:
+        """Errors of finsy and gRPC as those of Access. A switch that is away is connected to anew."""
+        try:
+            async with asyncio.timeout(_DEADLINE_S):
+                yield
+        except P4ClientError as error:
+            if error.code not in _AWAY:
+                raise SwitchRefusalError(str(error)) from error
+            self._reconnect()
+            raise SwitchAwayError(str(error)) from error
+        except TimeoutError as error:
+            self._reconnect()
+            raise SwitchAwayError(f"no answer within {_DEADLINE_S:g} s") from error
+        except (AssertionError, UsageError) as error:
+            # How finsy and gRPC say that the connection was closed under a request.
+            raise SwitchAwayError("the connection is closed") from error
 
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Errors of finsy and gRPC as those of Access."""
-    try:
-        yield
-    except P4ClientError as error:
-        raise (SwitchAwayError if error.code in _AWAY else SwitchRefusalError)(str(error)) from error
-    except (AssertionError, UsageError) as error:
-        # How finsy and gRPC say that the connection was closed under a request.
-        raise SwitchAwayError("the connection is closed") from error
+    def _reconnect(self) -> None:
+        """The stream may stand where requests fail: have finsy end it and begin again."""
+
+        async def fail() -> None:
+            raise _ConnectionLostError
+
+        failing = fail()
+        try:
+            self._switch.create_task(failing)
+        except AssertionError:
+            failing.close()  # without a connection there is nothing to end
+
+
+class _ConnectionLostError(Exception):
+    """What finsy takes for a switch that is away, by its ``code``, and not for a failure."""
+
+    code = GRPCStatusCode.UNAVAILABLE

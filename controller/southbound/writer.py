@@ -31,66 +31,86 @@ class Access(Protocol):
 class SwitchWriter:
     """One switch: what it should hold, what it is known to hold, and the difference written whenever it is connected.
 
-    Until the first ``hold`` it keeps whatever flow rules it is found with, so that a controller that has just started
-    takes nothing away.
+    The flow rules that it is found with at the first connection stay until ``forget_found``, so that a controller that
+    has just started takes nothing away; a rule that is held anew in their place replaces them at once. ``problem`` says
+    what is wrong, and is empty where nothing is.
     """
 
     def __init__(self, name: str, base: Iterable[Entity]) -> None:
         self.name = name
         self._base = state_of(base)
-        self._flows: dict[EntityKey, Entity] | None = None
+        self._flows: State = {}
+        self._found: frozenset[EntityKey] | None = None
+        self._keeps_found = True
         self._held: State | None = None
         self._access: Access | None = None
+        self.problem = ""
         self._lock = asyncio.Lock()
         self._caught_up = asyncio.Event()
-        self._refusal = ""
-        self._loss = ""
+        self._lost = asyncio.Event()
 
     @property
     def condition(self) -> SwitchCondition:
         """How things stand with the switch."""
-        if self._loss:
+        if self._lost.is_set():
             return SwitchCondition.LOST
         if self._access is None:
             return SwitchCondition.AWAY
-        if self._refusal:
+        if self.problem:
             return SwitchCondition.REFUSES
         return SwitchCondition.CAUGHT_UP if self._caught_up.is_set() else SwitchCondition.BEHIND
 
-    @property
-    def problem(self) -> str:
-        """What is wrong; empty where nothing is."""
-        return self._loss or self._refusal
-
-    async def hold(self, flow_entries: Iterable[Entity]) -> None:
+    async def hold(self, flows: State) -> None:
         """Hold the base entries and these; returns when acknowledged, or at once where the switch is away.
 
         Raises SouthboundError where the switch refuses.
         """
         async with self._lock:
-            self._flows = state_of(flow_entries)
+            if self._caught_up.is_set() and flows == self._flows:
+                return
+            self._flows = flows
+            self._caught_up.clear()
+            await self._catch_up()
+
+    async def forget_found(self) -> None:
+        """Hold nothing that was found and not written since. Raises SouthboundError where the switch refuses."""
+        async with self._lock:
+            self._keeps_found = False
             self._caught_up.clear()
             await self._catch_up()
 
     async def connect(self, access: Access) -> None:
         """The switch is there: read it back and write what differs. Raises SouthboundError where it refuses."""
         async with self._lock:
-            self._access, self._held, self._loss = access, None, ""
+            self._access, self._held, self.problem = access, None, ""
+            self._lost.clear()
             await self._catch_up()
 
     def disconnect(self) -> None:
         """The switch is away."""
-        self._access, self._loss = None, ""
+        self._access, self.problem = None, ""
+        self._lost.clear()
         self._caught_up.clear()
 
     def lose(self, problem: str) -> None:
-        """The switch is there, but somebody else has it."""
+        """Another controller has the switch, and is left alone with it until the switch says otherwise."""
         self.disconnect()
-        self._loss = problem
+        self.problem = problem
+        self._lost.set()
 
     async def caught_up(self) -> None:
-        """Return once the switch is connected and has acknowledged all it should hold."""
-        await self._caught_up.wait()
+        """Return once the switch is connected and has acknowledged all it should hold.
+
+        Raises SouthboundError where it is lost to another controller.
+        """
+        waiting = [asyncio.ensure_future(event.wait()) for event in (self._caught_up, self._lost)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for future in waiting:
+                future.cancel()
+        if self._lost.is_set():
+            raise SouthboundError(f"switch {self.name!r}: {self.problem}")
 
     async def _catch_up(self) -> None:
         access = self._access
@@ -99,20 +119,26 @@ class SwitchWriter:
         try:
             await self._write_difference(access)
         except SwitchAwayError:
-            self.disconnect()
+            self._drop(access)
         except SwitchRefusalError as refusal:
-            self._refusal = str(refusal)
+            self.problem = str(refusal)
             raise SouthboundError(f"switch {self.name!r}: {refusal}") from refusal
         else:
-            self._refusal = ""
             if self._access is access:
+                self.problem = ""
                 self._caught_up.set()
+
+    def _drop(self, access: Access) -> None:
+        if self._access is access:
+            self.disconnect()
 
     async def _write_difference(self, access: Access) -> None:
         # Unknown until all is acknowledged: after a failure the switch is read again.
         held, self._held = self._held, None
         if held is None:
             held = state_of(await access.read())
+        if self._found is None:
+            self._found = frozenset(key for key in held if key.kind is Kind.FLOW)
         desired = self._desired(held)
         for stage in difference(held, desired):
             for first in range(0, len(stage), MAX_UPDATES_PER_WRITE):
@@ -120,7 +146,5 @@ class SwitchWriter:
         self._held = desired
 
     def _desired(self, held: State) -> State:
-        kept = self._flows
-        if kept is None:
-            kept = {key: entity for key, entity in held.items() if key.kind is Kind.FLOW}
-        return self._base | kept
+        found = self._found if self._keeps_found and self._found else ()
+        return self._base | {key: held[key] for key in found if key in held} | dict(self._flows)

@@ -13,7 +13,7 @@ from emulator.fabric import PS_PER_S, Completion, EmulatedFabric, TraceKind
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
-from hostlib import Client, Flow, FlowGroup, Job, Nic, Profile
+from hostlib import Connection, Flow, FlowGroup, Job, Nic, Profile
 from p4src import P4INFO, PROGRAM
 from topologies.addressing import FiveTuple
 from topologies.specification import DumbbellSpecification
@@ -38,7 +38,7 @@ async def main() -> None:
         config = ControllerConfig(
             listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, clock=ClockName.DRIVEN, hash_seed=1
         )
-        async with controller_process(config) as address, Client(address) as client:
+        async with controller_process(config) as address, Connection(address) as client:
             flows = await register(client, emulated)
     print("\nflow rules of t0, as P4Runtime left them")
     for key, action in emulated.switches["t0"].entries("ingress.flow"):
@@ -46,7 +46,7 @@ async def main() -> None:
     show_queues(emulated, flows)
 
 
-async def register(client: Client, emulated: EmulatedFabric) -> dict[int, str]:
+async def register(client: Connection, emulated: EmulatedFabric) -> dict[int, str]:
     """Register the jobs, print what they are told, and open their connections; names of the flows by number."""
     opened = {}
     for name, job in JOBS.items():

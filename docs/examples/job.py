@@ -8,12 +8,15 @@ GRADIENTS = FlowGroup("gradients", flows=(Flow(Nic("h0"), Nic("h2"), size_bytes=
 
 async def main() -> None:
     async with Client("127.0.0.1:4790") as client:
-        await client.register_job(JOB)
-        five_tuples = await client.register_flow_groups(JOB.name, [GRADIENTS])
-        print("send from port", five_tuples["gradients"][0].source_port)
-        await client.settle()
-        print((await anext(client.directives(JOB.name))).flows[0])
-        await client.deregister(JOB.name)
+        client.register_job(JOB)
+        client.register_flow_groups(JOB.name, [GRADIENTS])
+        async for directives in client.directives(JOB.name):
+            for flow in directives.flows:
+                print("send from port", flow.source_port)
+                print(flow)
+            if directives.flows:
+                break
+        client.deregister(JOB.name)
 
 
 asyncio.run(main())

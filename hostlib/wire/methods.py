@@ -30,6 +30,8 @@ class Method(Generic[RequestT, ResponseT]):
 
 REGISTER_JOB = Method("RegisterJob", wire.RegisterJobRequest, wire.RegisterJobResponse)
 REGISTER_FLOW_GROUPS = Method("RegisterFlowGroups", wire.RegisterFlowGroupsRequest, wire.RegisterFlowGroupsResponse)
+REPORT_PROFILE = Method("ReportProfile", wire.ReportProfileRequest, wire.ReportProfileResponse)
+START_FLOW_GROUPS = Method("StartFlowGroups", wire.StartFlowGroupsRequest, wire.StartFlowGroupsResponse)
 HEARTBEAT = Method("Heartbeat", wire.HeartbeatRequest, wire.HeartbeatResponse)
 DIRECTIVES = Method("Directives", wire.DirectivesRequest, wire.DirectivesResponse)
 DEREGISTER_JOB = Method("DeregisterJob", wire.DeregisterJobRequest, wire.DeregisterJobResponse)

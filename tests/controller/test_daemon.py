@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hostlib.client import Client
+from hostlib.connection import Connection
 from hostlib.types import Job, Profile, Settled
 
 PROGRAM = """
@@ -34,7 +34,7 @@ def process() -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_plans_and_stops_when_told(process: subprocess.Popen[str], number: signal.Signals) -> None:
     async def register(address: str) -> Settled:
-        async with Client(address) as client:
+        async with Connection(address) as client:
             await client.register_job(Job("gpt", ("h0", "h1"), 16, Profile(1.0, 0.5, 16.0)))
             return await client.settle(deadline_s=10.0)
 

@@ -15,6 +15,7 @@ from controller.southbound.recording import RecordingSouthbound
 from controller.southbound.rules import RulesBySwitch
 from controller.southbound.southbound import Southbound, SouthboundError
 from topologies.routing import Routing
+from topologies.steering import Steering
 
 
 class SlowSouthbound(RecordingSouthbound):
@@ -40,7 +41,9 @@ class RefusingSouthbound(RecordingSouthbound):
 
 def _planner(registry: Registry, routing: Routing, southbound: Southbound, clock: DrivenClock) -> Planner:
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    return Planner(registry, snapshots, routing, PolicyName.ECMP, southbound, DirectiveBoard(registry), clock)
+    return Planner(
+        registry, snapshots, routing, PolicyName.ECMP, Steering.RULE, southbound, DirectiveBoard(registry), clock
+    )
 
 
 def test_nothing_is_planned_without_a_change(registry: Registry, routing: Routing) -> None:
@@ -103,5 +106,39 @@ def test_refused_plan_does_not_come_into_force_and_is_tried_again(
         await planner.settle()
         assert planner.decision is not None
         assert len(southbound.written) == 2
+
+    asyncio.run(scenario())
+
+
+def test_what_was_found_is_forgotten_one_lease_after_the_start(
+    registry: Registry, routing: Routing, job: JobRequest
+) -> None:
+    async def scenario() -> None:
+        clock, southbound = DrivenClock(), RecordingSouthbound()
+        planner = _planner(registry, routing, southbound, clock)
+        assert planner.next_timer_s == registry.lease_s
+        clock.advance_to(registry.lease_s / 2)
+        registry.register_job(job, now_s=clock.now_s())
+        planner.mark_changed()
+        await planner.settle()
+        assert southbound.keeps_found
+        clock.advance_to(registry.lease_s)
+        await planner.settle()
+        assert not southbound.keeps_found
+        assert planner.next_timer_s == registry.lease_s * 1.5
+
+    asyncio.run(scenario())
+
+
+def test_planning_by_itself_ends_when_it_is_cancelled_while_changes_come(registry: Registry, routing: Routing) -> None:
+    async def scenario() -> None:
+        planner = _planner(registry, routing, RecordingSouthbound(), DrivenClock())
+        for _ in range(20):
+            loop = asyncio.create_task(planner.run())
+            await asyncio.sleep(0)
+            planner.mark_changed()
+            loop.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(loop, timeout=5)
 
     asyncio.run(scenario())

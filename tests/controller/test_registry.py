@@ -146,7 +146,7 @@ def test_other_flows_under_a_known_name_are_refused(
 def test_no_source_port_left_is_refused(
     registry: Registry, job: JobRequest, ring: FlowGroupRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.registry.LAST_SOURCE_PORT", addressing.FIRST_SOURCE_PORT)
+    monkeypatch.setattr(addressing, "LAST_SOURCE_PORT", addressing.FIRST_SOURCE_PORT)
     registry.register_job(job, now_s=0.0)
     with pytest.raises(ExhaustedError, match=r"flow_groups\[0\].flows\[1\].five_tuple"):
         registry.register_flow_groups("gpt", [FlowGroupRequest("two", (ring.flows[0], ring.flows[0]))])

@@ -15,30 +15,33 @@ from controller.directives import DirectiveBoard
 from controller.planner import Planner
 from controller.policy.policy_name import PolicyName
 from controller.registry import Registry
-from controller.service import ControllerService
+from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
-from hostlib.client import Client
+from hostlib.connection import Connection
 from hostlib.errors import RefusedError, UnreachableError
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 from hostlib.wire import methods
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 from topologies.routing import Routing
+from topologies.steering import Steering
 
 GPT = Job("gpt", ("h0", "h2"), 16, Profile(compute_s=1.0, comm_start=0.5, work=16.0))
 BERT = Job("bert", ("h1", "h3"), 8, Profile(compute_s=1.0, comm_start=0.5, work=1.0))
 RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)))
 OTHER_RING = FlowGroup("ring", (Flow(Nic("h1"), Nic("h3"), 10**9), Flow(Nic("h3"), Nic("h1"), 10**9)))
 
-Scenario = Callable[[Client, RecordingSouthbound], Awaitable[None]]
+Scenario = Callable[[Connection, RecordingSouthbound], Awaitable[None]]
 
 
 @asynccontextmanager
-async def _served(registry: Registry, routing: Routing) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
+async def _served(
+    registry: Registry, routing: Routing, steering: Steering = Steering.RULE
+) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
     southbound, board, clock = RecordingSouthbound(), DirectiveBoard(registry), DrivenClock()
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, southbound, board, clock)
-    server = grpc.aio.server()
+    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
+    server = grpc.aio.server(options=SERVER_OPTIONS)
     server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -54,7 +57,7 @@ def run(registry: Registry, routing: Routing) -> Callable[[Scenario], None]:
 
     def run_scenario(scenario: Scenario) -> None:
         async def connected() -> None:
-            async with _served(registry, routing) as (address, southbound), Client(address) as client:
+            async with _served(registry, routing) as (address, southbound), Connection(address) as client:
                 await asyncio.wait_for(scenario(client, southbound), timeout=20)
 
         asyncio.run(connected())
@@ -66,7 +69,7 @@ Run = Callable[[Scenario], None]
 
 
 def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -> None:
-    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
         lease_s = await client.register_job(GPT)
         await client.register_job(BERT)
         five_tuples = await client.register_flow_groups("gpt", [RING])
@@ -90,7 +93,7 @@ def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -
 
 
 def test_plan_in_force_tells_its_reasons(run: Run) -> None:
-    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         assert (await client.plan()).number == 0
         await client.register_job(GPT)
         await client.register_job(BERT)
@@ -110,7 +113,7 @@ def test_plan_in_force_tells_its_reasons(run: Run) -> None:
 
 
 def test_same_registration_twice_plans_once(run: Run) -> None:
-    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
         for _ in range(2):
             await client.register_job(GPT)
             first = await client.register_flow_groups("gpt", [RING])
@@ -122,7 +125,7 @@ def test_same_registration_twice_plans_once(run: Run) -> None:
 
 
 def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
-    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.register_flow_groups("gpt", [RING])
         stream = client.directives("gpt")
@@ -131,7 +134,7 @@ def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
         await client.deregister("gpt")
         await client.deregister("gpt")
         settled = await client.settle(0.0)
-        assert (settled.plan_number, settled.num_rules, settled.next_timer_s) == (2, 0, None)
+        assert (settled.plan_number, settled.num_rules) == (2, 0)
         assert southbound.written[-1] == {}
         with pytest.raises(StopAsyncIteration):
             await anext(stream)
@@ -140,7 +143,7 @@ def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
 
 
 def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run) -> None:
-    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         stream = client.directives("gpt")
         waiting = asyncio.ensure_future(anext(stream))
@@ -154,7 +157,7 @@ def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run) -> None:
 
 
 def test_heartbeats_keep_a_lease_in_virtual_time(run: Run) -> None:
-    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         lease_s = await client.register_job(GPT)
         await client.settle(lease_s / 2)
         await client.heartbeat("gpt")
@@ -168,7 +171,7 @@ def test_heartbeats_keep_a_lease_in_virtual_time(run: Run) -> None:
 
 
 def test_time_never_goes_back(run: Run) -> None:
-    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         await client.settle(2.0)
         with pytest.raises(RefusedError, match="time_s") as refusal:
             await client.settle(1.0)
@@ -185,7 +188,7 @@ def test_time_never_goes_back(run: Run) -> None:
     ],
 )
 def test_refused_job_changes_nothing(run: Run, job: Job, status: grpc.StatusCode, field: str) -> None:
-    async def scenario(client: Client, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.settle(0.0)
         with pytest.raises(RefusedError, match=field) as refusal:
@@ -198,7 +201,7 @@ def test_refused_job_changes_nothing(run: Run, job: Job, status: grpc.StatusCode
 
 
 def test_refused_flow_names_the_field_and_changes_nothing(run: Run) -> None:
-    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.settle(0.0)
         bad = FlowGroup("bad", (replace(RING.flows[0], size_bytes=(1 << 63) + 1),))
@@ -230,7 +233,7 @@ def test_other_protocol_versions_are_refused(registry: Registry, routing: Routin
 
 
 def test_stream_for_an_unknown_job_is_refused(run: Run) -> None:
-    async def scenario(client: Client, _: RecordingSouthbound) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         with pytest.raises(RefusedError, match="job: 'nobody'") as refusal:
             await anext(client.directives("nobody"))
         assert refusal.value.status is grpc.StatusCode.NOT_FOUND
@@ -240,7 +243,7 @@ def test_stream_for_an_unknown_job_is_refused(run: Run) -> None:
 
 def test_no_controller_is_an_error_of_its_own() -> None:
     async def scenario() -> None:
-        async with Client("127.0.0.1:1", deadline_s=2.0) as client:
+        async with Connection("127.0.0.1:1", deadline_s=2.0) as client:
             with pytest.raises(UnreachableError):
                 await client.heartbeat("gpt")
 

@@ -15,10 +15,10 @@ _PATIENCE_S = 20.0
 _JOB = textwrap.dedent(
     """
     import asyncio, sys
-    from hostlib import Client, Flow, FlowGroup, Job, Nic, Profile
+    from hostlib import Connection, Flow, FlowGroup, Job, Nic, Profile
 
     async def main(address):
-        async with Client(address) as client:
+        async with Connection(address) as client:
             await client.register_job(Job(sys.argv[2], ("h0", "h2"), 16, Profile(1.0, 0.5, 16.0)))
             flow = Flow(Nic("h0"), Nic("h2"), 1_000_000_000)
             await client.register_flow_groups(sys.argv[2], [FlowGroup("gradients", (flow,))])

@@ -23,6 +23,7 @@ from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
+from topologies.steering import Steering
 
 LEASE_S = 10.0
 NOW_S = 4.0
@@ -59,6 +60,7 @@ def planned_controller() -> PlannedController:
         snapshots,
         routing,
         PolicyName.CRUX,
+        Steering.RULE,
         RecordingSouthbound(),
         DirectiveBoard(registry),
         DrivenClock(),

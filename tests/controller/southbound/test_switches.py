@@ -1,8 +1,8 @@
 """The finsy side against a P4Runtime server in memory, over gRPC on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import grpc.aio
@@ -13,7 +13,7 @@ from controller.config import ControllerConfig, SwitchAddress
 from controller.southbound.difference import state_of
 from controller.southbound.entries import base_entries, flow_entry
 from controller.southbound.rules import FlowRule
-from controller.southbound.southbound import SouthboundError
+from controller.southbound.southbound import SouthboundError, SwitchCondition
 from controller.southbound.switches import P4RuntimeSouthbound
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
@@ -21,6 +21,7 @@ from topologies.routing import Routing
 from topologies.specification import GraphSpecification
 
 TIMEOUT_S = 20
+ALREADY_EXISTS = 6
 
 
 class MemoryServer(p4r_grpc.P4RuntimeServicer):
@@ -33,11 +34,19 @@ class MemoryServer(p4r_grpc.P4RuntimeServicer):
         self.num_pushes = 0
         self.updates: list[p4r.Update] = []
         self.full: set[int] = set()
+        self.higher_bid = asyncio.Event()
+        self.stop: Callable[[], Awaitable[None]] | None = None
 
     async def StreamChannel(self, requests: AsyncIterator[Any], _: Any) -> AsyncIterator[Any]:  # noqa: N802
         async for request in requests:
             self.election_ids.append(request.arbitration.election_id.high << 64 | request.arbitration.election_id.low)
             yield p4r.StreamMessageResponse(arbitration=request.arbitration)
+            await self.higher_bid.wait()
+            taken = p4r.MasterArbitrationUpdate()
+            taken.CopyFrom(request.arbitration)
+            taken.election_id.high += 1
+            taken.status.code = ALREADY_EXISTS
+            yield p4r.StreamMessageResponse(arbitration=taken)
 
     async def Capabilities(self, _: Any, __: Any) -> p4r.CapabilitiesResponse:  # noqa: N802
         return p4r.CapabilitiesResponse(p4runtime_api_version="1.3.0")
@@ -88,11 +97,12 @@ def _identity(entity: p4r.Entity) -> bytes:
 
 
 @asynccontextmanager
-async def _serving(memory: MemoryServer) -> AsyncIterator[SwitchAddress]:
+async def _serving(memory: MemoryServer, address: str = "127.0.0.1:0") -> AsyncIterator[SwitchAddress]:
     server = grpc.aio.server()
     p4r_grpc.add_P4RuntimeServicer_to_server(memory, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(address)
     await server.start()
+    memory.stop = lambda: server.stop(None)
     try:
         yield SwitchAddress(name="s0", address=f"127.0.0.1:{port}", device_id=3)
     finally:
@@ -143,6 +153,8 @@ def test_second_controller_finds_everything_in_place(star: Routing, rule: FlowRu
             async with _southbound(address, star) as third:
                 await asyncio.wait_for(third.caught_up(), TIMEOUT_S)
                 await third.write({})
+                assert len(memory.updates) == num_updates
+                await third.forget_found()
             assert [update.type for update in memory.updates[num_updates:]] == [p4r.Update.DELETE]
 
     asyncio.run(scenario())
@@ -170,5 +182,49 @@ def test_switch_that_comes_late_is_caught_up(star: Routing, rule: FlowRule) -> N
             async with southbound:
                 await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
         assert len(memory.entities) == len(base_entries("s0", star)) + 1
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_restarts_empty_is_refilled(
+    star: Routing, rule: FlowRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How long finsy waits for a switch that goes away as soon as it has come.
+    monkeypatch.setattr("finsy.switch._FAIL_THROTTLE_SECS", 0.1)
+
+    async def scenario() -> None:
+        before, restarted = MemoryServer(), MemoryServer()
+        async with AsyncExitStack() as stack:
+            address = await stack.enter_async_context(_serving(before))
+            southbound = await stack.enter_async_context(_southbound(address, star))
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await southbound.write({"s0": (rule,)})
+            assert before.stop is not None
+            await before.stop()
+            await stack.enter_async_context(_serving(restarted, address.address))
+            async with asyncio.timeout(TIMEOUT_S):
+                while restarted.entities != before.entities:
+                    await asyncio.sleep(0.02)
+            assert restarted.num_pushes == 1
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_a_higher_bidder_takes_is_an_error_and_not_fought_over(star: Routing, rule: FlowRule) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with _serving(memory) as address, _southbound(address, star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            num_bids, num_updates = len(memory.election_ids), len(memory.updates)
+            memory.higher_bid.set()
+            async with asyncio.timeout(TIMEOUT_S):
+                while southbound.statuses()[0].condition is not SwitchCondition.LOST:
+                    await asyncio.sleep(0.02)
+            await southbound.write({"s0": (rule,)})
+            assert "election id" in southbound.statuses()[0].problem
+            with pytest.raises(SouthboundError, match=r"'s0': lost to another controller"):
+                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            assert (len(memory.election_ids), len(memory.updates)) == (num_bids, num_updates)
 
     asyncio.run(scenario())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from controller.southbound.difference import Update, UpdateKind
+from controller.southbound.difference import Update, UpdateKind, state_of
 from controller.southbound.entries import Entity, key_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 from controller.southbound.writer import MAX_UPDATES_PER_WRITE, SwitchAwayError, SwitchRefusalError, SwitchWriter
@@ -50,7 +50,7 @@ class FakeAccess:
 def test_what_is_held_already_is_not_written_again() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", BASE), FakeAccess(*BASE, FLOW)
-        await writer.hold([FLOW])
+        await writer.hold(state_of([FLOW]))
         await writer.connect(access)
         await asyncio.wait_for(writer.caught_up(), timeout=1)
         assert access.requests == []
@@ -58,13 +58,60 @@ def test_what_is_held_already_is_not_written_again() -> None:
     asyncio.run(scenario())
 
 
-def test_rules_that_are_found_stay_until_the_first_plan() -> None:
+def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", BASE), FakeAccess(FLOW)
         await writer.connect(access)
         assert access.holds(FLOW, *BASE)
-        await writer.hold([OTHER_FLOW])
-        assert access.holds(*BASE, OTHER_FLOW)
+        await writer.hold(state_of([OTHER_FLOW]))
+        await writer.hold({})
+        assert access.holds(FLOW, *BASE)
+        await writer.forget_found()
+        assert access.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forgotten() -> None:
+    async def scenario() -> None:
+        steered_otherwise = _entry("flow", 1, "prioritise")
+        writer, access = SwitchWriter("t0", BASE), FakeAccess(FLOW)
+        await writer.connect(access)
+        await writer.hold(state_of([steered_otherwise]))
+        assert [update.kind for update in access.requests[-1]] == [UpdateKind.MODIFY]
+        await writer.forget_found()
+        assert access.holds(steered_otherwise, *BASE)
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        await writer.connect(access)
+        await writer.hold(state_of([FLOW]))
+        writer.disconnect()
+        await writer.hold({})
+        await writer.connect(access)
+        assert access.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        await writer.connect(access)
+        writer.lose("lost to another controller")
+        num_requests = len(access.requests)
+        await writer.hold(state_of([FLOW]))
+        assert len(access.requests) == num_requests
+        assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "lost to another controller")
+        with pytest.raises(SouthboundError, match="'t0': lost to another controller"):
+            await asyncio.wait_for(writer.caught_up(), timeout=1)
+        await writer.connect(access)
+        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        assert access.holds(*BASE, FLOW)
 
     asyncio.run(scenario())
 
@@ -74,7 +121,7 @@ def test_switch_that_was_away_is_caught_up() -> None:
         writer, first, restarted = SwitchWriter("t0", BASE), FakeAccess(), FakeAccess()
         await writer.connect(first)
         writer.disconnect()
-        await writer.hold([FLOW])
+        await writer.hold(state_of([FLOW]))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(writer.caught_up(), timeout=0.01)
         await writer.connect(restarted)
@@ -90,7 +137,7 @@ def test_connection_lost_during_a_write_is_no_error() -> None:
         writer, access = SwitchWriter("t0", BASE), FakeAccess()
         await writer.connect(access)
         access.fail = SwitchAwayError("gone")
-        await writer.hold([FLOW])
+        await writer.hold(state_of([FLOW]))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(writer.caught_up(), timeout=0.01)
 
@@ -103,10 +150,10 @@ def test_refusal_names_the_switch_and_it_is_read_again() -> None:
         await writer.connect(access)
         access.fail = SwitchRefusalError("table 'flow' is full")
         with pytest.raises(SouthboundError, match=r"'t0': table 'flow' is full"):
-            await writer.hold([FLOW])
+            await writer.hold(state_of([FLOW]))
         # What the refused request did after all, unseen.
         access.held[key_of(FLOW)] = FLOW
-        await writer.hold([FLOW, OTHER_FLOW])
+        await writer.hold(state_of([FLOW, OTHER_FLOW]))
         assert [update.entity for update in access.requests[-1]] == [OTHER_FLOW]
 
     asyncio.run(scenario())
@@ -116,7 +163,7 @@ def test_requests_are_limited_in_size() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", []), FakeAccess()
         await writer.connect(access)
-        await writer.hold([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
+        await writer.hold(state_of([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)]))
         assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
 
     asyncio.run(scenario())
@@ -130,10 +177,10 @@ def test_condition_says_how_things_stand() -> None:
         with pytest.raises(SouthboundError):
             await writer.connect(access)
         assert (writer.condition, writer.problem) == (SwitchCondition.REFUSES, "table full")
-        await writer.hold([FLOW])
+        await writer.hold(state_of([FLOW]))
         assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
         access.fail = SwitchAwayError("closed")
-        await writer.hold([])
+        await writer.hold({})
         assert writer.condition is SwitchCondition.AWAY
         writer.lose("somebody has it")
         assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "somebody has it")

@@ -17,18 +17,20 @@ class Profile(_message.Message):
     def __init__(self, compute_s: _Optional[float] = ..., comm_start: _Optional[float] = ..., work: _Optional[float] = ...) -> None: ...
 
 class RegisterJobRequest(_message.Message):
-    __slots__ = ("protocol_version", "name", "hosts", "gpus", "profile")
+    __slots__ = ("protocol_version", "name", "hosts", "gpus", "profile", "owner_token")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
     protocol_version: str
     name: str
     hosts: _containers.RepeatedScalarFieldContainer[str]
     gpus: int
     profile: Profile
-    def __init__(self, protocol_version: _Optional[str] = ..., name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ...) -> None: ...
+    owner_token: str
+    def __init__(self, protocol_version: _Optional[str] = ..., name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ..., owner_token: _Optional[str] = ...) -> None: ...
 
 class RegisterJobResponse(_message.Message):
     __slots__ = ("lease_s",)
@@ -59,18 +61,20 @@ class FiveTuple(_message.Message):
     def __init__(self, source_address: _Optional[int] = ..., destination_address: _Optional[int] = ..., protocol: _Optional[int] = ..., source_port: _Optional[int] = ..., destination_port: _Optional[int] = ...) -> None: ...
 
 class Flow(_message.Message):
-    __slots__ = ("source", "destination", "size_bytes", "offset_s", "five_tuple")
+    __slots__ = ("source", "destination", "size_bytes", "offset_s", "five_tuple", "held_source_port")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     OFFSET_S_FIELD_NUMBER: _ClassVar[int]
     FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
+    HELD_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
     source: Nic
     destination: Nic
     size_bytes: int
     offset_s: float
     five_tuple: FiveTuple
-    def __init__(self, source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., size_bytes: _Optional[int] = ..., offset_s: _Optional[float] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ...) -> None: ...
+    held_source_port: int
+    def __init__(self, source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., size_bytes: _Optional[int] = ..., offset_s: _Optional[float] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ..., held_source_port: _Optional[int] = ...) -> None: ...
 
 class FlowGroup(_message.Message):
     __slots__ = ("name", "flows")
@@ -81,12 +85,14 @@ class FlowGroup(_message.Message):
     def __init__(self, name: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ...) -> None: ...
 
 class RegisterFlowGroupsRequest(_message.Message):
-    __slots__ = ("job", "flow_groups")
+    __slots__ = ("job", "flow_groups", "owner_token")
     JOB_FIELD_NUMBER: _ClassVar[int]
     FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
     job: str
     flow_groups: _containers.RepeatedCompositeFieldContainer[FlowGroup]
-    def __init__(self, job: _Optional[str] = ..., flow_groups: _Optional[_Iterable[_Union[FlowGroup, _Mapping]]] = ...) -> None: ...
+    owner_token: str
+    def __init__(self, job: _Optional[str] = ..., flow_groups: _Optional[_Iterable[_Union[FlowGroup, _Mapping]]] = ..., owner_token: _Optional[str] = ...) -> None: ...
 
 class RegisterFlowGroupsResponse(_message.Message):
     __slots__ = ("flow_groups",)
@@ -102,31 +108,73 @@ class FlowGroupAssignment(_message.Message):
     five_tuples: _containers.RepeatedCompositeFieldContainer[FiveTuple]
     def __init__(self, name: _Optional[str] = ..., five_tuples: _Optional[_Iterable[_Union[FiveTuple, _Mapping]]] = ...) -> None: ...
 
-class HeartbeatRequest(_message.Message):
-    __slots__ = ("job",)
+class ReportProfileRequest(_message.Message):
+    __slots__ = ("job", "owner_token", "profile")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     job: str
-    def __init__(self, job: _Optional[str] = ...) -> None: ...
+    owner_token: str
+    profile: Profile
+    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ...) -> None: ...
+
+class ReportProfileResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StartFlowGroupsRequest(_message.Message):
+    __slots__ = ("job", "owner_token", "instances")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    owner_token: str
+    instances: _containers.RepeatedCompositeFieldContainer[FlowGroupInstance]
+    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[FlowGroupInstance, _Mapping]]] = ...) -> None: ...
+
+class FlowGroupInstance(_message.Message):
+    __slots__ = ("flow_group", "iteration")
+    FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
+    ITERATION_FIELD_NUMBER: _ClassVar[int]
+    flow_group: str
+    iteration: int
+    def __init__(self, flow_group: _Optional[str] = ..., iteration: _Optional[int] = ...) -> None: ...
+
+class StartFlowGroupsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("job", "owner_token")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    owner_token: str
+    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DirectivesRequest(_message.Message):
-    __slots__ = ("job",)
+    __slots__ = ("job", "owner_token")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
     job: str
-    def __init__(self, job: _Optional[str] = ...) -> None: ...
+    owner_token: str
+    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ...) -> None: ...
 
 class DirectivesResponse(_message.Message):
-    __slots__ = ("plan_number", "time_shift_s", "flows")
+    __slots__ = ("plan_number", "time_shift_s", "flows", "is_continued")
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
     TIME_SHIFT_S_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
+    IS_CONTINUED_FIELD_NUMBER: _ClassVar[int]
     plan_number: int
     time_shift_s: float
     flows: _containers.RepeatedCompositeFieldContainer[FlowDirective]
-    def __init__(self, plan_number: _Optional[int] = ..., time_shift_s: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[FlowDirective, _Mapping]]] = ...) -> None: ...
+    is_continued: bool
+    def __init__(self, plan_number: _Optional[int] = ..., time_shift_s: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[FlowDirective, _Mapping]]] = ..., is_continued: _Optional[bool] = ...) -> None: ...
 
 class Path(_message.Message):
     __slots__ = ("nodes", "links")
@@ -137,24 +185,28 @@ class Path(_message.Message):
     def __init__(self, nodes: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class FlowDirective(_message.Message):
-    __slots__ = ("flow_group", "flow", "path", "level", "order")
+    __slots__ = ("flow_group", "flow", "path", "level", "order", "source_port")
     FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
     FLOW_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
     flow_group: str
     flow: int
     path: Path
     level: int
     order: int
-    def __init__(self, flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., level: _Optional[int] = ..., order: _Optional[int] = ...) -> None: ...
+    source_port: int
+    def __init__(self, flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., level: _Optional[int] = ..., order: _Optional[int] = ..., source_port: _Optional[int] = ...) -> None: ...
 
 class DeregisterJobRequest(_message.Message):
-    __slots__ = ("job",)
+    __slots__ = ("job", "owner_token")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
     job: str
-    def __init__(self, job: _Optional[str] = ...) -> None: ...
+    owner_token: str
+    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ...) -> None: ...
 
 class DeregisterJobResponse(_message.Message):
     __slots__ = ()

@@ -1,0 +1,224 @@
+"""The main job's times: ``python benchmarks/main_job.py [--json]``.
+
+- ``demo_s``: ``trainyard demo``, installed and with the compiled program cached.
+- ``registration_to_rules_p99_s``: from a job's registration to the last rule of its Plan acknowledged by every switch,
+  on the paper's testbed Clos of 14 emulated switches, where eight jobs are running; over gRPC and P4Runtime, the
+  switches in one process, the controller in another.
+- ``register_100k_groups_s``: 1,000 jobs with 100 flow groups each on the Clos of 173 ToRs, registered over one
+  connection and acknowledged, while Plans are made; ``planned_100k_groups_s`` until the Plan of all is in force, at
+  switches that accept at once, and the controller's memory then.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.emulator import LARGE, TESTBED
+from benchmarks.provenance import provenance
+from controller.config import ControllerConfig, SwitchAddress
+from controller.operations import operations_pb2
+from controller.operations.client import Operations
+from controller.operations.methods import LIST_SWITCHES
+from controller.run.controller_process import controller_process
+from hostlib.connection import Connection
+from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
+
+SEED = 1
+NUM_RUNNING, NUM_REGISTRATIONS = 8, 200
+NUM_JOBS, GROUPS_PER_JOB = 1000, 100
+CALLS_AT_ONCE = 16
+
+_LARGE_CONTROLLER = """
+import asyncio, sys
+from benchmarks.main_job import serve_without_switches
+asyncio.run(serve_without_switches())
+"""
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def demo_s() -> float:
+    """Seconds of the whole demo; the first run fills the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "controller", "demo", "--out", folder]
+        for _ in range(2):
+            start_s = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=_ROOT)
+            taken_s = time.perf_counter() - start_s
+    return taken_s
+
+
+@asynccontextmanager
+async def emulated_switches(topology: Path) -> AsyncIterator[tuple[SwitchAddress, ...]]:
+    """``trainyard emulator`` on a topology."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "controller", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0"),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=_ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        await process.stdout.readline()
+        rows = [(await process.stdout.readline()).decode().split() for _ in TESTBED.build().switches]
+        yield tuple(SwitchAddress(name=name, address=address, device_id=int(number)) for number, name, address in rows)
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def registrations_to_rules_s() -> list[float]:
+    """Seconds from each of many registrations until every switch has acknowledged the rules."""
+    chance = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as folder:
+        topology = Path(folder) / "topology.yaml"
+        topology.write_text(json.dumps({"topology": TESTBED.model_dump(mode="json")}))
+        async with emulated_switches(topology) as switches:
+            config = ControllerConfig(listen="127.0.0.1:0", topology=TESTBED, switches=switches)
+            async with controller_process(config) as address, Connection(address) as client:
+                await asyncio.to_thread(_switches_are_caught_up, address)
+                figures = []
+                for number in range(NUM_RUNNING + NUM_REGISTRATIONS):
+                    if number >= NUM_RUNNING:
+                        await client.deregister(f"job-{number - NUM_RUNNING}")
+                        await client.settle()
+                    job, group = _testbed_job(number, chance)
+                    start_s = time.perf_counter()
+                    await client.register_job(job)
+                    await client.register_flow_groups(job.name, [group])
+                    await client.settle()
+                    figures.append(time.perf_counter() - start_s)
+    return figures[NUM_RUNNING:]
+
+
+def _switches_are_caught_up(address: str) -> None:
+    """Wait until the controller has given every switch its base routing."""
+    with Operations(address) as operations:
+        while any(switch.condition != operations_pb2.CAUGHT_UP for switch in operations.list(LIST_SWITCHES)):
+            time.sleep(0.1)
+
+
+def _testbed_job(number: int, chance: random.Random) -> tuple[Job, FlowGroup]:
+    """A ring over four hosts with a flow on each of their NICs."""
+    hosts = [f"h{index}" for index in chance.sample(range(12), 4)]
+    pairs = list(zip(hosts, hosts[1:] + hosts[:1], strict=True))
+    flows = tuple(Flow(Nic(a, nic), Nic(b, nic), chance.randrange(10**8, 10**10)) for a, b in pairs for nic in range(8))
+    profile = Profile(compute_s=chance.uniform(0.2, 2.0), comm_start=0.5, work=chance.uniform(10, 100))
+    return Job(f"job-{number}", tuple(hosts), 32, profile), FlowGroup("ring", flows)
+
+
+async def serve_without_switches() -> None:
+    """A controller of the Clos of 173 ToRs whose switches accept at once; prints its address, then its memory."""
+    import grpc.aio
+
+    from controller.clock import WallClock
+    from controller.daemon import favour_answers
+    from controller.directives import DirectiveBoard
+    from controller.planner import Planner
+    from controller.policy.policy_name import PolicyName
+    from controller.registry import Registry
+    from controller.service import SERVER_OPTIONS, ControllerService
+    from controller.snapshots import Snapshots
+    from controller.southbound.recording import RecordingSouthbound
+    from topologies.ecmp import hash_multipliers
+    from topologies.routing import Routing
+    from topologies.steering import Steering
+
+    favour_answers()
+    fabric = LARGE.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
+    registry, clock, southbound = Registry(fabric, lease_s=600.0), WallClock(), RecordingSouthbound()
+    board, snapshots = DirectiveBoard(registry), Snapshots(registry, routing, 8, SEED)
+    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, Steering.RULE, southbound, board, clock)
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
+    print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+    await server.start()
+    planning = asyncio.create_task(planner.run())
+    await asyncio.to_thread(sys.stdin.readline)
+    planning.cancel()
+    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, planner.decision.number if planner.decision else 0)
+
+
+def _large_job(number: int, chance: random.Random) -> tuple[Job, list[FlowGroup]]:
+    """Four hosts, and 100 groups of one flow between two of them."""
+    hosts = [f"h{index}" for index in chance.sample(range(2 * 173), 4)]
+    groups = []
+    for group in range(GROUPS_PER_JOB):
+        source, destination = chance.sample(hosts, 2)
+        flow = Flow(Nic(source, group % 8), Nic(destination, group % 8), chance.randrange(10**6, 10**9))
+        groups.append(FlowGroup(f"group-{group}", (flow,)))
+    return Job(f"job-{number}", tuple(hosts), 32, Profile(1.0, 0.5, chance.uniform(10, 100))), groups
+
+
+async def register_100k_groups() -> tuple[float, float, int, int]:
+    """Seconds to register, seconds until all is planned, memory in bytes, and how many Plans were made."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _LARGE_CONTROLLER),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=_ROOT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    port = int(await process.stdout.readline())
+    chance = random.Random(SEED)
+    jobs = iter([_large_job(number, chance) for number in range(NUM_JOBS)])
+    async with Connection(f"127.0.0.1:{port}", deadline_s=60.0) as client:
+
+        async def register() -> None:
+            for job, groups in jobs:
+                await client.register_job(job)
+                await client.register_flow_groups(job.name, groups)
+
+        start_s = time.perf_counter()
+        await asyncio.gather(*(register() for _ in range(CALLS_AT_ONCE)))
+        registered_s = time.perf_counter() - start_s
+        await client.settle()
+        planned_s = time.perf_counter() - start_s
+        plan = await client.plan()
+        assert (len(plan.jobs), len(plan.flows)) == (NUM_JOBS, NUM_JOBS * GROUPS_PER_JOB)
+    process.stdin.write(b"\n")
+    memory_bytes, num_plans = map(int, (await process.stdout.readline()).split())
+    await process.wait()
+    return registered_s, planned_s, memory_bytes, num_plans
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    delays_s = asyncio.run(registrations_to_rules_s())
+    registered_s, planned_s, memory_bytes, num_plans = asyncio.run(register_100k_groups())
+    figures = {
+        "demo_s": round(demo_s(), 2),
+        "registration_to_rules_p99_s": round(statistics.quantiles(delays_s, n=100)[98], 4),
+        "registration_to_rules_median_s": round(statistics.median(delays_s), 4),
+        "register_100k_groups_s": round(registered_s, 2),
+        "planned_100k_groups_s": round(planned_s, 2),
+        "plans_made": num_plans,
+        "controller_memory_bytes": memory_bytes,
+        "seed": SEED,
+        **provenance(("grpcio", "finsy", "numpy", "numba")),
+    }
+    if arguments.json:
+        print(json.dumps(figures))
+    else:
+        for name, figure in figures.items():
+            print(f"{name:32} {figure}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Steering by source port: the flows of a Plan whose ports are changed so that the fabric's hash does what it asks."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller.policy.plan import Plan
+from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
+from topologies.addressing import FiveTuple
+from topologies.routing import Routing
+from topologies.steering import steered_five_tuple
+
+
+def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dict[FlowKey, FiveTuple]:
+    """New 5-tuples for the flows that the Plan sends elsewhere than the hash does now, where they may be changed.
+
+    No two are the same, nor that of any flow of the Snapshot. A flow for which there is none is left to rules.
+    """
+    taken = {flow.five_tuple for job in snapshot.jobs for flow in job.flows}
+    changes: dict[FlowKey, FiveTuple] = {}
+    for job in snapshot.jobs:
+        for flow in job.flows:
+            path = plan.flows[flow.key].path
+            if flow.is_assigned and path is not None and path != flow.hashed_path:
+                found = steered_five_tuple(flow.five_tuple, path, routing, taken)
+                if found is not None:
+                    taken.add(found)
+                    changes[flow.key] = found
+    return changes
+
+
+def with_source_ports(snapshot: Snapshot, plan: Plan, five_tuples: Mapping[FlowKey, FiveTuple]) -> Snapshot:
+    """The Snapshot once these flows have these 5-tuples, which send them where the Plan wants them."""
+    jobs_changed = {key.job for key in five_tuples}
+
+    def moved(flow: Flow) -> Flow:
+        path = plan.flows[flow.key].path
+        if path is None or flow.key not in five_tuples:
+            return flow
+        return replace(flow, five_tuple=five_tuples[flow.key], hashed_path=path)
+
+    def job_moved(job: Job) -> Job:
+        groups = (replace(group, flows=tuple(map(moved, group.flows))) for group in job.flow_groups)
+        return replace(job, flow_groups=tuple(groups))
+
+    jobs = (job_moved(job) if job.name in jobs_changed else job for job in snapshot.jobs)
+    return replace(snapshot, jobs=tuple(jobs))

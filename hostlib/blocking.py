@@ -1,0 +1,158 @@
+"""The host library's client for jobs without an event loop: the same as ``Client``, from any thread.
+
+A daemon thread runs the asynchronous client. No call waits longer than it is told to; where the thread is gone, as
+after a fork or at the end of the interpreter, calls do nothing.
+"""
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from hostlib.client import Client
+from hostlib.errors import RefusedError
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
+
+_PATIENCE_S = 1.0
+"""For what the thread does at once; it is late only where the machine is."""
+
+_CLOSE_S = 3.0
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+class BlockingClient:
+    """See Client. A context manager; unless closed before, it closes itself at the end of the interpreter.
+
+    A forked child has no part in it: there, calls do nothing and say that nothing is known.
+
+        with BlockingClient("controller:4790") as client:
+            client.register_job(job)
+            client.register_flow_groups(job.name, flow_groups)
+    """
+
+    def __init__(self, address: str, owner_token: str | None = None) -> None:
+        self._client = Client(address, owner_token)
+        self.owner_token = self._client.owner_token
+        self._loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._closing = asyncio.Event()
+        self._closed = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="trainyard", daemon=True)
+        self._thread.start()
+        self._ready.wait(_PATIENCE_S)
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection and the thread, within three seconds; again is no error."""
+        if self._is_alive:
+            self._closed.set()
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join(_CLOSE_S)
+        atexit.unregister(self.close)
+
+    def register_job(self, job: Job) -> None:
+        """See Client."""
+        self._do(self._client.register_job, job)
+
+    def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
+        """See Client."""
+        self._do(self._client.register_flow_groups, job, flow_groups)
+
+    def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
+        """See Client."""
+        self._do(self._client.start_flow_groups, job, flow_groups, iteration)
+
+    def report_profile(self, job: str, profile: Profile) -> None:
+        """See Client."""
+        self._do(self._client.report_profile, job, profile)
+
+    def deregister(self, job: str) -> None:
+        """See Client."""
+        self._do(self._client.deregister, job)
+
+    def newest_directives(self, job: str) -> Directives | None:
+        """See Client."""
+        return self._do(self._client.newest_directives, job)
+
+    def five_tuples(self, job: str) -> FlowGroupAssignments:
+        """See Client."""
+        return self._do(self._client.five_tuples, job) or {}
+
+    def refusal(self, job: str) -> RefusedError | None:
+        """See Client."""
+        return self._do(self._client.refusal, job)
+
+    def acknowledged(self, job: str, timeout_s: float) -> bool:
+        """See Client."""
+        return bool(self._wait(self._client.acknowledged(job, timeout_s), timeout_s + _PATIENCE_S))
+
+    def directives(self, job: str) -> Iterator[Directives]:
+        """See Client; for a thread that has nothing else to do."""
+        stream = self._client.directives(job)
+        while (directives := self._wait(_next_of(stream), None)) is not None:
+            yield directives
+
+    @property
+    def _is_alive(self) -> bool:
+        return os.getpid() == self._pid and self._thread.is_alive() and not self._closed.is_set()
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        async with self._client:
+            self._ready.set()
+            await self._closing.wait()
+
+    def _do(
+        self, call: Callable[_Parameters, _Result], *args: _Parameters.args, **kwargs: _Parameters.kwargs
+    ) -> _Result | None:
+        """What the asynchronous client answers at once; None where it cannot."""
+
+        async def answer() -> _Result:
+            return call(*args, **kwargs)
+
+        return self._wait(answer(), _PATIENCE_S)
+
+    def _wait(self, work: Coroutine[Any, Any, _Result], timeout_s: float | None) -> _Result | None:
+        """The result of work in the thread; None where it is not there in time, or the thread is gone."""
+        if not self._is_alive:
+            work.close()
+            return None
+        end_s = None if timeout_s is None else time.monotonic() + timeout_s
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        # The interpreter waits for other threads, such as this one may be, before it ends.
+        while self._thread.is_alive() and threading.main_thread().is_alive():
+            left_s = _PATIENCE_S if end_s is None else min(_PATIENCE_S, end_s - time.monotonic())
+            try:
+                return future.result(max(0.0, left_s))
+            except concurrent.futures.CancelledError:
+                return None
+            except TimeoutError:
+                if end_s is not None and time.monotonic() >= end_s:
+                    break
+        future.cancel()
+        return None
+
+
+async def _next_of(stream: AsyncIterator[Directives]) -> Directives | None:
+    return await anext(stream, None)

@@ -1,0 +1,210 @@
+"""One connection to a controller: every method is one call, which succeeds or raises.
+
+For tools and tests that want to know. A training job uses ``Client``, which outlives controllers.
+
+It stands on gRPC's threads, not on ``grpc.aio``: that has one queue for all event loops of a process, so that a loop
+which closes can take the events of another, and a job may have loops of its own.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+import grpc
+
+from hostlib.batches import batches
+from hostlib.errors import ControllerError, RefusedError, UnreachableError
+from hostlib.messages import (
+    directives_from_wire,
+    five_tuple_from_wire,
+    flow_group_to_wire,
+    job_to_wire,
+    plan_from_wire,
+    profile_to_wire,
+    settled_from_wire,
+)
+from hostlib.types import (
+    Directives,
+    FiveTuple,
+    FlowGroup,
+    FlowGroupAssignments,
+    Job,
+    PlanInForce,
+    Profile,
+    Settled,
+)
+from hostlib.wire import methods
+from hostlib.wire.methods import Method, RequestT, ResponseT
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+
+_NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_CHANNEL_OPTIONS = (
+    # A controller that is back is found within a second; gRPC's own patience grows to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # Otherwise gRPC shares a connection, and with it the controller's limits, between all clients of a process.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+Argument = TypeVar("Argument")
+
+
+class Connection:
+    """Connection to the controller at ``address`` (``host:port``).
+
+    Jobs that are registered over it belong to whoever knows ``owner_token`` (None: a random one). Every method raises
+    RefusedError where the controller refuses and UnreachableError where it does not answer within ``deadline_s``
+    seconds. To be closed, or used as an async context manager.
+    """
+
+    def __init__(self, address: str, owner_token: str | None = None, deadline_s: float = 10.0) -> None:
+        self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
+        self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        self._deadline_s = deadline_s
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; streams of directives end."""
+        self._channel.close()
+
+    async def register_job(self, job: Job) -> float:
+        """Make a job known and start its lease; returns the length of the lease in seconds."""
+        response = await self._call(methods.REGISTER_JOB, job_to_wire(job, self.owner_token), self._deadline_s)
+        return response.lease_s
+
+    async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
+        """Give the template of a job's flow groups; returns the 5-tuple of every flow.
+
+        What does not fit into one message goes in several; each of them is registered as a whole or not at all.
+        """
+        assignments: dict[str, tuple[FiveTuple, ...]] = {}
+        for batch in batches([flow_group_to_wire(group) for group in flow_groups]):
+            request = wire.RegisterFlowGroupsRequest(job=job, flow_groups=batch, owner_token=self.owner_token)
+            response = await self._call(methods.REGISTER_FLOW_GROUPS, request, self._deadline_s)
+            for group in response.flow_groups:
+                assignments[group.name] = tuple(five_tuple_from_wire(flow) for flow in group.five_tuples)
+        return assignments
+
+    async def report_profile(self, job: str, profile: Profile) -> None:
+        """Replace what a job is known to compute in one iteration."""
+        request = wire.ReportProfileRequest(job=job, owner_token=self.owner_token, profile=profile_to_wire(profile))
+        await self._call(methods.REPORT_PROFILE, request, self._deadline_s)
+
+    async def start_flow_groups(self, job: str, iterations: Mapping[str, int]) -> None:
+        """Flow groups begin to send, each in the iteration named; renews the lease as well."""
+        instances = [wire.FlowGroupInstance(flow_group=group, iteration=number) for group, number in iterations.items()]
+        request = wire.StartFlowGroupsRequest(job=job, owner_token=self.owner_token, instances=instances)
+        await self._call(methods.START_FLOW_GROUPS, request, self._deadline_s)
+
+    async def heartbeat(self, job: str) -> None:
+        """Renew a job's lease."""
+        request = wire.HeartbeatRequest(job=job, owner_token=self.owner_token)
+        await self._call(methods.HEARTBEAT, request, self._deadline_s)
+
+    async def deregister(self, job: str) -> None:
+        """Withdraw a job with its flow groups; nothing happens where the controller does not know it."""
+        request = wire.DeregisterJobRequest(job=job, owner_token=self.owner_token)
+        await self._call(methods.DEREGISTER_JOB, request, self._deadline_s)
+
+    async def directives(self, job: str) -> AsyncIterator[Directives]:
+        """A job's part of the plan in force and of every later one, until the job is withdrawn."""
+        request = wire.DirectivesRequest(job=job, owner_token=self.owner_token)
+        pages: list[wire.DirectivesResponse] = []
+        async for page in self._stream(methods.DIRECTIVES, request, deadline_s=None):
+            pages.append(page)
+            if not page.is_continued:
+                yield directives_from_wire(pages)
+                pages = []
+
+    async def settle(self, time_s: float = 0.0, deadline_s: float | None = None) -> Settled:
+        """Wait until nothing is pending at the controller; where the caller drives its clock, at ``time_s``.
+
+        Planning may take long: there is no deadline but the one given here.
+        """
+        return settled_from_wire(await self._call(methods.SETTLE, wire.SettleRequest(time_s=time_s), deadline_s))
+
+    async def plan(self) -> PlanInForce:
+        """The plan in force, of all jobs, with its reasons."""
+        stream = self._stream(methods.GET_PLAN, wire.GetPlanRequest(), self._deadline_s)
+        return plan_from_wire([page async for page in stream])
+
+    async def _call(
+        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
+    ) -> ResponseT:
+        loop = asyncio.get_running_loop()
+        answered = loop.create_future()
+        call = self._channel.unary_unary(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        ).future(request, timeout=deadline_s)
+        call.add_done_callback(lambda _: _tell(loop, _answer, answered))
+        try:
+            await answered
+            return call.result()
+        except grpc.RpcError as error:
+            raise _error_of(error) from None
+        finally:
+            call.cancel()
+
+    async def _stream(
+        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
+    ) -> AsyncIterator[ResponseT]:
+        loop = asyncio.get_running_loop()
+        received: asyncio.Queue[ResponseT | grpc.RpcError | None] = asyncio.Queue()
+        has_room = threading.Semaphore()
+        call = self._channel.unary_stream(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )(request, timeout=deadline_s)
+
+        def read() -> None:
+            """One message at a time: gRPC holds the rest back, and the controller with it."""
+            end: grpc.RpcError | None = None
+            try:
+                for response in call:
+                    has_room.acquire()
+                    _tell(loop, received.put_nowait, response)
+            except grpc.RpcError as error:
+                end = error
+            _tell(loop, received.put_nowait, end)
+
+        threading.Thread(target=read, name="trainyard stream", daemon=True).start()
+        try:
+            while (response := await received.get()) is not None:
+                if isinstance(response, grpc.RpcError):
+                    raise _error_of(response)
+                has_room.release()
+                yield response
+        finally:
+            call.cancel()
+            has_room.release()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[Argument], object], argument: Argument) -> None:
+    """Have a loop call this soon, from another thread; a loop that is closed wants to know nothing."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, argument)
+
+
+def _answer(answered: "asyncio.Future[None]") -> None:
+    if not answered.done():
+        answered.set_result(None)
+
+
+def _error_of(error: grpc.RpcError) -> ControllerError:
+    message = error.details() or error.code().name
+    return UnreachableError(message) if error.code() in _NO_ANSWER else RefusedError(error.code(), message)

@@ -1,0 +1,197 @@
+"""One job's side of its registration: what it has said, kept true at whatever controller is there.
+
+The job's calls only change what is wanted, and return; ``run`` brings the controller up to it, again after every loss.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+
+import grpc
+
+from hostlib.clock import Clock
+from hostlib.connection import Connection
+from hostlib.errors import ControllerError, RefusedError
+from hostlib.types import Directives, FiveTuple, FlowGroup, Job, Profile
+
+_LOG = logging.getLogger(__name__)
+
+_FIRST_RETRY_S = 0.1
+_LAST_RETRY_S = 5.0
+_HEARTBEATS_PER_LEASE = 3
+
+
+class JobSession:
+    """A job as it should be known; ``assignments`` and ``newest`` are what the controller has answered."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        self.job = job
+        self.assignments: dict[str, tuple[FiveTuple, ...]] = {}
+        self.newest: Directives | None = None
+        self.refusal: RefusedError | None = None
+        self.is_over = False
+        self._clock = clock
+        self._groups: dict[str, FlowGroup] = {}
+        self._started: dict[str, int] = {}
+        self._registered: set[str] = set()
+        self._known_profile: Profile | None = None
+        self._is_known = False
+        self._period_s = 0.0
+        self._heartbeat_due_s = 0.0
+        self._wanted = asyncio.Event()
+        self._changed = asyncio.Condition()
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the controller has acknowledged all that the job has said, and no heartbeat is due."""
+        return (
+            self._is_known
+            and self._known_profile == self.job.profile
+            and not self._started
+            and self._registered == self._groups.keys()
+            and self._clock.now_s() < self._heartbeat_due_s
+        )
+
+    def add_flow_groups(self, flow_groups: Sequence[FlowGroup]) -> None:
+        """Want these groups registered; raises ValueError where one is registered differently."""
+        for group in flow_groups:
+            if self._groups.setdefault(group.name, group) != group:
+                raise ValueError(f"job {self.job.name!r} has another flow group {group.name!r}")
+        self._wanted.set()
+
+    def start_flow_groups(self, names: Sequence[str], iteration: int) -> None:
+        """Want these groups' instances known; raises ValueError for a group that was never registered."""
+        if unknown := [name for name in names if name not in self._groups]:
+            raise ValueError(f"job {self.job.name!r} has no flow group {unknown[0]!r}")
+        # Only the newest: what an absent controller has missed is over.
+        self._started |= dict.fromkeys(names, iteration)
+        self._wanted.set()
+
+    def report_profile(self, profile: Profile) -> None:
+        """Want this profile known."""
+        self.job = replace(self.job, profile=profile)
+        self._wanted.set()
+
+    async def next_directives(self, seen: Directives | None) -> Directives | None:
+        """The newest directives as soon as they are not ``seen``; None once the session is over."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.is_over or self.newest is not seen)
+            return None if self.is_over else self.newest
+
+    async def acknowledged(self) -> None:
+        """Return once everything is acknowledged, refused, or over."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.is_acknowledged or self.refusal is not None or self.is_over)
+
+    async def end(self) -> None:
+        """Nothing more will come."""
+        self.is_over = True
+        await self._notify()
+
+    async def run(self, connection: Connection) -> None:
+        """Keep the controller informed, until cancelled."""
+        retry_s = _FIRST_RETRY_S
+        while True:
+            try:
+                await self._register(connection)
+                retry_s = _FIRST_RETRY_S
+                await self._stay_registered(connection)
+            except ControllerError as error:
+                await self._note(error)
+            self._is_known = False
+            await asyncio.sleep(retry_s)
+            retry_s = min(2 * retry_s, _LAST_RETRY_S)
+
+    async def _register(self, connection: Connection) -> None:
+        """Everything anew: a controller that was restarted knows nothing, one that was not changes nothing."""
+        self._registered.clear()
+        self._heartbeat_due_s = self._clock.now_s()
+        job = self.job
+        self._period_s = await connection.register_job(job) / _HEARTBEATS_PER_LEASE
+        self._known_profile = job.profile
+        await self._flush(connection)
+        self._heartbeat_due_s = self._clock.now_s() + self._period_s
+        self._is_known, self.refusal = True, None
+        await self._notify()
+
+    async def _stay_registered(self, connection: Connection) -> None:
+        """Say what is new and follow the directives, until one of them fails."""
+        tasks = {asyncio.create_task(work) for work in (self._speak(connection), self._follow(connection))}
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _speak(self, connection: Connection) -> None:
+        while True:
+            await _first_of(self._wanted.wait(), self._clock.wait_until(self._heartbeat_due_s))
+            said_s = self._clock.now_s()
+            if not await self._flush(connection):
+                await connection.heartbeat(self.job.name)
+            self._heartbeat_due_s = said_s + self._period_s
+            await self._notify()
+
+    async def _flush(self, connection: Connection) -> bool:
+        """Say all that is not acknowledged; whether there was anything that renews the lease."""
+        self._wanted.clear()
+        name = self.job.name
+        if new := [self._held(group) for group in self._groups.values() if group.name not in self._registered]:
+            self.assignments |= await connection.register_flow_groups(name, new)
+            self._registered |= {group.name for group in new}
+        profile = self.job.profile
+        if profile != self._known_profile:
+            await connection.report_profile(name, profile)
+            self._known_profile = profile
+        started = dict(self._started)
+        if started:
+            await connection.start_flow_groups(name, started)
+            # What has started again meanwhile is still to be said.
+            self._started = {group: n for group, n in self._started.items() if started.get(group) != n}
+        return bool(started)
+
+    def _held(self, group: FlowGroup) -> FlowGroup:
+        """The group with the source ports that were assigned to it before."""
+        ports = [five_tuple.source_port for five_tuple in self.assignments.get(group.name, ())]
+        if self.newest is not None:
+            for flow in self.newest.flows:
+                if flow.flow_group == group.name and ports:
+                    ports[flow.flow] = flow.source_port
+        if not ports:
+            return group
+        flows = [
+            flow if flow.five_tuple is not None else replace(flow, held_source_port=port)
+            for flow, port in zip(group.flows, ports, strict=True)
+        ]
+        return replace(group, flows=tuple(flows))
+
+    async def _follow(self, connection: Connection) -> None:
+        async for directives in connection.directives(self.job.name):
+            self.newest = directives
+            await self._notify()
+
+    async def _note(self, error: ControllerError) -> None:
+        """A refusal is shown once; an absent controller, and one that was restarted, are nothing to tell the user."""
+        if isinstance(error, RefusedError) and error.status is not grpc.StatusCode.NOT_FOUND:
+            if self.refusal is None or str(self.refusal) != str(error):
+                _LOG.error("job %s: refused by the controller, and running without it: %s", self.job.name, error)
+            self.refusal = error
+        await self._notify()
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+
+async def _first_of(*events: Awaitable[object]) -> None:
+    """Return as soon as one of these does."""
+    tasks = [asyncio.ensure_future(event) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,73 @@
+"""A controller over gRPC on loopback, in the test's own process, whose switches remember what they were told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import grpc.aio
+
+from controller.clock import Clock, DrivenClock
+from controller.directives import DirectiveBoard
+from controller.planner import Planner
+from controller.policy.policy_name import PolicyName
+from controller.registry import Registry
+from controller.service import SERVER_OPTIONS, ControllerService
+from controller.snapshots import Snapshots
+from controller.southbound.recording import RecordingSouthbound
+from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from topologies.specification import ClosSpecification
+from topologies.steering import Steering
+
+LEASE_S = 10.0
+GPT = Job("gpt", ("h0", "h2"), 16, Profile(compute_s=1.0, comm_start=0.5, work=16.0))
+BERT = Job("bert", ("h1", "h3"), 8, Profile(compute_s=1.0, comm_start=0.5, work=1.0))
+RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)))
+
+_CLOS = ClosSpecification(
+    kind="clos", tors=2, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A controller that answers at ``address``."""
+
+    address: str
+    registry: Registry
+    planner: Planner
+    board: DirectiveBoard
+    southbound: RecordingSouthbound
+    routing: Routing
+
+
+@asynccontextmanager
+async def served(
+    address: str = "127.0.0.1:0",
+    *,
+    clock: Clock | None = None,
+    steering: Steering = Steering.RULE,
+    plans_by_itself: bool = True,
+) -> AsyncIterator[Served]:
+    """A controller that knows nothing yet; with another clock than its own it goes by virtual time."""
+    fabric = _CLOS.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, seed=1))
+    clock = clock or DrivenClock()
+    registry = Registry(fabric, LEASE_S)
+    board, southbound = DirectiveBoard(registry), RecordingSouthbound()
+    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
+    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
+    port = server.add_insecure_port(address)
+    await server.start()
+    planning = asyncio.create_task(planner.run()) if plans_by_itself else None
+    try:
+        yield Served(f"127.0.0.1:{port}", registry, planner, board, southbound, routing)
+    finally:
+        if planning is not None:
+            planning.cancel()
+            await asyncio.gather(planning, return_exceptions=True)
+        await server.stop(None)

@@ -1,0 +1,54 @@
+"""Steering by source port: which port makes the fabric's hash send a flow along a given path.
+
+CRC-32 is linear: changing the port of a 5-tuple flips bits of its CRC that depend on the port alone. So one CRC per
+flow and one table for all flows are enough to try ports.
+"""
+
+from collections.abc import Container
+from dataclasses import replace
+from enum import StrEnum
+from functools import cache
+
+from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, FiveTuple
+from topologies.ecmp import flow_crc, hash_of_crc
+from topologies.fabric import Path
+from topologies.routing import Routing
+
+
+class Steering(StrEnum):
+    """What makes a flow leave the path that the fabric's hash would give it."""
+
+    RULE = "rule"
+    SOURCE_PORT = "source_port"
+
+
+def steered_five_tuple(
+    five_tuple: FiveTuple, path: Path, routing: Routing, taken: Container[FiveTuple]
+) -> FiveTuple | None:
+    """The 5-tuple with the lowest source port, not ``taken``, that the fabric's hash sends along ``path``.
+
+    None where no port from 49152 on does.
+    """
+    links = routing.fabric.links
+    destination = routing.fabric.nic_by_address[five_tuple.destination_address]
+    hops = []
+    for link in path[1:]:  # the first one leaves the host
+        switch = links[link].source
+        choices = routing.next_links(switch, destination)
+        if len(choices) > 1:
+            hops.append((routing.hash_multipliers[switch], len(choices), choices.index(link)))
+    first_crc = flow_crc(replace(five_tuple, source_port=FIRST_SOURCE_PORT))
+    for offset, flipped in enumerate(_flipped_bits()):
+        crc = first_crc ^ flipped
+        if all(hash_of_crc(crc, multiplier) % size == wanted for multiplier, size, wanted in hops):
+            found = replace(five_tuple, source_port=FIRST_SOURCE_PORT + offset)
+            if found not in taken:
+                return found
+    return None
+
+
+@cache
+def _flipped_bits() -> tuple[int, ...]:
+    """What every port from FIRST_SOURCE_PORT on flips in the CRC that a 5-tuple has with that one."""
+    crcs = [flow_crc(FiveTuple(0, 0, 0, port, 0)) for port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1)]
+    return tuple(crc ^ crcs[0] for crc in crcs)
