@@ -8,6 +8,11 @@ DESCRIPTIONS: Mapping[PolicyName, str] = {
     PolicyName.ECMP: "no scheduling: the fabric's hash chooses every path, all flows share one level",
     PolicyName.CRUX: "Crux: paths, priorities and levels by GPU intensity",
     PolicyName.CRUX_PA: "Crux without its paths: priorities and levels on the paths of the fabric's hash",
+    PolicyName.FIFO: "first in, first out: levels by arrival, for comparison",
+    PolicyName.VARYS: "Varys: the job whose bottleneck needs least time first, levels in classes of equal size",
+    PolicyName.SINCRONIA: "Sincronia: bottleneck by bottleneck, what weighs least there goes last",
+    PolicyName.TACCL_STAR: "TACCL*: least loaded paths, the job with the longest way first",
+    PolicyName.CASSINI: "CASSINI: no levels; iterations are shifted in time so that transfers meet least",
 }
 """What every policy does, in one line."""
 

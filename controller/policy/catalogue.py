@@ -2,17 +2,27 @@
 
 from collections.abc import Callable, Mapping
 
+from controller.policy.cassini import cassini
 from controller.policy.crux import crux, crux_pa
 from controller.policy.ecmp import ecmp
+from controller.policy.fifo import fifo
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
+from controller.policy.sincronia import sincronia
 from controller.policy.snapshot import Snapshot
+from controller.policy.taccl_star import taccl_star
 from controller.policy.validation import check
+from controller.policy.varys import varys
 
 _POLICIES: Mapping[PolicyName, Callable[[Snapshot], Plan]] = {
     PolicyName.ECMP: ecmp,
     PolicyName.CRUX: crux,
     PolicyName.CRUX_PA: crux_pa,
+    PolicyName.FIFO: fifo,
+    PolicyName.VARYS: varys,
+    PolicyName.SINCRONIA: sincronia,
+    PolicyName.TACCL_STAR: taccl_star,
+    PolicyName.CASSINI: cassini,
 }
 
 

@@ -1,29 +1,17 @@
-"""No scheduling: every flow goes where the fabric's hash sends it, and all share one level."""
+"""No scheduling: every flow goes where the fabric's hash sends it, and all share one level.
 
-from controller.policy.intensity import demand, rates_bps
-from controller.policy.plan import FlowPlan, JobPlan, Plan
+The yardstick for all others; it optimises nothing and looks at nothing. Allocator max-min, at job events.
+"""
+
+from controller.policy.intensity import rates_bps
+from controller.policy.job_order import JobDecision, demands_of, plan_of
+from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 
 
 def ecmp(snapshot: Snapshot) -> Plan:
     """Leave all flows to the hash at level 0 and in no order; jobs are ranked by arrival, then name."""
-    link_rates_bps = rates_bps(snapshot.links)
-    jobs = sorted(snapshot.jobs, key=lambda job: (job.arrival_s, job.name))
-    return Plan(
-        policy=PolicyName.ECMP,
-        jobs=tuple(
-            JobPlan(
-                name=job.name,
-                rank=rank,
-                level=0,
-                intensity=demand(job, link_rates_bps, lambda flow: (flow.hashed_path,)).intensity,
-                correction_factor=None,
-                priority=None,
-                time_shift_s=0.0,
-                reason="ECMP hashes its flows and gives no job precedence.",
-            )
-            for rank, job in enumerate(jobs)
-        ),
-        flows={flow.key: FlowPlan(path=None, level=0, order=0) for job in jobs for flow in job.flows},
-    )
+    demands = sorted(demands_of(snapshot, rates_bps(snapshot.links)), key=lambda demand: demand.job.arrival_s)
+    reason = "ECMP hashes its flows and gives no job precedence."
+    return plan_of(PolicyName.ECMP, [JobDecision(demand, level=0, order=0, reason=reason) for demand in demands])

@@ -9,3 +9,8 @@ class PolicyName(StrEnum):
     ECMP = "ecmp"
     CRUX = "crux"
     CRUX_PA = "crux-pa"
+    FIFO = "fifo"
+    VARYS = "varys"
+    SINCRONIA = "sincronia"
+    TACCL_STAR = "taccl-star"
+    CASSINI = "cassini"

@@ -1,0 +1,75 @@
+"""Minimum allocation for desired duration (MADD), with work-conserving backfill: the rates of Varys.
+
+Varys (Chowdhury et al., SIGCOMM 2014): the flows of a group need not end before its slowest one can, so
+each gets just the rate with which all end together. The groups are served in order, each on what those before it left;
+one that finds a link of its own used up waits. What then is left is handed out flow by flow in the same order. A flow
+that has nothing left to send gets nothing, so that finished flows may stay in an order until it suits the caller.
+
+A group's duration is the smallest its links allow. EchelonFlow's ideal finish times will ask for other durations, flow
+by flow; order, tiers and backfill stay what they are.
+"""
+
+import numpy as np
+
+from controller.policy.rates.flows import (
+    FloatArray,
+    FlowLinks,
+    IntArray,
+    Order,
+    check_capacities,
+    check_values,
+)
+from controller.policy.rates.loads import add_loads
+from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.order_greedy import hand_out
+
+_NOTHING_LEFT = 1e-12
+"""A link with less than this share of its capacity left counts as used up: what is there is rounding."""
+
+
+def madd(capacities_bps: FloatArray, links: FlowLinks, order: Order, remaining_bytes: FloatArray) -> FloatArray:
+    """Rate of every flow in ``order.flows``, in bit/s; a tier is a flow group, ``remaining_bytes`` is by flow number.
+
+    Linear in the hops of the active flows. Raises ValueError for a capacity or an active flow's remaining bytes that
+    are negative or not finite.
+    """
+    check_capacities(capacities_bps, links)
+    check_values(remaining_bytes, "remaining_bytes", links, order)
+    rates_bps, loads = np.zeros(len(order.flows)), np.zeros(len(capacities_bps))
+    _madd(
+        links.starts, links.links, order.flows, order.starts, order.stops,
+        remaining_bytes, capacities_bps, capacities_bps.copy(), loads, np.empty(len(loads), np.int64), rates_bps,
+    )  # fmt: skip
+    return rates_bps
+
+
+@compiled
+def _madd(
+    first_hop: IntArray,
+    links: IntArray,
+    flows: IntArray,
+    starts: IntArray,
+    stops: IntArray,
+    remaining: FloatArray,
+    capacities: FloatArray,
+    left: FloatArray,
+    loads: FloatArray,
+    used: IntArray,
+    rates: FloatArray,
+) -> None:
+    for tier in range(len(starts)):
+        num_used = add_loads(first_hop, links, flows, starts[tier], stops[tier], remaining, loads, used)
+        duration = 0.0
+        for index in range(num_used):
+            link = used[index]
+            duration = max(duration, loads[link] / left[link])
+        for index in range(num_used):
+            link = used[index]
+            left[link] -= loads[link] / duration
+            if left[link] < _NOTHING_LEFT * capacities[link]:
+                left[link] = 0.0
+            loads[link] = 0.0
+        if 0.0 < duration < np.inf:
+            for position in range(starts[tier], stops[tier]):
+                rates[position] = remaining[flows[position]] / duration
+    hand_out(first_hop, links, flows, starts, stops, remaining, left, rates)
