@@ -74,7 +74,9 @@ class Order:
     def by_rank(cls, flows: IntArray, ranks: IntArray) -> Self:
         """A tier for every rank, lowest first; inside a tier flows stay in the order given."""
         order = ranks.argsort(kind="stable")
-        bounds = np.flatnonzero(np.diff(ranks[order], prepend=-1, append=-1)) if len(ranks) else np.zeros(1, np.int64)
+        is_first = np.ones(len(ranks) + 1, dtype=bool)
+        is_first[1:-1] = np.diff(ranks[order]) > 0
+        bounds = np.flatnonzero(is_first) if len(ranks) else np.zeros(1, dtype=np.int64)
         return cls(flows[order], bounds[:-1], bounds[1:])
 
     def rearranged(self, tiers: IntArray) -> Self:

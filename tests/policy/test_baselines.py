@@ -1,0 +1,112 @@
+"""What all policies that rank whole jobs, or none, have in common."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.policy.cassini import cassini
+from controller.policy.catalogue import decide
+from controller.policy.ecmp import ecmp
+from controller.policy.fifo import fifo
+from controller.policy.plan import Plan
+from controller.policy.policy_name import PolicyName
+from controller.policy.sincronia import sincronia
+from controller.policy.snapshot import Job, Snapshot
+from controller.policy.taccl_star import taccl_star
+from controller.policy.varys import varys
+from tests.policy.builders import GBPS, make_job, make_links, snapshots
+
+Policy = Callable[[Snapshot], Plan]
+RANKING = [fifo, varys, sincronia, taccl_star]
+POLICIES = pytest.mark.parametrize("policy", [ecmp, cassini, *RANKING])
+NAMES = pytest.mark.parametrize(
+    "name", [PolicyName.FIFO, PolicyName.VARYS, PolicyName.SINCRONIA, PolicyName.TACCL_STAR, PolicyName.CASSINI]
+)
+ONE_LINK = ((0,),)
+
+
+def scaled(snapshot: Snapshot, factor: float) -> Snapshot:
+    def scaled_job(job: Job) -> Job:
+        groups = tuple(
+            replace(group, flows=tuple(replace(flow, size_bytes=factor * flow.size_bytes) for flow in group.flows))
+            for group in job.flow_groups
+        )
+        return replace(job, flow_groups=groups)
+
+    links = tuple(replace(link, rate_bps=factor * link.rate_bps) for link in snapshot.links)
+    return replace(snapshot, links=links, jobs=tuple(map(scaled_job, snapshot.jobs)))
+
+
+@POLICIES
+@given(snapshot=snapshots(), data=st.data())
+def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data: st.DataObject) -> None:
+    shuffled = replace(snapshot, jobs=tuple(data.draw(st.permutations(snapshot.jobs))))
+    assert policy(shuffled) == policy(snapshot)
+
+
+@POLICIES
+@given(snapshot=snapshots())
+def test_twice_the_bytes_at_twice_the_rate_change_nothing(policy: Policy, snapshot: Snapshot) -> None:
+    assert policy(scaled(snapshot, 2.0)) == policy(snapshot)
+
+
+@POLICIES
+@given(snapshot=snapshots())
+def test_plan_is_complete_and_its_levels_exist(policy: Policy, snapshot: Snapshot) -> None:
+    plan = policy(snapshot)
+    assert [job.rank for job in plan.jobs] == list(range(len(snapshot.jobs)))
+    assert {job.name for job in plan.jobs} == {job.name for job in snapshot.jobs}
+    assert plan.flows.keys() == {flow.key for job in snapshot.jobs for flow in job.flows}
+    by_name = {job.name: job for job in plan.jobs}
+    for key, flow in plan.flows.items():
+        assert flow.level == by_name[key.job].level
+        assert 0 <= flow.level < snapshot.num_levels
+    assert all(job.time_shift_s >= 0 for job in plan.jobs)
+
+
+@pytest.mark.parametrize("policy", RANKING)
+@given(snapshot=snapshots())
+def test_a_lower_rank_never_has_the_lower_level(policy: Policy, snapshot: Snapshot) -> None:
+    levels = [job.level for job in policy(snapshot).jobs]
+    assert levels == sorted(levels, reverse=True)
+
+
+@pytest.mark.parametrize("policy", RANKING)
+def test_jobs_that_send_nothing_come_last_and_take_no_level(policy: Policy) -> None:
+    jobs = make_job("a", []), make_job("b", [(0.0, ONE_LINK)]), make_job("c", [(1e9, ONE_LINK)])
+    plan = policy(Snapshot(0.0, make_links(GBPS), jobs))
+    assert [(job.name, job.level) for job in plan.jobs] == [("c", 7), ("a", 0), ("b", 0)]
+    assert plan.jobs[1].reason.startswith("It sends nothing")
+
+
+@POLICIES
+def test_no_jobs(policy: Policy) -> None:
+    plan = policy(Snapshot(0.0, make_links(GBPS), ()))
+    assert (plan.jobs, dict(plan.flows)) == ((), {})
+
+
+@pytest.mark.parametrize("policy", RANKING)
+def test_with_one_level_only_the_order_is_left(policy: Policy) -> None:
+    jobs = make_job("a", [(2e9, ONE_LINK)], arrival_s=1.0), make_job("b", [(1e9, ONE_LINK)])
+    plan = policy(Snapshot(0.0, make_links(GBPS), jobs, num_levels=1))
+    assert [job.level for job in plan.jobs] == [0, 0]
+    assert sorted(flow.order for flow in plan.flows.values()) == [0, 1]
+
+
+@POLICIES
+def test_a_job_without_computation_has_a_plan(policy: Policy) -> None:
+    jobs = make_job("a", [(1e9, ONE_LINK)], compute_s=0.0, work=0.0), make_job("b", [(1e9, ONE_LINK)])
+    assert len(policy(Snapshot(0.0, make_links(GBPS), jobs)).jobs) == 2
+
+
+@NAMES
+def test_bad_numbers_are_refused_by_job_and_field(name: PolicyName) -> None:
+    with pytest.raises(ValueError, match=r"job 'a', .*size_bytes"):
+        decide(name, Snapshot(0.0, make_links(GBPS), (make_job("a", [(math.nan, ONE_LINK)]),)))
+    job = replace(make_job("a", [(1.0, ONE_LINK)]), gpus=-1)
+    with pytest.raises(ValueError, match="job 'a': gpus"):
+        decide(name, Snapshot(0.0, make_links(GBPS), (job,)))
