@@ -37,8 +37,8 @@ def _check_job(job: Job) -> None:
     profile = job.profile
     if not math.isfinite(job.arrival_s):
         raise ValueError(f"job {job.name!r}: arrival_s must be finite, not {job.arrival_s}")
-    if job.gpus < 0:
-        raise ValueError(f"job {job.name!r}: gpus must not be negative, not {job.gpus}")
+    if not 1 <= job.gpus < math.inf:
+        raise ValueError(f"job {job.name!r}: gpus must be at least 1, not {job.gpus}")
     if not 0 <= profile.compute_s <= _LONGEST_COMPUTATION_S:
         raise ValueError(
             f"job {job.name!r}: compute_s must lie between 0 and {_LONGEST_COMPUTATION_S:g}, not {profile.compute_s}"

@@ -107,6 +107,6 @@ def test_a_job_without_computation_has_a_plan(policy: Policy) -> None:
 def test_bad_numbers_are_refused_by_job_and_field(name: PolicyName) -> None:
     with pytest.raises(ValueError, match=r"job 'a', .*size_bytes"):
         decide(name, Snapshot(0.0, make_links(GBPS), (make_job("a", [(math.nan, ONE_LINK)]),)))
-    job = replace(make_job("a", [(1.0, ONE_LINK)]), gpus=-1)
+    job = replace(make_job("a", [(1.0, ONE_LINK)]), gpus=0)
     with pytest.raises(ValueError, match="job 'a': gpus"):
         decide(name, Snapshot(0.0, make_links(GBPS), (job,)))

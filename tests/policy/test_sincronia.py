@@ -25,13 +25,12 @@ def plain_bssi(demands: Sequence[Sequence[float]], weights: Sequence[float]) -> 
     while left:
         totals = [sum(demands[coflow][link] for coflow in left) for link in range(len(demands[0]))]
         bottleneck = totals.index(max(totals))
-        ratios = {
-            coflow: weights[coflow] / demands[coflow][bottleneck] for coflow in left if demands[coflow][bottleneck]
-        }
+        there = {coflow: demands[coflow][bottleneck] for coflow in left if demands[coflow][bottleneck]}
+        ratios = {coflow: weights[coflow] / demand for coflow, demand in there.items()}
         smallest = min(ratios.values())
         last = max(coflow for coflow, ratio in ratios.items() if ratio == smallest)
         for coflow in ratios:
-            weights[coflow] = max(weights[coflow] - demands[coflow][bottleneck] * smallest, 0.0)
+            weights[coflow] = max(weights[coflow] - there[coflow] * smallest, 0.0)
         left.remove(last)
         backwards.append(last)
     return backwards[::-1] + idle

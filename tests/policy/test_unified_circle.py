@@ -64,9 +64,7 @@ def test_three_jobs_come_close_to_the_best_of_all_turns() -> None:
     random = np.random.default_rng(1)
     gaps = []
     for _ in range(20):
-        uses = [
-            Use(1.0, 0.0, busy, share) for busy, share in zip(random.uniform(0.2, 0.6, 3), (1.0, 1.0, 0.5), strict=True)
-        ]
+        uses = [Use(1.0, 0.0, busy_s, 1.0) for busy_s in random.uniform(0.2, 0.6, 3)]
         circle = UnifiedCircle([[use] for use in uses])
         best = max(circle.score([0, *turns]) for turns in product(range(0, 72, 4), repeat=2))
         gaps.append(best - circle.score(circle.best_turns()))
