@@ -21,9 +21,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from controller.policy.coflows import seconds_by_link
-from controller.policy.intensity import Demand, FloatArray, rates_bps
-from controller.policy.job_order import JobDecision, demands_of, plan_of
+import numpy as np
+
+from controller.policy.coflows import JobCoflow, job_coflows, seconds_by_link
+from controller.policy.job_order import JobDecision, plan_of
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
@@ -33,60 +34,50 @@ _LONGEST_ITERATION_S = 1e7
 _SAME_TIME = 1e-9
 
 _Uses = Mapping[int, Use]
-"""Uses of one link by job number."""
+"""Uses of one link by job, as a position in the list of all."""
 
 
 def cassini(snapshot: Snapshot) -> Plan:
-    """Shift the jobs' iterations against each other.
+    """Shift the jobs' iterations against each other; ranks, by arrival, then name, mean nothing here.
 
     Raises ValueError, naming the job, for an iteration longer than 10^7 s.
     """
-    link_rates_bps = rates_bps(snapshot.links)
-    demands = sorted(demands_of(snapshot, link_rates_bps), key=lambda demand: demand.job.arrival_s)
-    for demand in demands:
-        if not demand.iteration.duration_s <= _LONGEST_ITERATION_S:
+    coflows = sorted(job_coflows(snapshot), key=lambda coflow: coflow.job.arrival_s)
+    for coflow in coflows:
+        if not (duration_s := coflow.iteration.duration_s) <= _LONGEST_ITERATION_S:
             raise ValueError(
-                f"job {demand.job.name!r}: size_bytes make an iteration of {demand.iteration.duration_s:g} s,"
+                f"job {coflow.job.name!r}: size_bytes make an iteration of {duration_s:g} s,"
                 f" the longest is {_LONGEST_ITERATION_S:g} s"
             )
-    contended = _contended_links(demands, link_rates_bps)
-    phases_s, component = _phases(len(demands), contended)
-    scores = [1.0] * len(demands)
-    for uses in contended:
-        circle = UnifiedCircle([[_turned(use, phases_s[job]) for job, use in uses.items()]])
-        score = circle.score([0])
-        for job in uses:
-            scores[job] = min(scores[job], score)
-    contending = {job for uses in contended for job in uses}
+    contended = _contended_links(coflows)
+    phases_s, tied_to = _phases(len(coflows), contended)
+    scores = _lowest_scores(contended, phases_s)
     decisions = []
-    for number, demand in enumerate(demands):
-        first = component.index(component[number])
-        shift_s = _shift_s(demand, phases_s[number], demands[first], phases_s[first])
+    for position, coflow in enumerate(coflows):
+        first = tied_to.index(tied_to[position])
+        shift_s = _shift_s(coflow, phases_s[position], coflows[first], phases_s[first])
         reason = (
-            f"On the link where it meets others most, their transfers fit by {scores[number]:.3g} of 1."
-            if number in contending
+            f"Begins {shift_s:.4g} s later; on the link where it meets others most, they score {scores[position]:.3f}."
+            if position in scores
             else "It meets nobody on a link that could be too little for all."
         )
-        decisions.append(JobDecision(demand, level=0, order=0, reason=reason, time_shift_s=shift_s))
+        decisions.append(JobDecision(coflow, level=0, order=0, reason=reason, time_shift_s=shift_s))
     return plan_of(PolicyName.CASSINI, decisions)
 
 
-def _contended_links(demands: Sequence[Demand], link_rates_bps: FloatArray) -> list[_Uses]:
+def _contended_links(coflows: Sequence[JobCoflow]) -> list[_Uses]:
     """Links whose jobs could together ask for more than the rate; the one asked for most of the time first."""
-    seconds = seconds_by_link(demands, link_rates_bps).tocsc()
-    seconds.sort_indices()
+    by_link = seconds_by_link(coflows).tocsc()
+    by_link.sort_indices()
     links = []
-    for begin, end in zip(seconds.indptr[:-1], seconds.indptr[1:], strict=True):
-        if end - begin > 1:
-            uses = {}
-            for job, seconds_used in zip(
-                seconds.indices[begin:end].tolist(), seconds.data[begin:end].tolist(), strict=True
-            ):
-                iteration = demands[job].iteration
-                share = seconds_used / iteration.comm_s
-                uses[job] = Use(iteration.duration_s, iteration.ready_s, iteration.comm_s, share)
-            if sum(use.share for use in uses.values()) > 1.0:
-                links.append(uses)
+    for link in np.flatnonzero(np.diff(by_link.indptr) > 1):
+        users = slice(by_link.indptr[link], by_link.indptr[link + 1])
+        uses = {}
+        for job, seconds in zip(by_link.indices[users].tolist(), by_link.data[users].tolist(), strict=True):
+            iteration = coflows[job].iteration
+            uses[job] = Use(iteration.duration_s, iteration.ready_s, iteration.comm_s, seconds / iteration.comm_s)
+        if sum(use.share for use in uses.values()) > 1.0:
+            links.append(uses)
     return sorted(links, key=lambda uses: -sum(use.share * use.busy_s / use.period_s for use in uses.values()))
 
 
@@ -107,14 +98,23 @@ def _phases(num_jobs: int, links: Sequence[_Uses]) -> tuple[list[float], list[in
     return phases_s, component
 
 
+def _lowest_scores(links: Sequence[_Uses], phases_s: Sequence[float]) -> dict[int, float]:
+    """Compatibility on the link where it is lowest, of every job that meets others."""
+    scores: dict[int, float] = {}
+    for uses in links:
+        score = UnifiedCircle([[_turned(use, phases_s[job]) for job, use in uses.items()]]).score([0])
+        scores |= {job: min(score, scores.get(job, score)) for job in uses}
+    return scores
+
+
 def _turned(use: Use, phase_s: float) -> Use:
     return replace(use, start_s=use.start_s + phase_s)
 
 
-def _shift_s(demand: Demand, phase_s: float, first: Demand, first_phase_s: float) -> float:
+def _shift_s(coflow: JobCoflow, phase_s: float, first: JobCoflow, first_phase_s: float) -> float:
     """By how much later than it arrived a job begins, so that it keeps its phase to the first of those tied to it."""
-    period_s = demand.iteration.duration_s
+    period_s = coflow.iteration.duration_s
     if not period_s:
         return 0.0
-    shift_s = (phase_s - first_phase_s - demand.job.arrival_s + first.job.arrival_s) % period_s
+    shift_s = (phase_s - first_phase_s - coflow.job.arrival_s + first.job.arrival_s) % period_s
     return 0.0 if period_s - shift_s < _SAME_TIME * period_s else shift_s

@@ -3,14 +3,19 @@
 At job cadence a job is one coflow, that of all its flows in one iteration.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, pairwise
+from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_array
+import numpy.typing as npt
+from scipy.sparse import coo_array, csr_array
 
-from controller.policy.intensity import Demand, FloatArray
-from controller.policy.snapshot import Job
+from controller.policy.intensity import FloatArray, Iteration, rates_bps
+from controller.policy.snapshot import FlowKey, Job, Snapshot
+from topologies.fabric import Path
 
 
 class JobWeight(StrEnum):
@@ -20,16 +25,56 @@ class JobWeight(StrEnum):
     GPUS = "gpus"
 
 
-def weights_of(jobs: Sequence[Job], weight: JobWeight) -> FloatArray:
+@dataclass(frozen=True, slots=True, eq=False)
+class JobCoflow:
+    """One iteration of a job on given paths: it occupies ``links[n]`` for ``seconds[n]``, and no other link."""
+
+    job: Job
+    links: npt.NDArray[np.int32]
+    seconds: FloatArray
+    iteration: Iteration
+
+    @classmethod
+    def of(cls, job: Job, links: npt.NDArray[np.int32], seconds: FloatArray) -> Self:
+        """A job that occupies its links for so long."""
+        comm_s = float(seconds.max(initial=0.0))
+        return cls(job, links, seconds, Iteration(job.profile.compute_s, job.profile.comm_start, comm_s))
+
+    @property
+    def intensity(self) -> float | None:
+        """GPU intensity; None for a job that sends nothing."""
+        return self.job.profile.work / self.iteration.comm_s if self.iteration.comm_s > 0 else None
+
+    @property
+    def sends(self) -> bool:
+        """Whether it occupies any link at all."""
+        return len(self.links) > 0
+
+
+def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None) -> list[JobCoflow]:
+    """All jobs by name, on the paths chosen, or the hash's where none is."""
+    paths = chosen or {}
+    jobs = sorted(snapshot.jobs, key=lambda job: job.name)
+    flows = [(number, flow) for number, job in enumerate(jobs) for flow in job.flows if flow.size_bytes > 0]
+    links = [paths.get(flow.key, flow.hashed_path) for _, flow in flows]
+    hops = [len(path) for path in links]
+    job_of = np.repeat(np.array([number for number, _ in flows], dtype=np.int64), hops)
+    link_of = np.fromiter(chain.from_iterable(links), dtype=np.int64, count=sum(hops))
+    num_bytes = np.repeat(np.array([flow.size_bytes for _, flow in flows], dtype=np.float64), hops)
+    by_job = coo_array((num_bytes, (job_of, link_of)), shape=(len(jobs), len(snapshot.links))).tocsr()
+    seconds = by_job.data * 8 / rates_bps(snapshot.links)[by_job.indices]
+    rows = [slice(start, stop) for start, stop in pairwise(by_job.indptr.tolist())]
+    return [JobCoflow.of(job, by_job.indices[row], seconds[row]) for job, row in zip(jobs, rows, strict=True)]
+
+
+def weights_of(coflows: Sequence[JobCoflow], weight: JobWeight) -> FloatArray:
     """Weight of every job."""
-    return np.array([job.gpus if weight is JobWeight.GPUS else 1 for job in jobs], dtype=np.float64)
+    return np.array([coflow.job.gpus if weight is JobWeight.GPUS else 1 for coflow in coflows], dtype=np.float64)
 
 
-def seconds_by_link(demands: Sequence[Demand], link_rates_bps: FloatArray) -> csr_array:
-    """Seconds for which one iteration of each job (row) occupies each link (column)."""
-    rows = [np.flatnonzero(demand.bytes_by_link) for demand in demands]
-    columns = np.concatenate([np.empty(0, np.intp), *rows])
-    values = [demand.bytes_by_link[row] for demand, row in zip(demands, rows, strict=True)]
-    seconds = np.concatenate([np.empty(0), *values]) * 8 / link_rates_bps[columns]
-    ends = np.cumsum([0, *map(len, rows)])
-    return csr_array((seconds, columns, ends), shape=(len(demands), len(link_rates_bps)))
+def seconds_by_link(coflows: Sequence[JobCoflow]) -> csr_array:
+    """Seconds for which each job (row) occupies each link (column)."""
+    ends = np.cumsum([0, *(len(coflow.links) for coflow in coflows)])
+    columns = np.concatenate([np.empty(0, np.intp), *(coflow.links for coflow in coflows)])
+    seconds = np.concatenate([np.empty(0), *(coflow.seconds for coflow in coflows)])
+    return csr_array((seconds, columns, ends), shape=(len(coflows), int(columns.max(initial=-1)) + 1))

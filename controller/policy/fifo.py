@@ -8,8 +8,8 @@ jobs.
 
 from collections.abc import Sequence
 
-from controller.policy.intensity import Demand, rates_bps
-from controller.policy.job_order import demands_of, plan_in_order
+from controller.policy.coflows import JobCoflow, job_coflows
+from controller.policy.job_order import plan_in_order
 from controller.policy.level_mapping import own_levels
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
@@ -21,12 +21,12 @@ def fifo(snapshot: Snapshot) -> Plan:
     return plan_in_order(
         PolicyName.FIFO,
         snapshot.num_levels,
-        demands_of(snapshot, rates_bps(snapshot.links)),
+        job_coflows(snapshot),
         order=_by_arrival,
         levels=own_levels,
-        reason=lambda demand: f"It arrived at {demand.job.arrival_s:.6g} s.",
+        reason=lambda coflow: f"It arrived at {coflow.job.arrival_s:.6g} s.",
     )
 
 
-def _by_arrival(demands: Sequence[Demand]) -> list[int]:
-    return sorted(range(len(demands)), key=lambda index: demands[index].job.arrival_s)
+def _by_arrival(coflows: Sequence[JobCoflow]) -> list[int]:
+    return sorted(range(len(coflows)), key=lambda position: coflows[position].job.arrival_s)

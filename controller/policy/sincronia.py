@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from controller.policy.coflows import JobWeight, seconds_by_link, weights_of
-from controller.policy.intensity import Demand, FloatArray, rates_bps
-from controller.policy.job_order import demands_of, plan_in_order
+from controller.policy.coflows import JobCoflow, JobWeight, job_coflows, seconds_by_link, weights_of
+from controller.policy.intensity import FloatArray
+from controller.policy.job_order import plan_in_order
 from controller.policy.level_mapping import own_levels
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
@@ -28,20 +28,18 @@ from controller.policy.snapshot import Snapshot
 
 def sincronia(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
     """Serve the jobs in the order of bottleneck, select, scale, iterate."""
-    link_rates_bps = rates_bps(snapshot.links)
 
-    def order(demands: Sequence[Demand]) -> Sequence[int]:
-        weights = weights_of([demand.job for demand in demands], weight)
-        order: list[int] = bssi(seconds_by_link(demands, link_rates_bps), weights).tolist()
-        return order
+    def order(coflows: Sequence[JobCoflow]) -> Sequence[int]:
+        positions: list[int] = bssi(seconds_by_link(coflows), weights_of(coflows, weight)).tolist()
+        return positions
 
     return plan_in_order(
         PolicyName.SINCRONIA,
         snapshot.num_levels,
-        demands_of(snapshot, link_rates_bps),
+        job_coflows(snapshot),
         order=order,
         levels=own_levels,
-        reason=lambda demand: f"An iteration's bytes take its bottleneck link {demand.iteration.comm_s:.4g} s.",
+        reason=lambda coflow: f"An iteration's bytes take its bottleneck link {coflow.iteration.comm_s:.4g} s.",
     )
 
 

@@ -13,54 +13,57 @@ equal size.
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
-from controller.policy.intensity import Demand, FloatArray, rates_bps
-from controller.policy.job_order import demands_of, plan_in_order
+from controller.policy.coflows import JobCoflow, job_coflows
+from controller.policy.intensity import FloatArray, rates_bps
+from controller.policy.job_order import plan_in_order
 from controller.policy.level_mapping import equal_classes
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
+from controller.policy.snapshot import FlowKey, Job, Snapshot
 from topologies.fabric import Path
 
 
 def taccl_star(snapshot: Snapshot) -> Plan:
     """Choose the least loaded paths and serve the jobs by distance, longest first."""
-    link_rates_bps = rates_bps(snapshot.links)
-    chosen = _least_loaded_paths(snapshot, link_rates_bps)
+    chosen = _least_loaded_paths(snapshot)
 
     def hops(job: Job) -> int:
         return max(len(chosen[flow.key]) for flow in job.flows if flow.size_bytes > 0)
 
-    def order(demands: Sequence[Demand]) -> list[int]:
-        keys = [(-hops(demand.job), -sum(flow.size_bytes for flow in demand.job.flows)) for demand in demands]
-        return sorted(range(len(demands)), key=keys.__getitem__)
+    def order(coflows: Sequence[JobCoflow]) -> list[int]:
+        keys = [(-hops(coflow.job), -sum(flow.size_bytes for flow in coflow.job.flows)) for coflow in coflows]
+        return sorted(range(len(coflows)), key=keys.__getitem__)
 
     return plan_in_order(
         PolicyName.TACCL_STAR,
         snapshot.num_levels,
-        demands_of(snapshot, link_rates_bps, chosen),
+        job_coflows(snapshot, chosen),
         order=order,
         levels=equal_classes,
-        reason=lambda demand: f"Its farthest flow crosses {hops(demand.job)} links.",
+        reason=lambda coflow: f"Its farthest flow crosses {hops(coflow.job)} links.",
         chosen=chosen,
     )
 
 
-def _least_loaded_paths(snapshot: Snapshot, link_rates_bps: FloatArray) -> dict[FlowKey, Path]:
-    loads_s = np.zeros(len(link_rates_bps))
+def _least_loaded_paths(snapshot: Snapshot) -> dict[FlowKey, Path]:
+    link_rates_bps = rates_bps(snapshot.links)
+    no_link = len(snapshot.links)
+    loads_s = np.zeros(no_link + 1)
     chosen = {}
     for job in sorted(snapshot.jobs, key=lambda job: (job.arrival_s, job.name)):
         for flow in job.flows:
-            path = chosen[flow.key] = _least_loaded(flow, loads_s)
+            path = chosen[flow.key] = flow.candidates[_least_loaded(flow.candidates, loads_s, no_link)]
             links = list(path)
             loads_s[links] += flow.size_bytes * 8 / link_rates_bps[links]
     return chosen
 
 
-def _least_loaded(flow: Flow, loads_s: FloatArray) -> Path:
-    if len(flow.candidates) == 1:
-        return flow.candidates[0]
-    loads = [loads_s[list(path)] for path in flow.candidates]
-    return flow.candidates[min(range(len(loads)), key=lambda index: (loads[index].max(), loads[index].sum()))]
+def _least_loaded(candidates: Sequence[Path], loads_s: FloatArray, no_link: int) -> int:
+    if len(candidates) == 1:
+        return 0
+    loads = loads_s[np.array(list(zip_longest(*candidates, fillvalue=no_link)), dtype=np.intp)]
+    return int(np.lexsort((loads.sum(axis=0), loads.max(axis=0)))[0])

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from math import lcm
 
 import numpy as np
-import numpy.typing as npt
 
 from controller.policy.intensity import FloatArray
 
@@ -45,10 +44,11 @@ class UnifiedCircle:
     def __init__(self, parts: Sequence[Sequence[Use]]) -> None:
         periods_s = [use.period_s for part in parts for use in part]
         self.step_s = max(min(periods_s) / ANGLES, max(periods_s) / LONGEST_CIRCLE)
-        self._profiles = [[self._profile(use) for use in part] for part in parts]
-        periods = [[len(profile) for profile in part] for part in self._profiles]
+        profiles = [[self._profile(use) for use in part] for part in parts]
+        periods = [[len(profile) for profile in part] for part in profiles]
         self.size = min(lcm(*(period for part in periods for period in part)), LONGEST_CIRCLE)
-        self._turns = [min(lcm(*part), LONGEST_CIRCLE) for part in periods]
+        turns = [min(lcm(*part), LONGEST_CIRCLE) for part in periods]
+        self._turned = [self._all_turns(part, turns_of) for part, turns_of in zip(profiles, turns, strict=True)]
 
     def best_turns(self) -> list[int]:
         """Steps by which to turn every part; the first stays.
@@ -56,38 +56,35 @@ class UnifiedCircle:
         Parts are placed one after the other, each where it adds least excess, at the least turn; then each is moved
         again while that helps. With two parts that is the best there is, with more a local optimum.
         """
-        turns = [0] * len(self._profiles)
-        total = self._demand(0, np.zeros(1, dtype=np.int64))[0]
+        turns = [0] * len(self._turned)
+        total = self._turned[0][0].copy()
         for part in range(1, len(turns)):
             turns[part] = self._least_excess(part, total)
-            total += self._demand(part, np.array([turns[part]]))[0]
+            total += self._turned[part][turns[part]]
         for _ in range(_MOST_SWEEPS if len(turns) > 2 else 0):
             before = list(turns)
             for part in range(1, len(turns)):
-                others = total - self._demand(part, np.array([turns[part]]))[0]
-                turns[part] = self._least_excess(part, others)
-                total = others + self._demand(part, np.array([turns[part]]))[0]
+                total -= self._turned[part][turns[part]]
+                turns[part] = self._least_excess(part, total)
+                total += self._turned[part][turns[part]]
             if turns == before:
                 break
         return turns
 
     def score(self, turns: Sequence[int]) -> float:
         """Compatibility of the parts so turned."""
-        total = sum(self._demand(part, np.array([turn]))[0] for part, turn in enumerate(turns))
+        total = sum(self._turned[part][turn] for part, turn in enumerate(turns))
         return 1.0 - float(np.maximum(total - 1.0, 0.0).mean())
 
     def _least_excess(self, part: int, others: FloatArray) -> int:
-        demand = self._demand(part, np.arange(self._turns[part]))
-        excess = np.maximum(demand + others - 1.0, 0.0).sum(axis=1)
+        excess = np.maximum(self._turned[part] + (others - 1.0), 0.0).sum(axis=1)
         return int((excess <= excess.min() + _ROUNDING * self.size).argmax())
 
-    def _demand(self, part: int, turns: npt.NDArray[np.int64]) -> FloatArray:
-        """What a part asks for at every angle (column), for every turn (row)."""
-        angles = np.arange(self.size) - turns[:, None]
-        demand = np.zeros(angles.shape)
-        for profile in self._profiles[part]:
-            demand += profile[angles % len(profile)]
-        return demand
+    def _all_turns(self, profiles: Sequence[FloatArray], turns: int) -> FloatArray:
+        """What a part asks for at every angle (column), for every turn (row); a view of one line of angles."""
+        angles = np.arange(1 - turns, self.size)
+        line = sum((profile[angles % len(profile)] for profile in profiles), np.zeros(len(angles)))
+        return np.lib.stride_tricks.sliding_window_view(line, self.size)[::-1]
 
     def _profile(self, use: Use) -> FloatArray:
         """Mean share that a job asks for in every step of one iteration."""
