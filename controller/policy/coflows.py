@@ -37,7 +37,8 @@ class JobCoflow:
     @classmethod
     def of(cls, job: Job, links: npt.NDArray[np.int32], seconds: FloatArray) -> Self:
         """A job that occupies its links for so long."""
-        comm_s = float(seconds.max(initial=0.0))
+        if not (comm_s := float(seconds.max(initial=0.0))) < np.inf:
+            raise ValueError(f"job {job.name!r}: size_bytes are too large for its links")
         return cls(job, links, seconds, Iteration(job.profile.compute_s, job.profile.comm_start, comm_s))
 
     @property
@@ -52,7 +53,10 @@ class JobCoflow:
 
 
 def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None) -> list[JobCoflow]:
-    """All jobs by name, on the paths chosen, or the hash's where none is."""
+    """All jobs by name, on the paths chosen, or the hash's where none is.
+
+    Raises ValueError, naming the job, for sizes that no number of seconds can tell.
+    """
     paths = chosen or {}
     jobs = sorted(snapshot.jobs, key=lambda job: job.name)
     flows = [(number, flow) for number, job in enumerate(jobs) for flow in job.flows if flow.size_bytes > 0]
@@ -62,9 +66,11 @@ def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None
     link_of = np.fromiter(chain.from_iterable(links), dtype=np.int64, count=sum(hops))
     num_bytes = np.repeat(np.array([flow.size_bytes for _, flow in flows], dtype=np.float64), hops)
     by_job = coo_array((num_bytes, (job_of, link_of)), shape=(len(jobs), len(snapshot.links))).tocsr()
-    seconds = by_job.data * 8 / rates_bps(snapshot.links)[by_job.indices]
+    with np.errstate(over="ignore"):
+        by_job.data = by_job.data * 8 / rates_bps(snapshot.links)[by_job.indices]
+    by_job.eliminate_zeros()
     rows = [slice(start, stop) for start, stop in pairwise(by_job.indptr.tolist())]
-    return [JobCoflow.of(job, by_job.indices[row], seconds[row]) for job, row in zip(jobs, rows, strict=True)]
+    return [JobCoflow.of(job, by_job.indices[row], by_job.data[row]) for job, row in zip(jobs, rows, strict=True)]
 
 
 def weights_of(coflows: Sequence[JobCoflow], weight: JobWeight) -> FloatArray:

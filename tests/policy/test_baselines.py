@@ -103,6 +103,14 @@ def test_a_job_without_computation_has_a_plan(policy: Policy) -> None:
     assert len(policy(Snapshot(0.0, make_links(GBPS), jobs)).jobs) == 2
 
 
+@POLICIES
+def test_sizes_at_the_ends_of_what_numbers_can_tell(policy: Policy) -> None:
+    tiny, huge = make_job("tiny", [(5e-324, ONE_LINK)]), make_job("huge", [(1.7e308, ONE_LINK)])
+    assert policy(Snapshot(0.0, make_links(GBPS), (tiny,))).jobs[0].intensity is None
+    with pytest.raises(ValueError, match="job 'huge': size_bytes"):
+        policy(Snapshot(0.0, make_links(GBPS), (huge, tiny)))
+
+
 @NAMES
 def test_bad_numbers_are_refused_by_job_and_field(name: PolicyName) -> None:
     with pytest.raises(ValueError, match=r"job 'a', .*size_bytes"):

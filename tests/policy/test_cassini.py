@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from controller.policy.cassini import cassini
 from controller.policy.snapshot import Job, Snapshot
+from controller.policy.unified_circle import UnifiedCircle, Use
 from tests.policy.builders import GBPS, make_job, make_links
 from topologies.fabric import Path
 
@@ -69,6 +70,34 @@ def test_a_job_without_traffic_or_computation_stays_where_it_is() -> None:
 def test_an_endless_iteration_names_the_job() -> None:
     with pytest.raises(ValueError, match="job 'a': size_bytes make an iteration of"):
         cassini(Snapshot(0.0, LINKS, (make_job("a", [(1e18, ((0,),))]),)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 12), st.sampled_from([0.0, 0.5, 1.0])), min_size=2, max_size=5)
+)
+def test_without_loops_every_link_gets_the_turns_of_its_own_circle(drawn: list[tuple[int, int, float]]) -> None:
+    """Job n shares link n - 1 with an earlier one: a tree. All iterations take 2 s, transfers 1/12 s to 1 s of them."""
+    paths: list[list[Path]] = [[] for _ in drawn]
+    for number in range(1, len(drawn)):
+        paths[number].append((number - 1,))
+        paths[drawn[number][0] % number].append((number - 1,))
+    jobs, links = [], make_links(*[GBPS] * (len(drawn) - 1))
+    for number, (_, twelfths, comm_start) in enumerate(drawn):
+        comm_s = twelfths / 12
+        compute_s = min(2.0, (2.0 - comm_s) / comm_start) if comm_start else 2.0
+        flows = [(comm_s * GBPS / 8, (path,)) for path in paths[number]]
+        jobs.append(make_job(f"job-{number}", flows, compute_s=compute_s, comm_start=comm_start))
+    plans = {plan.name: plan for plan in cassini(Snapshot(0.0, links, tuple(jobs))).jobs}
+    for link in range(len(links)):
+        uses = [
+            Use(2.0, job.profile.compute_s * job.profile.comm_start, twelfths / 12, 1.0)
+            for job, (_, twelfths, _), own in zip(jobs, drawn, paths, strict=True)
+            if (link,) in own
+        ]
+        shifts_s = [plans[job.name].time_shift_s for job, own in zip(jobs, paths, strict=True) if (link,) in own]
+        alone = UnifiedCircle([[use] for use in uses])
+        shifted = [replace(use, start_s=use.start_s + shift_s) for use, shift_s in zip(uses, shifts_s, strict=True)]
+        assert UnifiedCircle([shifted]).score([0]) == pytest.approx(alone.score(alone.best_turns()), abs=1e-6)
 
 
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=4))

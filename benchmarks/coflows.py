@@ -1,0 +1,77 @@
+"""Ordering and rates on the coflow benchmark: python -m benchmarks.coflows FILE [--json].
+
+Budget: BSSI in 0.05 s. The file is FB2010-1Hr-150-0.txt of github.com/coflow/coflow-benchmark; all 526 coflows count as
+there from the start.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.provenance import provenance
+from controller.policy.rates.flows import FlowLinks, Order
+from controller.policy.rates.loads import remaining_by_link
+from controller.policy.rates.madd import madd
+from controller.policy.rates.max_min import max_min
+from controller.policy.sincronia import bssi
+from controller.policy.varys import bottleneck_times, sebf
+from workloads.coflow_benchmark import CoflowBenchmark, parse_coflow_benchmark
+
+PORT_BPS = 2.0**30
+REPETITIONS = 5
+
+
+def measure(benchmark: CoflowBenchmark) -> dict[str, float]:
+    """Best time of each over some repetitions, after compilation."""
+    paths, sizes, ends = [], [], [0]
+    for coflow in benchmark.coflows:
+        for rack, size_bytes in coflow.receives:
+            paths += [(sender, benchmark.num_racks + rack) for sender in coflow.sends]
+            sizes += [size_bytes / len(coflow.sends)] * len(coflow.sends)
+        ends.append(len(paths))
+    num_links = 2 * benchmark.num_racks
+    links, remaining = FlowLinks.of(paths, num_links), np.array(sizes)
+    order = Order(np.arange(len(paths)), np.array(ends[:-1]), np.array(ends[1:]))
+    one_level = Order.by_rank(order.flows, np.zeros_like(order.flows))
+    capacities, ones = np.full(num_links, PORT_BPS), np.ones(len(ends) - 1)
+    by_link = remaining_by_link(links, order, remaining)
+    smallest_first = order.rearranged(sebf(bottleneck_times(by_link), ones))
+    return {
+        "num_flows": len(paths),
+        "bssi_526_s": _best(lambda: bssi(by_link, ones)),
+        "sebf_526_s": _best(lambda: sebf(bottleneck_times(by_link), ones)),
+        "loads_s": _best(lambda: remaining_by_link(links, order, remaining)),
+        "madd_s": _best(lambda: madd(capacities, links, smallest_first, remaining)),
+        "max_min_s": _best(lambda: max_min(capacities, links, one_level, np.ones(len(paths)))),
+    }
+
+
+def _best(call: Callable[[], object]) -> float:
+    call()
+    times_s = []
+    for _ in range(REPETITIONS):
+        started_s = time.perf_counter()
+        call()
+        times_s.append(time.perf_counter() - started_s)
+    return min(times_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    figures = measure(parse_coflow_benchmark(arguments.file.read_text()))
+    if arguments.json:
+        print(json.dumps(figures | provenance(("numpy", "scipy", "numba")), indent=2))
+    else:
+        for name, value in figures.items():
+            print(f"{name:12} {value:.4g}")
+
+
+if __name__ == "__main__":
+    main()
