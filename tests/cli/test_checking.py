@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controller.policy.policy_name import PolicyName
 from tests.cli.conftest import Trainyard
 from workloads.loading import SHIPPED_SCENARIOS
 
@@ -35,4 +36,4 @@ def test_a_policy_that_nobody_knows_is_refused(
     path = write(document | {"policy": "magic"})
     result = trainyard("check", path)
     assert result.exit_code == 2
-    assert result.stderr == f"{path}: policy: expected one of ecmp, crux, crux-pa, got 'magic'\n"
+    assert result.stderr == f"{path}: policy: expected one of {', '.join(PolicyName)}, got 'magic'\n"

@@ -41,11 +41,12 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
         "colour": "red",
     }
     problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    *others, last = [repr(name.value) for name in PolicyName]
     assert problems == [
         "topology.host_link_gbps: expected greater than 0, got -1",
         "switches[0].address: missing; this key is required",
         "switches[1].port: unknown key",
-        "policy: expected 'ecmp', 'crux' or 'crux-pa', got 'magic'",
+        f"policy: expected {', '.join(others)} or {last}, got 'magic'",
         "colour: unknown key",
     ]
 

@@ -41,6 +41,12 @@ def test_without_scheduling_no_rule_is_written_and_both_jobs_suffer() -> None:
     assert all(job.iteration_time_s > 1.2 * job.ideal_iteration_time_s for job in result.jobs if job.iteration_time_s)
 
 
+def test_sincronia_lets_the_smaller_job_go_first_too() -> None:
+    result = _run("crux-example-1", PolicyName.SINCRONIA)
+    assert result.gpu_utilisation == pytest.approx(10 / 24, abs=0.008)
+    assert result.num_rules == 2
+
+
 def test_the_same_seed_gives_the_same_bytes_twice(smaller_first: RunResult) -> None:
     again = _run("crux-example-1")
     assert json.dumps(run_object(again)) == json.dumps(run_object(smaller_first))
