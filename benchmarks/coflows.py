@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.provenance import provenance
-from controller.policy.rates.flows import FlowLinks, Order
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.madd import madd
 from controller.policy.rates.max_min import max_min
+from controller.policy.rates.network import Network, Order
 from controller.policy.sincronia import bssi
 from controller.policy.varys import bottleneck_times, sebf
 from workloads.coflow_benchmark import CoflowBenchmark, parse_coflow_benchmark
@@ -34,19 +34,19 @@ def measure(benchmark: CoflowBenchmark) -> dict[str, float]:
             sizes += [size_bytes / len(coflow.sends)] * len(coflow.sends)
         ends.append(len(paths))
     num_links = 2 * benchmark.num_racks
-    links, remaining = FlowLinks.of(paths, num_links), np.array(sizes)
+    network, remaining = Network.of(np.full(num_links, PORT_BPS), paths), np.array(sizes)
     order = Order(np.arange(len(paths)), np.array(ends[:-1]), np.array(ends[1:]))
     one_level = Order.by_rank(order.flows, np.zeros_like(order.flows))
-    capacities, ones = np.full(num_links, PORT_BPS), np.ones(len(ends) - 1)
-    by_link = remaining_by_link(links, order, remaining)
+    ones = np.ones(len(ends) - 1)
+    by_link = remaining_by_link(network, order, remaining)
     smallest_first = order.rearranged(sebf(bottleneck_times(by_link), ones))
     return {
         "num_flows": len(paths),
         "bssi_526_s": _best(lambda: bssi(by_link, ones)),
         "sebf_526_s": _best(lambda: sebf(bottleneck_times(by_link), ones)),
-        "loads_s": _best(lambda: remaining_by_link(links, order, remaining)),
-        "madd_s": _best(lambda: madd(capacities, links, smallest_first, remaining)),
-        "max_min_s": _best(lambda: max_min(capacities, links, one_level, np.ones(len(paths)))),
+        "loads_s": _best(lambda: remaining_by_link(network, order, remaining)),
+        "madd_s": _best(lambda: madd(network, smallest_first, remaining)),
+        "max_min_s": _best(lambda: max_min(network, one_level, np.ones(len(paths)))),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.policy.rates.flows import FloatArray
+from controller.policy.rates.network import FloatArray
 from workloads.coflow_benchmark import CoflowBenchmark, parse_coflow_benchmark
 
 _FILE = Path(__file__).parents[3] / "shared/data/coflow/FB2010-1Hr-150-0.txt"

@@ -3,25 +3,25 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from controller.policy.rates.flows import FloatArray, FlowLinks, IntArray, Order, check_values
 from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 
-def remaining_by_link(links: FlowLinks, order: Order, remaining_bytes: FloatArray) -> csr_array:
+def remaining_by_link(network: Network, order: Order, remaining_bytes: FloatArray) -> csr_array:
     """Bytes that every tier still has for every link: tiers in the rows, links in the columns.
 
     Linear in the hops of the active flows. Raises ValueError for an active flow's remaining bytes that are negative or
     not finite.
     """
-    check_values(remaining_bytes, "remaining_bytes", links, order)
-    hops = links.num_hops(order.flows)
+    check_values(remaining_bytes, "remaining_bytes", network, order)
+    hops = len(order.flows) * network.longest_path
     row_ends, columns, values = np.zeros(len(order.starts) + 1, np.int64), np.empty(hops, np.int64), np.empty(hops)
     _sum_tiers(
-        links.starts, links.links, order.flows, order.starts, order.stops,
-        remaining_bytes, np.zeros(links.num_links), row_ends, columns, values,
+        network.starts, network.links, order.flows, order.starts, order.stops,
+        remaining_bytes, network.scratch.sums, row_ends, columns, values,
     )  # fmt: skip
-    size = row_ends[-1]
-    return csr_array((values[:size], columns[:size], row_ends), shape=(len(order.starts), links.num_links))
+    size, shape = row_ends[-1], (len(order.starts), len(network.capacities_bps))
+    return csr_array((values[:size], columns[:size], row_ends), shape=shape)
 
 
 @compiled

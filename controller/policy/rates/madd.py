@@ -11,40 +11,32 @@ by flow; order, tiers and backfill stay what they are.
 
 import numpy as np
 
-from controller.policy.rates.flows import (
-    FloatArray,
-    FlowLinks,
-    IntArray,
-    Order,
-    check_capacities,
-    check_values,
-)
 from controller.policy.rates.loads import add_loads
 from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 from controller.policy.rates.order_greedy import hand_out
 
 _NOTHING_LEFT = 1e-12
 """A link with less than this share of its capacity left counts as used up: what is there is rounding."""
 
 
-def madd(capacities_bps: FloatArray, links: FlowLinks, order: Order, remaining_bytes: FloatArray) -> FloatArray:
+def madd(network: Network, order: Order, remaining_bytes: FloatArray) -> FloatArray:
     """Rate of every flow in ``order.flows``, in bit/s; a tier is a flow group, ``remaining_bytes`` is by flow number.
 
-    Linear in the hops of the active flows. Raises ValueError for a capacity or an active flow's remaining bytes that
-    are negative or not finite.
+    Linear in the hops of the active flows. Raises ValueError for an active flow's remaining bytes that are negative or
+    not finite.
     """
-    check_capacities(capacities_bps, links)
-    check_values(remaining_bytes, "remaining_bytes", links, order)
-    rates_bps, loads = np.zeros(len(order.flows)), np.zeros(len(capacities_bps))
-    _madd(
-        links.starts, links.links, order.flows, order.starts, order.stops,
-        remaining_bytes, capacities_bps, capacities_bps.copy(), loads, np.empty(len(loads), np.int64), rates_bps,
-    )  # fmt: skip
+    check_values(remaining_bytes, "remaining_bytes", network, order)
+    rates_bps, left = np.zeros(len(order.flows)), network.untouched(order)
+    where = network.starts, network.links, order.flows, order.starts, order.stops
+    sums, used = network.scratch.sums, network.scratch.used
+    _reserve(*where, remaining_bytes, network.capacities_bps, left, sums, used, rates_bps)
+    hand_out(*where, remaining_bytes, left, rates_bps)
     return rates_bps
 
 
 @compiled
-def _madd(
+def _reserve(
     first_hop: IntArray,
     links: IntArray,
     flows: IntArray,
@@ -57,6 +49,7 @@ def _madd(
     used: IntArray,
     rates: FloatArray,
 ) -> None:
+    """Give group after group the rates with which it ends soonest on what is left."""
     for tier in range(len(starts)):
         num_used = add_loads(first_hop, links, flows, starts[tier], stops[tier], remaining, loads, used)
         duration = 0.0
@@ -72,4 +65,3 @@ def _madd(
         if 0.0 < duration < np.inf:
             for position in range(starts[tier], stops[tier]):
                 rates[position] = remaining[flows[position]] / duration
-    hand_out(first_hop, links, flows, starts, stops, remaining, left, rates)

@@ -8,39 +8,29 @@ counts as that many: so flows of one path and tier may be bundled, and one of we
 
 import numpy as np
 
-from controller.policy.rates.flows import (
-    FloatArray,
-    FlowLinks,
-    IntArray,
-    Order,
-    check_capacities,
-    check_values,
-)
 from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 _NOTHING_LEFT = 1e-12
 
 
-def max_min(capacities_bps: FloatArray, links: FlowLinks, order: Order, weights: FloatArray) -> FloatArray:
+def max_min(network: Network, order: Order, weights: FloatArray) -> FloatArray:
     """Rate of every flow in ``order.flows``, in bit/s; a tier is a level, ``weights`` is by flow number.
 
-    Raises ValueError for a capacity or an active flow's weight that is negative or not finite.
+    Raises ValueError for an active flow's weight that is negative or not finite.
     """
-    check_capacities(capacities_bps, links)
-    check_values(weights, "weights", links, order)
-    num_links = len(capacities_bps)
-    rates_bps = np.full(len(order.flows), -1.0)
-    _max_min(
-        links.starts, links.links, order.flows, order.starts, order.stops,
-        weights, capacities_bps, capacities_bps.copy(), np.zeros(num_links), np.zeros(num_links, np.int64),
-        np.empty(num_links, np.int64), np.empty(links.num_hops(order.flows), np.int64), np.empty(num_links, np.int64),
-        np.empty(num_links), rates_bps,
+    check_values(weights, "weights", network, order)
+    rates_bps, left, scratch = np.full(len(order.flows), -1.0), network.untouched(order), network.scratch
+    _fill_tiers(
+        network.starts, network.links, order.flows, order.starts, order.stops,
+        weights, network.capacities_bps, left, scratch.sums, scratch.counts, scratch.ends,
+        np.empty(len(order.flows) * network.longest_path, np.int64), scratch.used, scratch.shares, rates_bps,
     )  # fmt: skip
     return np.where(rates_bps > 0.0, rates_bps, 0.0)
 
 
 @compiled
-def _max_min(
+def _fill_tiers(
     first_hop: IntArray,
     links: IntArray,
     flows: IntArray,
@@ -67,6 +57,7 @@ def _max_min(
             flow = flows[position]
             if weights[flow] == 0.0:
                 rates[position] = 0.0
+            if rates[position] >= 0.0:
                 continue
             for hop in range(first_hop[flow], first_hop[flow + 1]):
                 link = links[hop]
@@ -83,7 +74,7 @@ def _max_min(
             shares[link] = left[link] / weight_on[link]
         for position in range(starts[tier], stops[tier]):
             flow = flows[position]
-            if rates[position] == 0.0:
+            if rates[position] >= 0.0:
                 continue
             for hop in range(first_hop[flow], first_hop[flow + 1]):
                 members[members_end[links[hop]]] = position

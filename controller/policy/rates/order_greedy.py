@@ -8,30 +8,18 @@ of the active flows.
 
 import numpy as np
 
-from controller.policy.rates.flows import (
-    FloatArray,
-    FlowLinks,
-    IntArray,
-    Order,
-    check_capacities,
-    check_values,
-)
 from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 
-def order_greedy(capacities_bps: FloatArray, links: FlowLinks, order: Order, remaining_bytes: FloatArray) -> FloatArray:
+def order_greedy(network: Network, order: Order, remaining_bytes: FloatArray) -> FloatArray:
     """Rate of every flow in ``order.flows``, in bit/s; ``remaining_bytes`` is by flow number.
 
-    ``capacities_bps`` is what the links have to give, 0 for one that is down. Raises ValueError for a capacity or an
-    active flow's remaining bytes that are negative or not finite.
+    Raises ValueError for an active flow's remaining bytes that are negative or not finite.
     """
-    check_capacities(capacities_bps, links)
-    check_values(remaining_bytes, "remaining_bytes", links, order)
-    rates_bps = np.zeros(len(order.flows))
-    hand_out(
-        links.starts, links.links, order.flows, order.starts, order.stops,
-        remaining_bytes, capacities_bps.copy(), rates_bps,
-    )  # fmt: skip
+    check_values(remaining_bytes, "remaining_bytes", network, order)
+    rates_bps, left = np.zeros(len(order.flows)), network.untouched(order)
+    hand_out(network.starts, network.links, order.flows, order.starts, order.stops, remaining_bytes, left, rates_bps)
     return rates_bps
 
 

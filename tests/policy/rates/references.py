@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from controller.policy.rates.flows import FloatArray, FlowLinks, Order
+from controller.policy.rates.network import FloatArray, Network, Order
 from topologies.fabric import Path
 
 Tiers = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Network:
+class Case:
     """Flows by path, in tiers of flow numbers, with a value for each: its weight or the bytes it has left."""
 
     capacities: list[float]
@@ -23,13 +23,12 @@ class Network:
     values: list[float]
 
     @property
-    def arrays(self) -> tuple[FloatArray, FlowLinks, Order, FloatArray]:
+    def arguments(self) -> tuple[Network, Order, FloatArray]:
         """What an allocator takes."""
         flows = [flow for tier in self.tiers for flow in tier]
         ends = np.cumsum([0, *map(len, self.tiers)])
         return (
-            np.array(self.capacities),
-            FlowLinks.of(self.paths, len(self.capacities)),
+            Network.of(np.array(self.capacities), self.paths),
             Order(np.array(flows, dtype=np.int64), ends[:-1], ends[1:]),
             np.array(self.values, dtype=np.float64),
         )
@@ -44,7 +43,7 @@ class Network:
 
 
 @st.composite
-def networks(draw: st.DrawFn, smallest_value: int = 0) -> Network:
+def cases(draw: st.DrawFn, smallest_value: int = 0) -> Case:
     """Up to eight flows on five links, some of them not active; coarse numbers, so that ties are common."""
     num_links = 5
     capacities = draw(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 10.0]), min_size=num_links, max_size=num_links))
@@ -54,59 +53,58 @@ def networks(draw: st.DrawFn, smallest_value: int = 0) -> Network:
     active = draw(st.permutations(range(len(paths))))[: draw(st.integers(0, len(paths)))]
     tier_of = [draw(st.integers(0, 3)) for _ in active]
     tiers = [[flow for flow, tier in zip(active, tier_of, strict=True) if tier == number] for number in range(4)]
-    return Network(capacities, paths, [tier for tier in tiers if tier], values)
+    return Case(capacities, paths, [tier for tier in tiers if tier], values)
 
 
-def plain_max_min(network: Network) -> list[float]:
+def plain_max_min(case: Case) -> list[float]:
     """Raise all rates of a tier together and stop those that meet a full link, again and again."""
-    left = list(network.capacities)
+    left = list(case.capacities)
     rates = []
-    for tier in network.tiers:
+    for tier in case.tiers:
         tier_rates = dict.fromkeys(tier, 0.0)
-        growing = {flow for flow in tier if network.values[flow] > 0}
+        growing = {flow for flow in tier if case.values[flow] > 0}
         while growing:
             weight_on = [
-                sum(network.values[flow] for flow in growing if link in network.paths[flow])
-                for link in range(len(left))
+                sum(case.values[flow] for flow in growing if link in case.paths[flow]) for link in range(len(left))
             ]
             shares = {link: left[link] / weight for link, weight in enumerate(weight_on) if weight > 0}
             share = min(shares.values())
             full = {link for link in shares if shares[link] <= share * (1 + 1e-12)}
             for flow in growing:
-                tier_rates[flow] += share * network.values[flow]
+                tier_rates[flow] += share * case.values[flow]
             left = [left[link] - share * weight_on[link] if link not in full else 0.0 for link in range(len(left))]
-            growing = {flow for flow in growing if not full & set(network.paths[flow])}
+            growing = {flow for flow in growing if not full & set(case.paths[flow])}
         rates += [tier_rates[flow] for flow in tier]
     return rates
 
 
-def plain_madd(network: Network) -> list[float]:
+def plain_madd(case: Case) -> list[float]:
     """Tier by tier, then what is left flow by flow."""
-    left = list(network.capacities)
+    left = list(case.capacities)
     rates: dict[int, float] = {}
-    for tier in network.tiers:
+    for tier in case.tiers:
         bytes_on = [
-            math.fsum(network.values[flow] for flow in tier if link in network.paths[flow]) for link in range(len(left))
+            math.fsum(case.values[flow] for flow in tier if link in case.paths[flow]) for link in range(len(left))
         ]
         used = [link for link in range(len(left)) if bytes_on[link] > 0]
         possible = used and all(left[link] > 1e-9 for link in used)
         duration = max(bytes_on[link] / left[link] for link in used) if possible else math.inf
         for flow in tier:
-            rates[flow] = network.values[flow] / duration
+            rates[flow] = case.values[flow] / duration
         left = [max(left[link] - bytes_on[link] / duration, 0.0) for link in range(len(left))]
-    return _backfilled(network, left, rates)
+    return _backfilled(case, left, rates)
 
 
-def plain_order_greedy(network: Network) -> list[float]:
+def plain_order_greedy(case: Case) -> list[float]:
     """Flow by flow all that is left."""
-    return _backfilled(network, list(network.capacities), {})
+    return _backfilled(case, list(case.capacities), {})
 
 
-def _backfilled(network: Network, left: list[float], rates: dict[int, float]) -> list[float]:
-    for tier in network.tiers:
+def _backfilled(case: Case, left: list[float], rates: dict[int, float]) -> list[float]:
+    for tier in case.tiers:
         for flow in tier:
-            extra = min(left[link] for link in network.paths[flow]) if network.values[flow] > 0 else 0.0
+            extra = min(left[link] for link in case.paths[flow]) if case.values[flow] > 0 else 0.0
             rates[flow] = rates.get(flow, 0.0) + extra
-            for link in network.paths[flow]:
+            for link in case.paths[flow]:
                 left[link] -= extra
-    return [rates[flow] for tier in network.tiers for flow in tier]
+    return [rates[flow] for tier in case.tiers for flow in tier]

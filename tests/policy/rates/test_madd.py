@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from controller.policy.rates.flows import FlowLinks, Order
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.madd import madd
+from controller.policy.rates.network import Network, Order
 from controller.policy.varys import bottleneck_times, sebf
 from tests.policy.coflow_benchmark import (
     benchmark,
@@ -14,55 +14,55 @@ from tests.policy.coflow_benchmark import (
     flows_by_coflow,
     needs_the_benchmark,
 )
-from tests.policy.rates.references import Network, networks, plain_madd
+from tests.policy.rates.references import Case, cases, plain_madd
 
 
 def test_flows_of_a_group_end_with_its_slowest() -> None:
-    network = Network([8.0, 8.0], [(0,), (0,), (1,)], [[0, 1, 2]], [3.0, 1.0, 2.0])
-    *on_the_bottleneck, other = madd(*network.arrays)
+    case = Case([8.0, 8.0], [(0,), (0,), (1,)], [[0, 1, 2]], [3.0, 1.0, 2.0])
+    *on_the_bottleneck, other = madd(*case.arguments)
     assert on_the_bottleneck == [6.0, 2.0]
     assert other == 8.0, "4 to end with the others, and 4 that nobody else can use"
 
 
 def test_the_next_group_gets_what_the_first_does_not_need() -> None:
-    network = Network([8.0, 8.0], [(0,), (1,), (1,)], [[0, 1], [2]], [4.0, 2.0, 9.0])
-    assert madd(*network.arrays).tolist() == [8.0, 4.0, 4.0]
+    case = Case([8.0, 8.0], [(0,), (1,), (1,)], [[0, 1], [2]], [4.0, 2.0, 9.0])
+    assert madd(*case.arguments).tolist() == [8.0, 4.0, 4.0]
 
 
 def test_a_group_that_finds_a_link_used_up_gets_leftovers_only() -> None:
-    network = Network([8.0, 8.0], [(0,), (0,), (1,)], [[0], [1, 2]], [1.0, 1.0, 1.0])
-    assert madd(*network.arrays).tolist() == [8.0, 0.0, 8.0]
+    case = Case([8.0, 8.0], [(0,), (0,), (1,)], [[0], [1, 2]], [1.0, 1.0, 1.0])
+    assert madd(*case.arguments).tolist() == [8.0, 0.0, 8.0]
 
 
 def test_what_has_ended_gets_nothing() -> None:
-    network = Network([8.0], [(0,), (0,)], [[0, 1]], [0.0, 1.0])
-    assert madd(*network.arrays).tolist() == [0.0, 8.0]
+    case = Case([8.0], [(0,), (0,)], [[0, 1]], [0.0, 1.0])
+    assert madd(*case.arguments).tolist() == [0.0, 8.0]
 
 
-@given(networks())
-def test_agrees_with_the_plain_version(network: Network) -> None:
-    assert madd(*network.arrays) == pytest.approx(plain_madd(network), abs=1e-9)
+@given(cases())
+def test_agrees_with_the_plain_version(case: Case) -> None:
+    assert madd(*case.arguments) == pytest.approx(plain_madd(case), abs=1e-9)
 
 
-@given(networks())
-def test_nobody_can_be_given_more_and_no_link_carries_more_than_it_can(network: Network) -> None:
-    carried = network.carried(madd(*network.arrays))
-    assert all(load <= capacity * (1 + 1e-9) for load, capacity in zip(carried, network.capacities, strict=True))
-    for tier in network.tiers:
+@given(cases())
+def test_nobody_can_be_given_more_and_no_link_carries_more_than_it_can(case: Case) -> None:
+    carried = case.carried(madd(*case.arguments))
+    assert all(load <= capacity * (1 + 1e-9) for load, capacity in zip(carried, case.capacities, strict=True))
+    for tier in case.tiers:
         for flow in tier:
-            if network.values[flow] > 0:
-                assert any(carried[link] >= network.capacities[link] * (1 - 1e-9) for link in network.paths[flow])
+            if case.values[flow] > 0:
+                assert any(carried[link] >= case.capacities[link] * (1 - 1e-9) for link in case.paths[flow])
 
 
 @needs_the_benchmark
 def test_varys_on_the_coflow_benchmark_agrees_with_the_plain_version() -> None:
     paths, sizes, ends = flows_by_coflow()
     num_links = 2 * benchmark().num_racks
-    capacities, links = np.full(num_links, 2.0**30), FlowLinks.of(paths, num_links)
+    network = Network.of(np.full(num_links, 2.0**30), paths)
     in_file_order = Order(np.arange(len(paths)), np.array(ends[:-1]), np.array(ends[1:]))
-    by_link = remaining_by_link(links, in_file_order, np.array(sizes))
+    by_link = remaining_by_link(network, in_file_order, np.array(sizes))
     order = sebf(bottleneck_times(by_link * 8 / 2.0**30), np.ones(len(ends) - 1))
-    rates = madd(capacities, links, in_file_order.rearranged(order), np.array(sizes))
+    rates = madd(network, in_file_order.rearranged(order), np.array(sizes))
 
     by_port = bytes_by_coflow_and_port()
     assert order.tolist() == sorted(range(len(by_port)), key=lambda coflow: max(by_port[coflow]))
