@@ -53,14 +53,14 @@ class JobCoflow:
 
 
 def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None) -> list[JobCoflow]:
-    """All jobs by name, on the paths chosen, or the hash's where none is.
+    """All jobs by name, on the paths chosen, or the hash's where none is; links inside hosts count besides.
 
     Raises ValueError, naming the job, for sizes that no number of seconds can tell.
     """
     paths = chosen or {}
     jobs = sorted(snapshot.jobs, key=lambda job: job.name)
     flows = [(number, flow) for number, job in enumerate(jobs) for flow in job.flows if flow.size_bytes > 0]
-    links = [paths.get(flow.key, flow.hashed_path) for _, flow in flows]
+    links = [(*paths.get(flow.key, flow.hashed_path), *flow.host_links) for _, flow in flows]
     hops = [len(path) for path in links]
     job_of = np.repeat(np.array([number for number, _ in flows], dtype=np.int64), hops)
     link_of = np.fromiter(chain.from_iterable(links), dtype=np.int64, count=sum(hops))
