@@ -177,8 +177,7 @@ class EmulatedFabric:
         """
         if until_ps < self.now_ps:
             raise ValueError(f"it is {self.now_ps} ps; time cannot run to {until_ps} ps")
-        for index, switch in enumerate(self.switches.values()):
-            self._state.ready[index] = switch.is_ready
+        self._state.ready[:] = [switch.is_ready for switch in self.switches.values()]
         while True:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE

@@ -59,7 +59,7 @@ import numpy as np
 from numba import njit
 
 from emulator.compiler.support import copy, move, shift_left, shift_right, subtract_saturating
-from emulator.engine.events import FIRST, PLACE, TIME_PS, NEVER_PS, departure, schedule
+from emulator.engine.events import FIRST_PLACE, FIRST_PS, NEVER_PS, departure, schedule
 from emulator.engine.queues import *
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, time_out

@@ -15,9 +15,9 @@ from emulator.jit import compiled
 
 NEVER_PS = 2**62
 
-# Columns of the calendar. Row 1 is the final, rows 2n and 2n + 1 decide row n; the second half are the places.
-TIME_PS, PLACE = 0, 1
-FIRST = 1
+# The calendar is a row of pairs. The pair at 2 says what is next; those at 4n and 4n + 2 decide that at 2n; the second
+# half are the places.
+FIRST_PS, FIRST_PLACE = 2, 3
 
 
 @compiled
@@ -41,33 +41,34 @@ def timer(state: State, flow: Integer) -> Integer:
 @compiled
 def schedule(state: State, place: Integer, time_ps: Integer) -> None:
     """Set when it happens next; NEVER_PS takes it out of the calendar."""
-    calendar, one = state.calendar, np.uint64(1)
-    node = np.uint64(len(calendar) // 2 + place)
-    if calendar[node, TIME_PS] == time_ps:
-        return
+    calendar, one, two = state.calendar, np.uint64(1), np.uint64(2)
+    at = np.uint64(len(calendar) // 2 + 2 * place)
     first, first_ps = np.int64(place), np.int64(time_ps)
-    calendar[node, TIME_PS] = time_ps
-    while node > one:
-        other = node ^ one
-        other_ps, other_first = calendar[other, TIME_PS], calendar[other, PLACE]
-        wins = other_ps < first_ps + np.int64(node & one)
-        first_ps = other_ps if wins else first_ps
-        first = other_first if wins else first
-        node >>= one
-        calendar[node, TIME_PS] = first_ps
-        calendar[node, PLACE] = first
+    if calendar[at] == time_ps:
+        return
+    calendar[at] = time_ps
+    while at > two:
+        other = at ^ two
+        other_ps, other_first = calendar[other], calendar[other + one]
+        # All ones where the other is earlier, or as early and the left one, else 0: a processor cannot foresee which.
+        other_wins = other_ps - (first_ps + np.int64((at & two) >> one)) >> 63
+        first_ps ^= (first_ps ^ other_ps) & other_wins
+        first ^= (first ^ other_first) & other_wins
+        at = (at >> two) << one
+        calendar[at] = first_ps
+        calendar[at + one] = first
 
 
 def calendar_of(num_places: int, before: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """A calendar with at least so many places; those there are ``before`` keep their times."""
     size = 1 << (num_places - 1).bit_length()
-    calendar = np.full((2 * size, 2), NEVER_PS, dtype=np.int64)
-    calendar[size:, PLACE] = np.arange(size)
+    pairs = np.full((2 * size, 2), NEVER_PS, dtype=np.int64)
+    pairs[size:, 1] = np.arange(size)
     if before is not None:
-        half = len(before) // 2
-        calendar[size : size + half, TIME_PS] = before[half:, TIME_PS]
+        places = before[len(before) // 2 :: 2]
+        pairs[size : size + len(places), 0] = places
     while size > 1:
-        left, right = calendar[size : 2 * size : 2], calendar[size + 1 : 2 * size : 2]
-        calendar[size // 2 : size] = np.where(left[:, :1] <= right[:, :1], left, right)
+        left, right = pairs[size : 2 * size : 2], pairs[size + 1 : 2 * size : 2]
+        pairs[size // 2 : size] = np.where(left[:, :1] <= right[:, :1], left, right)
         size //= 2
-    return calendar
+    return pairs.reshape(-1)

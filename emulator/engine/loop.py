@@ -102,8 +102,7 @@ def start(state, memory, link):
         release_packet(state, packet)
         # replication
         schedule(state, departure(state, link), NEVER_PS)
-        state.kicks[scalars[KICKED]] = link
-        scalars[KICKED] += 1
+        kick(state, link)
         return
         # end
     # replication
@@ -145,16 +144,16 @@ def run(state, memory, until_ps):
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
         ):
             return
-        if calendar[FIRST, TIME_PS] > until_ps:
+        if calendar[FIRST_PS] > until_ps:
             scalars[NOW_PS] = until_ps
             scalars[IDLE_UNTIL_PS] = until_ps
             return
-        scalars[NOW_PS] = calendar[FIRST, TIME_PS]
-        place = calendar[FIRST, PLACE]
+        scalars[NOW_PS] = calendar[FIRST_PS]
+        place = calendar[FIRST_PLACE]
         if place < num_links:
             arrive(state, memory, place, take_from_link(state, place))
         elif place < 2 * num_links:
-            start(state, memory, place - num_links)
+            kick(state, place - num_links)
         else:
             time_out(state, place - 2 * num_links)
 '''

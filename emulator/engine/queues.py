@@ -1,5 +1,7 @@
 """The traffic manager: eight queues in front of every link, strict priority, tail drop by bytes."""
 
+import numpy as np
+
 from emulator.engine.events import NEVER_PS, arrival, departure, schedule
 from emulator.engine.state import (
     FREE_PACKET,
@@ -45,6 +47,10 @@ from emulator.engine.state import (
     State,
 )
 from emulator.jit import compiled
+
+
+_HIGHEST_BIT = np.array([occupied.bit_length() - 1 for occupied in range(1 << QUEUES)])
+"""Looked up, as a processor cannot foresee where a loop over the levels ends."""
 
 
 @compiled
@@ -109,8 +115,14 @@ def enqueue(state: State, link: int, packet: int, level: int) -> None:
         if links[link, LINK_FREE_PS] > state.scalars[NOW_PS]:
             schedule(state, departure(state, link), links[link, LINK_FREE_PS])
         else:
-            state.kicks[state.scalars[KICKED]] = link
-            state.scalars[KICKED] += 1
+            kick(state, link)
+
+
+@compiled
+def kick(state: State, link: int) -> None:
+    """Have a link started at the end of the present event."""
+    state.kicks[state.scalars[KICKED]] = link
+    state.scalars[KICKED] += 1
 
 
 @compiled
@@ -132,11 +144,7 @@ def flush(state: State, link: int) -> None:
 @compiled
 def most_urgent_level(state: State, link: int) -> int:
     """Highest level with a waiting packet, or NONE."""
-    occupied = state.links[link, LINK_OCCUPIED]
-    for level in range(QUEUES - 1, -1, -1):
-        if occupied >> level & 1:
-            return level
-    return NONE
+    return int(_HIGHEST_BIT[state.links[link, LINK_OCCUPIED]])
 
 
 @compiled
