@@ -186,7 +186,7 @@ class EmulatedFabric:
             completed = int(self._state.scalars[s.COMPLETIONS])
             if completed:
                 self._state.scalars[s.COMPLETIONS] = 0
-                return tuple(Completion(int(row[0]), int(row[1])) for row in self._state.completions[:completed])
+                return tuple(Completion(*row) for row in self._state.completions[:completed].tolist())
             if self._state.scalars[s.IDLE_UNTIL_PS] == until_ps:
                 return ()
 
@@ -354,6 +354,8 @@ class EmulatedFabric:
     def _collect(self) -> None:
         """Take captures and trace out of the engine's arrays."""
         state = self._state
+        if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
+            return
         for link, packet, time_ps in state.captures[: state.scalars[s.CAPTURES]].tolist():
             at, stored = packet * s.OCTETS, state.packets[packet, s.PACKET_STORED]
             octets = state.octets[at : at + stored].tobytes()

@@ -195,13 +195,14 @@ def take_from_link(state: State, link: int) -> int:
 @compiled
 def trace(state: State, kind: int, link: int, level: int, packet: int) -> None:
     """Note what happened, where a trace is kept; the event loop stops before it is full."""
-    row = state.scalars[TRACED]
-    if row < len(state.trace):
-        state.trace[row, TRACE_TIME_PS] = state.scalars[NOW_PS]
-        state.trace[row, TRACE_KIND] = kind
-        state.trace[row, TRACE_LINK] = link
-        state.trace[row, TRACE_LEVEL] = level
-        state.trace[row, TRACE_FLOW] = state.packets[packet, PACKET_FLOW]
-        state.trace[row, TRACE_NUMBER] = state.packets[packet, PACKET_NUMBER]
-        state.trace[row, TRACE_LENGTH] = state.packets[packet, PACKET_LENGTH]
-        state.scalars[TRACED] += 1
+    rows, scalars, packets = state.trace, state.scalars, state.packets
+    row = scalars[TRACED]
+    if row < len(rows):
+        rows[row, TRACE_TIME_PS] = scalars[NOW_PS]
+        rows[row, TRACE_KIND] = kind
+        rows[row, TRACE_LINK] = link
+        rows[row, TRACE_LEVEL] = level
+        rows[row, TRACE_FLOW] = packets[packet, PACKET_FLOW]
+        rows[row, TRACE_NUMBER] = packets[packet, PACKET_NUMBER]
+        rows[row, TRACE_LENGTH] = packets[packet, PACKET_LENGTH]
+        scalars[TRACED] += 1
