@@ -48,7 +48,6 @@ from emulator.engine.state import (
 )
 from emulator.jit import compiled
 
-
 _HIGHEST_BIT = np.array([occupied.bit_length() - 1 for occupied in range(1 << QUEUES)])
 """Looked up, as a processor cannot foresee where a loop over the levels ends."""
 
