@@ -34,6 +34,14 @@ class FieldMatch:
     mask: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class RangeMatch:
+    """One field of a match: packets whose field is at least ``low`` and at most ``high``."""
+
+    low: int
+    high: int
+
+
 @dataclass(frozen=True, slots=True)
 class ActionCall:
     """An action of the program with its arguments, in order."""
@@ -77,9 +85,9 @@ EntryAction = ActionCall | MemberReference | GroupReference | ActionSet
 
 @dataclass(frozen=True, slots=True)
 class EntryKey:
-    """Identity of an entry in its table; ``priority`` is 0 where the table has no ternary field."""
+    """Identity of an entry in its table; ``priority`` is 0 where entries of the table cannot overlap."""
 
-    match: tuple[FieldMatch, ...]
+    match: tuple[FieldMatch | RangeMatch, ...]
     priority: int = 0
 
 

@@ -8,18 +8,19 @@ from numpy.typing import NDArray
 from emulator.jit import compiled
 
 
-def _crc32_table() -> NDArray[np.uint64]:
-    """Remainder of every byte under the reflected polynomial of IEEE 802.3."""
+def _crc_table(polynomial: int) -> NDArray[np.uint64]:
+    """Remainder of every byte under a reflected polynomial: that of IEEE 802.3, or CRC-16/ARC's."""
     table = np.zeros(256, dtype=np.uint64)
     for byte in range(256):
         remainder = byte
         for _ in range(8):
-            remainder = remainder >> 1 ^ (0xEDB8_8320 if remainder & 1 else 0)
+            remainder = remainder >> 1 ^ (polynomial if remainder & 1 else 0)
         table[byte] = remainder
     return table
 
 
-CRC32_TABLE = _crc32_table()
+CRC32_TABLE = _crc_table(0xEDB8_8320)
+CRC16_TABLE = _crc_table(0xA001)
 assert (int(CRC32_TABLE[0xFF ^ 0x61]) ^ 0x00FF_FFFF) ^ 0xFFFF_FFFF == zlib.crc32(b"a")
 
 
@@ -33,8 +34,53 @@ def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
 
 
 @compiled
+def crc16_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.uint64:
+    """The same for CRC-16/ARC, which begins with remainder 0."""
+    for position in range(num_bytes - 1, -1, -1):
+        byte = (value >> np.uint64(8 * position)) & np.uint64(0xFF)
+        remainder = (remainder >> np.uint64(8)) ^ CRC16_TABLE[(remainder ^ byte) & np.uint64(0xFF)]
+    return remainder
+
+
+@compiled
+def xor16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
+    """Append bits to an exclusive or of 16-bit words; a state is made as that of ``csum16_add``."""
+    if bits == np.uint64(0):
+        return state
+    end = (state & np.uint64(15)) + bits
+    shift = (np.uint64(16) - end % np.uint64(16)) % np.uint64(16)
+    total = state >> np.uint64(8)
+    if shift > np.uint64(0):
+        total ^= value >> (np.uint64(64) - shift)
+    value = value << shift
+    for position in range(4):
+        total ^= (value >> np.uint64(16 * position)) & np.uint64(0xFFFF)
+    return total << np.uint64(8) | end % np.uint64(16)
+
+
+@compiled
+def identity_add(state: tuple[np.uint64, np.uint64], value: np.uint64, bits: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Append bits to a number that keeps the first 64 of them; a state is the number and how many it has."""
+    room = np.uint64(64) - state[1]
+    if bits == np.uint64(0) or room == np.uint64(0):
+        return state
+    if bits > room:
+        value, bits = value >> (bits - room), room
+    before = state[0] << bits if bits < np.uint64(64) else np.uint64(0)
+    return before | value, state[1] + bits
+
+
+@compiled
+def identity_finish(state: tuple[np.uint64, np.uint64]) -> np.uint64:
+    """The number, filled up with zeros to whole bytes."""
+    return state[0] << ((np.uint64(8) - state[1] % np.uint64(8)) % np.uint64(8))
+
+
+@compiled
 def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
     """Append bits to a sum of 16-bit words; a state is the sum, and in its low eight bits where in a word it stands."""
+    if bits == np.uint64(0):
+        return state
     end = (state & np.uint64(15)) + bits
     shift = (np.uint64(16) - end % np.uint64(16)) % np.uint64(16)
     total = state >> np.uint64(8)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from emulator.compiler.layout import WORD_BITS, words_of
 from emulator.compiler.tables import Profile, Table
 from emulator.entries import (
     ActionCall,
@@ -33,7 +34,12 @@ def encode_call(table: Table, call: ActionCall) -> tuple[int, ...]:
             for position, (value, bits) in enumerate(zip(call.arguments, action.parameter_bits, strict=True)):
                 if not 0 <= value < 1 << bits:
                     raise InvalidRequestError(f"argument {position} of {call.action!r} does not fit into {bits} bits")
-            return action.number, *call.arguments
+            words = (
+                value >> WORD_BITS * number & (1 << WORD_BITS) - 1
+                for value, bits in zip(call.arguments, action.parameter_bits, strict=True)
+                for number in range(words_of(bits))
+            )
+            return action.number, *words
     raise InvalidRequestError(f"table {table.name!r} has no action {call.action!r}")
 
 

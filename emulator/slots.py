@@ -16,7 +16,6 @@ from emulator.memory import (
 )
 
 _FIRST_SLOTS = 16
-_MAX_PREFIXES = 129
 
 
 class DefaultAction:
@@ -55,9 +54,9 @@ class TableSlots:
         self._places: dict[tuple[int, ...], int] = {}
         self._default = DefaultAction(arena, descriptor, table)
         self._allocate(_FIRST_SLOTS)
-        self._prefixes: dict[int, int] = {}
+        self._prefixes: dict[tuple[int, ...], int] = {}
         if table.lpm_field:
-            self._write(PREFIXES, arena.allocate(_MAX_PREFIXES))
+            self._write(PREFIXES, arena.allocate(self._prefix_words))
 
     def insert(self, key: tuple[int, ...], _priority: int, action: tuple[int, ...]) -> None:
         """Add an entry whose key is not there; an LPM table's key ends with the prefix mask."""
@@ -66,7 +65,7 @@ class TableSlots:
         self._place(key, action)
         self._write(NUM_ENTRIES, len(self._places))
         if self._table.lpm_field:
-            self._count_prefix(key[-1], 1)
+            self._count_prefix(key[self._table.value_words :], 1)
 
     def modify(self, key: tuple[int, ...], _priority: int, action: tuple[int, ...]) -> None:
         """Replace the action of an entry that is there."""
@@ -77,7 +76,7 @@ class TableSlots:
         self._arena.words[self._places.pop(key)] = DELETED
         self._write(NUM_ENTRIES, len(self._places))
         if self._table.lpm_field:
-            self._count_prefix(key[-1], -1)
+            self._count_prefix(key[self._table.value_words :], -1)
 
     def counter_offset(self, key: tuple[int, ...], _priority: int) -> int:
         """Where the direct counter of an entry stands in the arena."""
@@ -92,7 +91,7 @@ class TableSlots:
         words = self._arena.words
         self._arena.free(self._slots, self._num_slots * self._table.slot_words)
         if self._table.lpm_field:
-            self._arena.free(int(words[self._descriptor + PREFIXES]), _MAX_PREFIXES)
+            self._arena.free(int(words[self._descriptor + PREFIXES]), self._prefix_words)
             self._write(NUM_PREFIXES, 0)
         self._default.free()
         self._write(NUM_ENTRIES, 0)
@@ -140,11 +139,19 @@ class TableSlots:
     def _write(self, column: int, value: int) -> None:
         self._arena.words[self._descriptor + column] = value
 
-    def _count_prefix(self, prefix: int, change: int) -> None:
+    @property
+    def _prefix_words(self) -> int:
+        """Room for the masks of prefixes of every length."""
+        assert self._table.lpm_field is not None
+        field = self._table.lpm_field.field
+        return (field.bits + 1) * len(field.words)
+
+    def _count_prefix(self, prefix: tuple[int, ...], change: int) -> None:
         self._prefixes[prefix] = self._prefixes.get(prefix, 0) + change
         if self._prefixes[prefix] == 0:
             del self._prefixes[prefix]
-        longest_first = sorted(self._prefixes, reverse=True)
+        longest_first = sorted(self._prefixes, key=lambda words: words[::-1], reverse=True)
         start = int(self._arena.words[self._descriptor + PREFIXES])
-        self._arena.words[start : start + len(longest_first)] = longest_first
+        flat = [word for words in longest_first for word in words]
+        self._arena.words[start : start + len(flat)] = flat
         self._write(NUM_PREFIXES, len(longest_first))

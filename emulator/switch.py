@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from emulator.compiler.tables import MatchKind, Resources, Table
+from emulator.compiler.layout import WORD_BITS
+from emulator.compiler.tables import Resources, Table
 from emulator.entries import (
     ActionCall,
     ActionSet,
@@ -17,6 +18,7 @@ from emulator.entries import (
     NotFoundError,
     ResourceExhaustedError,
 )
+from emulator.keys import key_words
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
 from emulator.meters import MeterMemory, MeterRates, read_rates, write_rates
 from emulator.ports import Ports
@@ -91,7 +93,12 @@ class EmulatedSwitch:
                 COUNTER_WORDS * counter.size
             )
         for name, register in resources.registers.items():
-            self._arena.words[self._block + resources.register_descriptor(name)] = self._arena.allocate(register.size)
+            cells = self._arena.allocate(register.cell_words * register.size)
+            self._arena.words[self._block + resources.register_descriptor(name)] = cells
+        self._arena.words[self._block + resources.random_word] = self.device_id
+        for table in resources.tables.values():
+            for key, action in table.entries:
+                self.insert(table.name, key, action)
 
     def _free(self) -> None:
         for slots in self._slots.values():
@@ -107,7 +114,7 @@ class EmulatedSwitch:
             self._arena.free(cells, COUNTER_WORDS * counter.size)
         for name, register in self._resources.registers.items():
             cells = int(self._arena.words[self._block + self._resources.register_descriptor(name)])
-            self._arena.free(cells, register.size)
+            self._arena.free(cells, register.cell_words * register.size)
 
     # ---- ports ------------------------------------------------------------------------------------------------------
 
@@ -127,7 +134,7 @@ class EmulatedSwitch:
     def insert(self, table: str, key: EntryKey, action: EntryAction) -> None:
         """Add an entry."""
         found, entries = self._table(table), self._entries[table]
-        words, encoded = self._key_words(found, key), self._encode(found, key, action)
+        words, encoded = key_words(found, key), self._encode(found, key, action)
         if key in entries:
             raise AlreadyExistsError(f"table {table!r} has this entry")
         if len(entries) >= found.size:
@@ -139,7 +146,7 @@ class EmulatedSwitch:
         """Replace the action of an entry; its counter goes on."""
         found = self._table(table)
         self._require_entry(table, key)
-        words, encoded = self._key_words(found, key), self._encode(found, key, action)
+        words, encoded = key_words(found, key), self._encode(found, key, action)
         self._slots[table].modify(words, key.priority, self._place(found, key, encoded))
         self._entries[table][key] = action
 
@@ -147,7 +154,7 @@ class EmulatedSwitch:
         """Remove an entry."""
         found = self._table(table)
         self._require_entry(table, key)
-        self._slots[table].delete(self._key_words(found, key), key.priority)
+        self._slots[table].delete(key_words(found, key), key.priority)
         if found.profile:
             self._profiles[found.profile.name].drop_set((table, key))
         del self._entries[table][key]
@@ -234,7 +241,7 @@ class EmulatedSwitch:
             for key, action in self._entries[table.name].items():
                 if action == GroupReference(group_id):
                     call = TO_GROUP, self._profile(profile).group_place(group_id)
-                    self._slots[table.name].modify(self._key_words(table, key), key.priority, call)
+                    self._slots[table.name].modify(key_words(table, key), key.priority, call)
 
     def delete_group(self, profile: str, group_id: int) -> None:
         """Remove a group that no entry refers to."""
@@ -295,7 +302,9 @@ class EmulatedSwitch:
 
     def register(self, name: str, index: int) -> int:
         """A cell of a register array."""
-        return int(self._arena.words[self._register_cell(name, index)])
+        cell = self._register_cell(name, index)
+        count = self._resources.registers[name].cell_words
+        return sum(int(self._arena.words[cell + number]) << WORD_BITS * number for number in range(count))
 
     def set_register(self, name: str, index: int, value: int) -> None:
         """Overwrite a cell of a register array."""
@@ -303,7 +312,8 @@ class EmulatedSwitch:
         bits = self._resources.registers[name].bits
         if not 0 <= value < 1 << bits:
             raise InvalidRequestError(f"{value} does not fit into the {bits} bits of register {name!r}")
-        self._arena.words[cell] = value
+        for number in range(self._resources.registers[name].cell_words):
+            self._arena.words[cell + number] = value >> WORD_BITS * number & (1 << WORD_BITS) - 1
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -340,31 +350,6 @@ class EmulatedSwitch:
         names = {action.number: action.name for action in table.actions}
         self._defaults[table.name] = table.default and ActionCall(names[table.default[0]], table.default[1])
 
-    def _key_words(self, table: Table, key: EntryKey) -> tuple[int, ...]:
-        if not table.key:
-            raise InvalidRequestError(f"table {table.name!r} has no key and so no entries")
-        if len(key.match) != len(table.key):
-            raise InvalidRequestError(f"table {table.name!r} has {len(table.key)} key fields, not {len(key.match)}")
-        if (key.priority > 0) != table.is_scanned:
-            raise InvalidRequestError(
-                f"entries of table {table.name!r} have {'a' if table.is_scanned else 'no'} priority above 0"
-            )
-        words = [0] * table.key_words
-        for field, match in zip(table.key, key.match, strict=True):
-            if field.kind is MatchKind.EXACT and match.mask != field.field.mask:
-                raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} is matched exactly")
-            if match.value & ~match.mask or match.mask & ~field.field.mask:
-                raise InvalidRequestError(f"field {field.name!r} of table {table.name!r} has bits outside its mask")
-            behind_prefix = field.field.mask & ~match.mask
-            if field.kind is MatchKind.LPM and behind_prefix & behind_prefix + 1:
-                raise InvalidRequestError(f"the mask of field {field.name!r} of table {table.name!r} is not a prefix")
-            words[field.key_word] |= match.value << field.shift
-            if table.is_scanned:
-                words[table.key_words // 2 + field.key_word] |= match.mask << field.shift
-            elif field.kind is MatchKind.LPM:
-                words[-1] = match.mask
-        return tuple(words)
-
     def _encode(self, table: Table, key: EntryKey, action: EntryAction) -> tuple[int, ...] | EncodedSet:
         match action:
             case ActionCall() if table.profile is None:
@@ -399,24 +384,25 @@ class EmulatedSwitch:
     def _register_cell(self, name: str, index: int) -> int:
         if name not in self._resources.registers:
             raise InvalidRequestError(f"the program has no register {name!r}")
-        size = self._resources.registers[name].size
-        if not 0 <= index < size:
-            raise InvalidRequestError(f"register {name!r} has {size} cells, no index {index}")
-        return int(self._arena.words[self._block + self._resources.register_descriptor(name)]) + index
+        register = self._resources.registers[name]
+        if not 0 <= index < register.size:
+            raise InvalidRequestError(f"register {name!r} has {register.size} cells, no index {index}")
+        start = int(self._arena.words[self._block + self._resources.register_descriptor(name)])
+        return start + register.cell_words * index
 
     def _direct_cell(self, table: str, key: EntryKey) -> int:
         found = self._table(table)
         if not found.has_counters:
             raise InvalidRequestError(f"table {table!r} has no direct counter")
         self._require_entry(table, key)
-        return self._slots[table].counter_offset(self._key_words(found, key), key.priority)
+        return self._slots[table].counter_offset(key_words(found, key), key.priority)
 
     def _direct_meter(self, table: str, key: EntryKey) -> int:
         found = self._table(table)
         if not found.meter:
             raise InvalidRequestError(f"table {table!r} has no direct meter")
         self._require_entry(table, key)
-        counter = self._slots[table].counter_offset(self._key_words(found, key), key.priority)
+        counter = self._slots[table].counter_offset(key_words(found, key), key.priority)
         return counter - found.counter_offset + found.meter_offset
 
     def _read_cell(self, cell: int) -> CounterValue:

@@ -1,10 +1,12 @@
 """Actions as functions of the generated module: ``action_N(phv, memory, block, data)``."""
 
 from emulator.compiler.clock import now_source
-from emulator.compiler.expressions import ExpressionCompiler, constant, word
+from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, tuple_of, word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
-from emulator.compiler.layout import Header, Json, Layout, UnsupportedError
+from emulator.compiler.headers import HeaderCompiler
+from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
+from emulator.compiler.references import branches
 from emulator.compiler.replication import CLONE_FIELDS, CLONE_SESSION, RECIRCULATE, RESUBMIT, SESSION_BITS, hidden_word
 from emulator.compiler.tables import Meter, Resources
 from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
@@ -12,8 +14,25 @@ from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 ACTION_PARAMETERS = "phv, memory, block, data"
 DROP_PORT = 511
 
+_GOLDEN = 0x9E37_79B9_7F4A_7C15  # 2^64 by the golden ratio: the step of SplitMix64
 _JUMPS = ("_jump", "_jump_if_zero")
 _CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
+_WITHOUT_MEMORY = frozenset(
+    {
+        "assign",
+        "assign_header",
+        "assign_header_stack",
+        "assign_union",
+        "add_header",
+        "remove_header",
+        "push",
+        "pop",
+        "log_msg",
+        "no_op",
+        "mark_to_drop",
+        "modify_field_with_hash_based_offset",
+    }
+)
 
 
 class ActionCompiler:
@@ -25,6 +44,7 @@ class ActionCompiler:
         self._hashes = hashes
         self._resources = resources
         self._expressions = ExpressionCompiler(layout)
+        self._headers = HeaderCompiler(layout, self._expressions)
 
     def functions(self) -> list[Function]:
         """A function for every action that a table may call."""
@@ -38,95 +58,114 @@ class ActionCompiler:
 
     def lines(self, number: int) -> list[str]:
         """The statements of an action."""
-        primitives = self._actions[number]["primitives"]
+        action = self._actions[number]
+        parameters = tuple(parameter["bitwidth"] for parameter in action["runtime_data"])
+        self._expressions = ExpressionCompiler(self._layout, parameters=parameters)
+        self._headers = HeaderCompiler(self._layout, self._expressions)
+        primitives = action["primitives"]
         if not any(primitive["op"] in _JUMPS for primitive in primitives):
             return [line for primitive in primitives for line in self._primitive(primitive)]
         lines = ["resume = 0"]
         for position, primitive in enumerate(primitives):
-            lines += [f"if resume <= {position}:", *(f"    {line}" for line in self._primitive(primitive))]
+            made = self._primitive(primitive)
+            if made:
+                lines += [f"if resume <= {position}:", *(f"    {line}" for line in made)]
         return lines
 
+    def statement(self, node: Json) -> list[str]:
+        """A primitive outside of an action: in the parser or the deparser, which reach no tables' memory."""
+        if node["op"] not in _WITHOUT_MEMORY:
+            raise UnsupportedError(f"primitive {node['op']!r} in a parser or deparser", node)
+        self._expressions = ExpressionCompiler(self._layout)
+        self._headers = HeaderCompiler(self._layout, self._expressions)
+        return self._primitive(node)
+
     def _primitive(self, node: Json) -> list[str]:
+        with part_of(node):
+            lines = self._headers.primitive(node)
+            return self._other_primitive(node) if lines is None else lines
+
+    def _other_primitive(self, node: Json) -> list[str]:
         parameters = node["parameters"]
         match node["op"]:
-            case "assign" if parameters[0]["type"] == "field":
-                return [self._assign(parameters[0], self._expressions.value(parameters[1]))]
-            case "assign_header":
-                return self._assign_header(parameters[0]["value"], parameters[1]["value"])
+            case "assign":
+                return self._assign(*parameters)
             case "_jump":
-                return [f"resume = np.int64({self._expressions.value(parameters[0])})"]
+                return [f"resume = np.int64({self._expressions.index(parameters[0])})"]
             case "_jump_if_zero":
                 condition = self._expressions.value(parameters[0])
-                return [f"if not {condition}:", f"    resume = np.int64({self._expressions.value(parameters[1])})"]
+                return [f"if not {condition}:", f"    resume = np.int64({self._expressions.index(parameters[1])})"]
             case "register_read":
                 return self._register_read(*parameters)
             case "register_write":
                 return self._register_write(*parameters)
-            case "add_header":
-                return self._add_header(self._layout.headers[parameters[0]["value"]])
-            case "remove_header":
-                return [f"{word(self._layout.headers[parameters[0]['value']].valid_word)} = U(0)"]
             case "mark_to_drop":
                 spec = word(self._layout.field(["standard_metadata", "egress_spec"]).word)
                 multicast = word(self._layout.field(["standard_metadata", "mcast_grp"]).word)
                 return [f"{spec} = {constant(DROP_PORT)}", f"{multicast} = U(0)"]
             case clone if clone in _CLONES:
-                session = f"{self._expressions.value(parameters[0])} & {constant((1 << SESSION_BITS) - 1)}"
+                session = f"{self._expressions.words(parameters[0], 1)} & {constant((1 << SESSION_BITS) - 1)}"
                 wanted = f"{session} | {constant(1 << SESSION_BITS)}"
                 return [self._ask(CLONE_SESSION, wanted), self._ask(CLONE_FIELDS, self._list(parameters[1]))]
             case again if again in (RESUBMIT, RECIRCULATE):
                 return [self._ask(again, self._list(parameters[0]))]
             case "modify_field_with_hash_based_offset":
-                return [self._assign(parameters[0], self._hash_in_range(*parameters[1:]))]
+                return self._hash_in_range(*parameters)
             case "execute_meter":
                 return self._execute_meter(*parameters)
             case "count":
-                return self._count(parameters[0]["value"], self._expressions.value(parameters[1]))
+                return self._count(parameters[0]["value"], self._expressions.index(parameters[1]))
+            case "modify_field_rng_uniform":
+                return self._random(*parameters)
+            case "exit":
+                assert self._layout.exit_word is not None
+                return [f"{word(self._layout.exit_word)} = U(1)"]
+            case "log_msg" | "no_op":
+                return []  # what is logged leaves no trace in packet or switch
         raise UnsupportedError(f"primitive {node['op']!r}", node)
 
-    def _assign(self, target: Json, source: str) -> str:
-        field = self._layout.field(target["value"])
-        return f"{word(field.word)} = {source} & {constant(field.mask)}"
+    def _assign(self, target: Json, value: Json) -> list[str]:
+        fields = self._expressions.references.targets(target)
+        return branches(
+            [(when, assigned(field, self._expressions.words(value, len(field.words)))) for when, field in fields]
+        )
 
     def _ask(self, request: str, source: str) -> str:
         return f"{word(hidden_word(self._layout, request))} = {source}"
 
     def _list(self, number: Json) -> str:
-        return f"{self._expressions.value(number)} & {constant(0xFFFF)}"
-
-    def _add_header(self, header: Header) -> list[str]:
-        """A header that was not there is zero, whatever these words held before."""
-        lines = [f"if {word(header.valid_word)} == U(0):", f"    {word(header.valid_word)} = U(1)"]
-        return lines + [f"    {word(field.word)} = U(0)" for field in header.fields.values()]
-
-    def _assign_header(self, target: str, source: str) -> list[str]:
-        """Copy a header with its validity; an invalid source leaves the target's fields alone."""
-        to, of = self._layout.headers[target], self._layout.headers[source]
-        lines = [f"{word(to.valid_word)} = {word(of.valid_word)}", f"if {word(of.valid_word)} != U(0):"]
-        return lines + [f"    {word(field.word)} = {word(of.fields[name].word)}" for name, field in to.fields.items()]
+        return f"{self._expressions.words(number, 1)} & {constant(0xFFFF)}"
 
     def _register_read(self, target: Json, register: Json, index: Json) -> list[str]:
-        """A cell behind the end reads as 0."""
-        field = self._layout.field(target["value"])
-        lines = [f"index = {self._expressions.value(index)}", f"{word(field.word)} = U(0)"]
-        lines += [f"if index < {constant(self._resources.registers[register['value']].size)}:"]
-        cell = f"memory[{self._cells(register)} + index]"
-        return [*lines, f"    {word(field.word)} = {cell} & {constant(field.mask)}"]
+        """A cell behind the end leaves the target as it is."""
+        fields, found = self._expressions.references.targets(target), self._resources.registers[register["value"]]
+        lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(found.size)}:"]
+        lines.append(f"    cell = {self._cell(register)}")
+        words = [f"memory[cell + U({number})]" if number else "memory[cell]" for number in range(found.cell_words)]
+        cases = [(when, assigned(field, tuple_of(_padded(words, len(field.words))))) for when, field in fields]
+        return lines + [f"    {line}" for line in branches(cases)]
 
     def _register_write(self, register: Json, index: Json, value: Json) -> list[str]:
         """Writing behind the end does nothing."""
         found = self._resources.registers[register["value"]]
-        source = f"{self._expressions.value(value)} & {constant((1 << found.bits) - 1)}"
-        lines = [f"index = {self._expressions.value(index)}", f"if index < {constant(found.size)}:"]
-        return [*lines, f"    memory[{self._cells(register)} + index] = {source}"]
+        source, mask = self._expressions.words(value, found.cell_words), (1 << found.bits) - 1
+        lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(found.size)}:"]
+        lines.append(f"    cell = {self._cell(register)}")
+        if found.cell_words == 1:
+            return [*lines, f"    memory[cell] = {source} & {constant(mask)}"]
+        kept = f"value_{found.cell_words}"
+        lines.append(f"    {kept} = {source}")
+        for number in range(found.cell_words):
+            lines.append(f"    memory[cell + U({number})] = {kept}[{number}] & {constant(mask >> 64 * number)}")
+        return lines
 
     def _execute_meter(self, array: Json, index: Json, target: Json) -> list[str]:
         """Behind the end there is no meter, and the target stays as it is."""
         meter = self._resources.meters[array["value"]]
         cells = f"memory[block + U({self._resources.meter_descriptor(meter.name)})]"
         colour = self.colour(meter, f"{cells} + U({METER_WORDS}) * index")
-        lines = [f"index = {self._expressions.value(index)}", f"if index < {constant(meter.size)}:"]
-        return [*lines, f"    {self._assign(target, colour)}"]
+        lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(meter.size)}:"]
+        return [*lines, *(f"    {line}" for line in self._written(target, colour))]
 
     def colour(self, meter: Meter, place: str) -> str:
         """Source that executes the meter at a place in memory."""
@@ -134,12 +173,35 @@ class ActionCompiler:
         amount = length if meter.counts_bytes else constant(1)
         return f"execute_meter(memory, np.int64({place}), {amount}, {now_source(self._layout)})"
 
-    def _cells(self, register: Json) -> str:
-        return f"memory[block + U({self._resources.register_descriptor(register['value'])})]"
+    def _cell(self, register: Json) -> str:
+        found = self._resources.registers[register["value"]]
+        start = f"memory[block + U({self._resources.register_descriptor(found.name)})]"
+        return f"{start} + U({found.cell_words}) * index" if found.cell_words > 1 else f"{start} + index"
 
-    def _hash_in_range(self, base: Json, calculation: Json, size: Json) -> str:
-        hashed = self._hashes.value(calculation["value"])
-        return f"({self._expressions.value(base)} + {hashed} % {self._expressions.value(size)})"
+    def _hash_in_range(self, target: Json, base: Json, calculation: Json, size: Json) -> list[str]:
+        """A range of size 0 counts as one of size 1."""
+        hashed, start = self._hashes.value(calculation["value"]), self._expressions.words(base, 1)
+        found = self._expressions.range_of(size)
+        if found.low == found.high:
+            source = f"({start} + {hashed} % {constant(max(found.low, 1))})"
+        else:
+            source = f"({start} + {hashed} % max({self._expressions.words(size, 1)}, U(1)))"
+        return self._written(target, source)
+
+    def _written(self, target: Json, source: str) -> list[str]:
+        """Write one word to the field that a node names."""
+        fields = self._expressions.references.targets(target)
+        return branches(
+            [(when, assigned(field, tuple_of(_padded([source], len(field.words))))) for when, field in fields]
+        )
+
+    def _random(self, target: Json, low: Json, high: Json) -> list[str]:
+        """A number from ``low`` to ``high``; nothing where there is none."""
+        state = f"memory[block + {constant(self._resources.random_word)}]"
+        lines = [f"low = {self._expressions.index(low)}", f"high = {self._expressions.index(high)}", "if low <= high:"]
+        lines += [f"    {state} += {constant(_GOLDEN)}", f"    drawn = random_bits({state})"]
+        lines += ["    if high - low != U(0xffffffffffffffff):", "        drawn = low + drawn % (high - low + U(1))"]
+        return lines + [f"    {line}" for line in self._written(target, "drawn")]
 
     def _count(self, counter: str, index: str) -> list[str]:
         size = self._resources.counters[counter].size
@@ -152,3 +214,8 @@ class ActionCompiler:
             f"    memory[cell + U({PACKETS})] += U(1)",
             f"    memory[cell + U({BYTES})] += {length}",
         ]
+
+
+def _padded(words: list[str], count: int) -> list[str]:
+    """So many words: the lowest, or all and zeros."""
+    return [*words, *["U(0)"] * count][:count]

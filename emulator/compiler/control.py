@@ -6,11 +6,12 @@ function, tables in one each.
 """
 
 from emulator.compiler.actions import ACTION_PARAMETERS, ActionCompiler
-from emulator.compiler.expressions import ExpressionCompiler, constant, word
+from emulator.compiler.expressions import ExpressionCompiler, constant, tuple_of, word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
-from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.tables import Resources, Table
+from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
+from emulator.compiler.tables import MatchKind, Resources, Table
+from emulator.compiler.wide import call
 from emulator.memory import (
     BYTES,
     DEFAULT,
@@ -38,20 +39,21 @@ class ControlCompiler:
     def __init__(
         self, pipeline: Json, layout: Layout, resources: Resources, hashes: HashCompiler, actions: ActionCompiler
     ) -> None:
-        if pipeline.get("action_calls"):
-            raise UnsupportedError(f"action calls of pipeline {pipeline['name']!r}")
         self._pipeline = pipeline
         self._layout = layout
         self._resources = resources
         self._hashes = hashes
         self._actions = actions
-        self._nodes = {node["name"]: node for kind in ("tables", "conditionals") for node in pipeline[kind]}
+        kinds = ("tables", "conditionals", "action_calls")
+        self._nodes = {node["name"]: node for kind in kinds for node in pipeline.get(kind) or ()}
         self._numbers = {name: number for number, name in enumerate(self._in_order())}
 
     def functions(self) -> list[Function]:
         """Functions of all nodes, and last the pipeline's own, named after it."""
         functions: list[Function] = []
         lines = [f"step = {self._number(self._pipeline['init_table'])}"]
+        if self._layout.exit_word is not None:
+            lines.append(f"{word(self._layout.exit_word)} = U(0)")
         for name, number in self._numbers.items():
             lines += [f"if step == {number}:", *(f"    {line}" for line in self._lines(self._nodes[name]))]
             functions += self._functions_of(name)
@@ -73,10 +75,19 @@ class ControlCompiler:
         return finished[::-1]
 
     def _lines(self, node: Json) -> list[str]:
-        """What a node does in the pipeline's function; it ends by setting ``step``."""
+        """What a node does in the pipeline's function; it ends by setting ``step``, or the pipeline."""
+        if self._layout.exit_word is None or "expression" in node:
+            return self._steps(node)
+        return [*self._steps(node), f"if {word(self._layout.exit_word)} != U(0):", "    return"]
+
+    def _steps(self, node: Json) -> list[str]:
         if "expression" in node:
-            condition = ExpressionCompiler(self._layout).value(node["expression"])
+            with part_of(node):
+                condition = ExpressionCompiler(self._layout).value(node["expression"])
             return [f"step = {self._number(node['true_next'])} if {condition} else {self._number(node['false_next'])}"]
+        if "action_id" in node:
+            number = self._resources.action_numbers[node["action_id"]]
+            return [*self._actions.lines(number), f"step = {self._number(node['next_node'])}"]
         table = self._resources.tables[node["name"]]
         if table.is_statement:
             statements = self._actions.lines(table.actions[0].number)
@@ -113,7 +124,7 @@ class ControlCompiler:
             lines += [
                 "at = slots",
                 f"for _ in range(memory[descriptor + U({SLOT_COUNT})]):",
-                f"    if {_masked_equal(table)}:",
+                f"    if {_matches(table)}:",
                 "        return at",
                 f"    at += U({table.slot_words})",
                 f"return U({MISS})",
@@ -121,13 +132,16 @@ class ControlCompiler:
         elif table.lpm_field is None:
             lines += [*_probe(table, [f"key_{number}" for number in range(table.key_words)]), f"return U({MISS})"]
         else:
-            names = [f"key_{number}" for number in range(table.key_words - 1)]
-            names[table.lpm_field.key_word] += " & prefix"
+            names = [f"key_{number}" for number in range(table.value_words)]
+            masks = [f"prefix_{number}" for number in range(len(table.lpm_field.key_words))]
+            for key_word, mask in zip(table.lpm_field.key_words, masks, strict=True):
+                names[key_word] += f" & {mask}"
             lines += [
                 f"prefixes = memory[descriptor + U({PREFIXES})]",
-                f"for number in range(memory[descriptor + U({NUM_PREFIXES})]):",
-                "    prefix = memory[prefixes + number]",
-                *(f"    {line}" for line in _probe(table, [*names, "prefix"])),
+                f"for _ in range(memory[descriptor + U({NUM_PREFIXES})]):",
+                *(f"    {mask} = memory[prefixes + U({number})]" for number, mask in enumerate(masks)),
+                *(f"    {line}" for line in _probe(table, [*names, *masks])),
+                f"    prefixes += U({len(masks)})",
                 f"return U({MISS})",
             ]
         return Function(f"{self._function_name(table.name)}_lookup", NODE_PARAMETERS, lines)
@@ -205,22 +219,46 @@ class ControlCompiler:
 def _successors_of(node: Json) -> list[str | None]:
     if "expression" in node:
         return [node["true_next"], node["false_next"]]
+    if "action_id" in node:
+        return [node["next_node"]]
     return [*node["next_tables"].values(), node["base_default_next"]]
 
 
 def _key_sources(table: Table) -> list[str]:
+    """Words of the packet's key; a field of several words shares none with others."""
     words: dict[int, list[str]] = {}
     for field in table.key:
-        source = word(field.field.word)
-        if field.visible != field.field.mask:
-            source = f"({source} & {constant(field.visible)})"
-        words.setdefault(field.key_word, []).append(f"({source} << U({field.shift}))" if field.shift else source)
+        for number, (key_word, index) in enumerate(zip(field.key_words, field.field.words, strict=True)):
+            source, visible = word(index), field.visible >> 64 * number
+            if visible != field.field.mask >> 64 * number:
+                source = f"({source} & {constant(visible)})"
+            if field.valid_word is not None:
+                source = f"({source} if {word(field.valid_word)} != U(0) else U(0))"
+            words.setdefault(key_word, []).append(f"({source} << U({field.shift}))" if field.shift else source)
     return [" | ".join(parts) for _, parts in sorted(words.items())]
 
 
-def _masked_equal(table: Table) -> str:
-    half = table.key_words // 2
-    return " and ".join(f"key_{n} & memory[at + U({1 + half + n})] == memory[at + U({1 + n})]" for n in range(half))
+def _matches(table: Table) -> str:
+    """Whether the entry at ``at`` takes the key: words under masks, and ranges."""
+    values, masks = 1, 1 + table.value_words
+    ranges = [field for field in table.key if field.kind is MatchKind.RANGE]
+    ranged = {key_word for field in ranges for key_word in field.key_words}
+    tests = [
+        f"key_{number} & memory[at + U({masks + number})] == memory[at + U({values + number})]"
+        for number in range(table.value_words)
+        if number not in ranged
+    ]
+    for field in ranges:
+        key, low, high = (
+            tuple_of([part.format(start + number) for number in field.key_words])
+            for part, start in (("key_{}", 0), ("memory[at + U({})]", values), ("memory[at + U({})]", masks))
+        )
+        count = len(field.key_words)
+        if count == 1:
+            tests += [f"{low} <= {key}", f"{key} <= {high}"]
+        else:
+            tests += [f"not {call('less', count, key, low)}", f"not {call('less', count, high, key)}"]
+    return " and ".join(tests)
 
 
 def _probe(table: Table, keys: list[str]) -> list[str]:

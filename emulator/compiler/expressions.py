@@ -1,24 +1,32 @@
 """Expressions of BMv2 JSON as Python source over unsigned 64-bit words.
 
-p4c masks the result of every operation to its width, so arithmetic modulo 2^64 is exact for fields of up to 64 bits.
+The integers of the JSON have no width. What is computed here is their value modulo 2^(64 N), N being as many words as
+the context keeps; where an operation looks at more than the low bits of an operand, N is what the operand can fill.
+Almost always it is one.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emulator.compiler.layout import Json, Layout, UnsupportedError
+from emulator.compiler.layout import Field, Header, Json, Layout, UnsupportedError
+from emulator.compiler.ranges import BOOLEAN, WORD, Range, range_after, signed_range, unsigned_range
+from emulator.compiler.references import Candidates, References, chosen, unwrapped
+from emulator.compiler.wide import call, constant_words, resized
 
-_BINARY = {"+": "+", "-": "-", "*": "*", "&": "&", "|": "|", "^": "^"}
-_COMPARISON = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_LOGICAL = {"and": "and", "or": "or"}
-_SHIFT = {"<<": "shift_left", ">>": "shift_right"}
+_MODULAR = {"+": "add", "-": "subtract", "*": "multiply", "&": "and", "|": "or", "^": "xor"}
+_COMPARISON = {"==", "!=", "<", "<=", ">", ">="}
+_LOGICAL = {"and": "and", "or": "or", "==b": "==", "!=b": "!="}
+_CASTS = {"two_comp_mod": signed_range, "sat_cast": signed_range, "usat_cast": unsigned_range}
+_ARITHMETIC = _MODULAR.keys() | {"<<", ">>", "/", "%"}
+_BOOLEAN = _COMPARISON | _LOGICAL.keys() | {"not", "d2b", "valid", "valid_union"}
 
-LookaheadSource = Callable[[list[int]], str]
+LookaheadSource = Callable[[int, int], list[str]]
+"""Words of so many bits at an offset behind what has been parsed, lowest first."""
 
 
 def constant(value: int) -> str:
-    """Source of an unsigned constant."""
-    return f"U({value & (1 << 64) - 1:#x})"
+    """Source of an unsigned constant of one word."""
+    return constant_words(value, 1)
 
 
 def word(index: int) -> str:
@@ -26,69 +34,293 @@ def word(index: int) -> str:
     return f"phv[{index}]"
 
 
+def tuple_of(words: list[str]) -> str:
+    """Source of a value of these words."""
+    return f"({', '.join(words)})" if len(words) > 1 else words[0]
+
+
+def assigned(field: Field, source: str) -> list[str]:
+    """Lines that write a value of as many words as the field has, without the bits that do not fit."""
+    words = [word(index) for index in field.words]
+    if len(words) == 1:
+        return [f"{words[0]} = {source} & {constant(field.mask)}"]
+    lines = [f"value_{len(words)} = {source}"]
+    for number, target in enumerate(words):
+        mask = field.mask >> 64 * number & WORD.high
+        lines.append(f"{target} = value_{len(words)}[{number}]" + (f" & {constant(mask)}" if mask != WORD.high else ""))
+    return lines
+
+
 @dataclass(frozen=True)
 class ExpressionCompiler:
-    """Turns JSON values into source. ``lookahead`` reads packet bits where the context is a parser state."""
+    """Turns JSON values into source.
+
+    ``lookahead`` reads packet bits where the context is a parser state; ``parameters`` are the widths of the action's
+    arguments where it is an action.
+    """
 
     layout: Layout
     lookahead: LookaheadSource | None = None
+    parameters: tuple[int, ...] = ()
+
+    @property
+    def references(self) -> References:
+        """Resolves what a node names."""
+        return References(self.layout, self.index)
 
     def value(self, node: Json) -> str:
-        """Source of a data value (or of a boolean, where the operation gives one)."""
+        """Source of a boolean, or of a value's low 64 bits."""
+        return self.boolean(node) if self.is_boolean(node) else self.words(node, 1)
+
+    def index(self, node: Json) -> str:
+        """Source of a value that is not negative; what does not fit in a word becomes the largest that does."""
+        found = self.range_of(node)
+        if found.signed:
+            raise UnsupportedError("an index, length or number of bits that may be negative", node)
+        if found.num_words == 1:
+            return self.words(node, 1)
+        return call("index", found.num_words, self.words(node, found.num_words))
+
+    def is_boolean(self, node: Json) -> bool:
+        """Whether a node is a condition and not a number."""
+        node = unwrapped(node)
+        if node["type"] != "expression":
+            return bool(node["type"] == "bool")
+        operation = node["value"]
+        if operation["op"] == "?":
+            return self.is_boolean(operation["left"])
+        return operation["op"] in _BOOLEAN
+
+    # ---- conditions -------------------------------------------------------------------------------------------------
+
+    def boolean(self, node: Json) -> str:
+        """Source of a condition."""
+        node = unwrapped(node)
+        if node["type"] == "bool":
+            return "True" if node["value"] else "False"
+        if not self.is_boolean(node):
+            self.range_of(node)
+            raise UnsupportedError(f"a number where a condition is expected ({node['type']!r})", node)
+        operands = node["value"]
+        operation, left, right = operands["op"], operands["left"], operands["right"]
+        if operation in _COMPARISON:
+            return self._comparison(operation, left, right)
+        if operation in _LOGICAL:
+            return f"({self.boolean(left)} {_LOGICAL[operation]} {self.boolean(right)})"
+        match operation:
+            case "not":
+                return f"(not {self.boolean(right)})"
+            case "d2b":
+                return self._comparison("!=", right, {"type": "hexstr", "value": "0x0"})
+            case "?":
+                return f"({self.boolean(left)} if {self.boolean(operands['cond'])} else {self.boolean(right)})"
+            case "valid_union":
+                return f"({' or '.join(_is_valid(header) for header in self.layout.unions[right['value']])})"
+            case _:
+                candidates = self.references.headers(right)
+                return chosen(((when, f"({_is_valid(header)})") for when, header in candidates), "False")
+
+    def _comparison(self, operation: str, left: Json, right: Json) -> str:
+        joined = self.range_of(left).joined(self.range_of(right))
+        count = joined.num_words
+        one, other = self.words(left, count), self.words(right, count)
+        if count == 1:
+            if joined.signed and operation not in ("==", "!="):
+                one, other = f"np.int64({one})", f"np.int64({other})"
+            return f"({one} {operation} {other})"
+        if operation in ("==", "!="):
+            equal = call("equal", count, one, other)
+            return equal if operation == "==" else f"(not {equal})"
+        less = "less_signed" if joined.signed else "less"
+        if operation in (">", "<="):
+            one, other = other, one
+        source = call(less, count, one, other)
+        return source if operation in ("<", ">") else f"(not {source})"
+
+    # ---- numbers ----------------------------------------------------------------------------------------------------
+
+    def range_of(self, node: Json) -> Range:
+        """The values that a number can have."""
+        node = unwrapped(node)
         kind, value = node["type"], node["value"]
+        if self.is_boolean(node):
+            return BOOLEAN
+        fields = self.references.fields(node)
+        if fields is not None:
+            _, field = fields[0]
+            return signed_range(field.bits) if field.signed else unsigned_range(field.bits)
         match kind:
-            case "field":
-                return word(self.layout.field(value).word)
             case "hexstr":
-                return constant(int(value, 16))
-            case "bool":
-                return "True" if value else "False"
+                return Range(int(value, 16), int(value, 16))
             case "runtime_data" | "local":
-                return f"memory[data + U({value})]"
-            case "lookahead" if self.lookahead:
-                return self.lookahead(value)
+                return unsigned_range(self.parameters[value])
+            case "lookahead":
+                return unsigned_range(value[1])
             case "expression":
-                return self._expression(value) if "op" in value else self.value(value)
+                return self._range_after(value)
         raise UnsupportedError(f"operand of type {kind!r}", node)
 
-    def _expression(self, node: Json) -> str:
-        operation = node["op"]
-        if operation in _BINARY:
-            return f"({self._left(node)} {_BINARY[operation]} {self._right(node)})"
-        if operation in _COMPARISON:
-            return f"({self._left(node)} {_COMPARISON[operation]} {self._right(node)})"
-        if operation in _LOGICAL:
-            return f"({self._left(node)} {_LOGICAL[operation]} {self._right(node)})"
-        if operation in _SHIFT:
-            return f"{_SHIFT[operation]}({self._left(node)}, {self._right(node)})"
+    def _range_after(self, operands: Json) -> Range:
+        operation, left, right = operands["op"], operands["left"], operands["right"]
         match operation:
             case "~":
-                return f"(~{self._right(node)})"
-            case "not":
-                return f"(not {self._right(node)})"
-            case "d2b":
-                return f"({self._right(node)} != U(0))"
+                inverted = self.range_of(right)
+                return Range(~inverted.high, ~inverted.low)
             case "b2d":
-                return f"(U(1) if {self._right(node)} else U(0))"
-            case "usat_cast" if node["right"]["type"] == "hexstr":
-                return self._saturated(node["left"], int(node["right"]["value"], 16))
+                return BOOLEAN
             case "?":
-                return f"({self._left(node)} if {self.value(node['cond'])} else {self._right(node)})"
-            case "valid" if node["right"]["type"] == "header":
-                return f"({word(self.layout.headers[node['right']['value']].valid_word)} != U(0))"
-        raise UnsupportedError(f"operation {operation!r}", node)
+                return self.range_of(left).joined(self.range_of(right))
+            case "last_stack_index" | "size_stack":
+                return WORD
+        if operation in _CASTS:
+            inside, limits = self.range_of(left), _CASTS[operation](_constant_of(right))
+            if operation == "two_comp_mod":
+                return inside if inside.within(limits) else limits
+            return inside.clamped(limits)
+        if operation not in _ARITHMETIC:
+            raise UnsupportedError(f"operation {operation!r}", operands)
+        return range_after(operation, self.range_of(left), self.range_of(right))
 
-    def _saturated(self, node: Json, bits: int) -> str:
-        """The value, or the nearest that an unsigned field of so many bits can hold; a difference may be negative."""
-        inner = node["value"]
-        while isinstance(inner, dict) and "op" not in inner:
-            inner = inner["value"]
-        if isinstance(inner, dict) and inner["op"] == "-":
-            return f"subtract_saturating({self._left(inner)}, {self._right(inner)})"
-        return f"min({self.value(node)}, {constant((1 << bits) - 1)})"
+    def words(self, node: Json, count: int) -> str:
+        """Source of a number modulo 2^(64 ``count``): one word, or a tuple of them with the lowest first."""
+        node = unwrapped(node)
+        kind, value = node["type"], node["value"]
+        if self.is_boolean(node):
+            return resized(f"(U(1) if {self.boolean(node)} else U(0))", 1, count)
+        fields = self.references.fields(node)
+        if fields is not None:
+            return self._field(fields, count)
+        match kind:
+            case "hexstr":
+                return constant_words(int(value, 16), count)
+            case "runtime_data" | "local":
+                start = first_words(self.parameters)[value]
+                size = unsigned_range(self.parameters[value]).num_words
+                words = [f"memory[data + U({start + number})]" for number in range(size)]
+                return resized(tuple_of(words), size, count)
+            case "lookahead" if self.lookahead:
+                words = self.lookahead(*value)
+                return resized(tuple_of(words), len(words), count)
+            case "expression":
+                return self._operation(value, count)
+        raise UnsupportedError(f"operand of type {kind!r}", node)
 
-    def _left(self, node: Json) -> str:
-        return self.value(node["left"])
+    def _field(self, fields: Candidates[Field], count: int) -> str:
+        _, field = fields[0]
+        size = len(field.words)
+        source = chosen(
+            ((when, tuple_of([word(index) for index in found.words])) for when, found in fields),
+            constant_words(0, size),
+        )
+        if not field.signed:
+            return resized(source, size, count)
+        return self._with_sign(resized(source, size, count), field.bits, count)
 
-    def _right(self, node: Json) -> str:
-        return self.value(node["right"])
+    def _with_sign(self, source: str, bits: int, count: int) -> str:
+        """The value of which bit ``bits`` - 1 is the sign, and those above are 0."""
+        if bits >= 64 * count:
+            return source
+        sign = constant_words(1 << bits - 1, count)
+        if count == 1:
+            return f"(({source} ^ {sign}) - {sign})"
+        return call("subtract", count, call("xor", count, source, sign), sign)
+
+    def _operation(self, operands: Json, count: int) -> str:
+        operation, left, right = operands["op"], operands["left"], operands["right"]
+        if operation in _MODULAR:
+            one, other = self.words(left, count), self.words(right, count)
+            return f"({one} {operation} {other})" if count == 1 else call(_MODULAR[operation], count, one, other)
+        if operation in ("/", "%"):
+            return self._division(operands, count)
+        match operation:
+            case "~":
+                inverted = self.words(right, count)
+                return f"(~{inverted})" if count == 1 else call("invert", count, inverted)
+            case "<<":
+                shifted, bits = self.words(left, count), self.index(right)
+                return f"shift_left({shifted}, {bits})" if count == 1 else call("shift_left", count, shifted, bits)
+            case ">>":
+                return self._shift_right(left, self.index(right), count)
+            case "b2d":
+                return resized(f"(U(1) if {self.boolean(right)} else U(0))", 1, count)
+            case "?":
+                condition = self.boolean(operands["cond"])
+                return f"({self.words(left, count)} if {condition} else {self.words(right, count)})"
+            case "two_comp_mod":
+                width = _constant_of(right)
+                if self.range_of(left).within(signed_range(width)):
+                    return self.words(left, count)
+                kept = self.words({"type": "expression", "value": _masked(left, width)}, count)
+                return self._with_sign(kept, width, count)
+            case "usat_cast" | "sat_cast":
+                return self._saturated(left, _CASTS[operation](_constant_of(right)), count)
+            case "last_stack_index":
+                return resized(f"({word(self.layout.stacks[right['value']].next_word)} - U(1))", 1, count)
+            case "size_stack":
+                return resized(word(self.layout.stacks[right["value"]].next_word), 1, count)
+        raise UnsupportedError(f"operation {operation!r}", operands)
+
+    def _shift_right(self, left: Json, bits: str, count: int) -> str:
+        found = self.range_of(left)
+        inside = max(found.num_words, count if found.signed else 1)
+        shifted = self.words(left, inside)
+        if inside == 1:
+            name = "shift_right_signed" if found.signed else "shift_right"
+            source = f"{name}({shifted}, {bits})"
+        else:
+            source = call("shift_right_signed" if found.signed else "shift_right", inside, shifted, bits)
+        return resized(source, inside, count)
+
+    def _saturated(self, node: Json, limits: Range, count: int) -> str:
+        """The value, or the nearest within limits."""
+        inner, found = unwrapped(node), self.range_of(node)
+        if found.within(limits):
+            return self.words(node, count)
+        if not limits.signed and inner["type"] == "expression" and inner["value"]["op"] == "-" and count == 1:
+            operands = [self.range_of(inner["value"][side]) for side in ("left", "right")]
+            if found.high <= limits.high and all(operand.within(WORD) for operand in operands):
+                sources = [self.words(inner["value"][side], 1) for side in ("left", "right")]
+                return f"subtract_saturating({', '.join(sources)})"
+        both = found.joined(limits)
+        inside = both.num_words
+        if inside == 1 and not both.signed:
+            return resized(f"min({self.words(node, 1)}, {constant(limits.high)})", 1, count)
+        ends = [constant_words(end, inside) for end in (limits.low, limits.high)]
+        value = self.words(node, inside)
+        if inside == 1:
+            source = f"clamp_signed({value}, {', '.join(ends)})"
+        else:
+            source = call("clamp_signed" if both.signed else "clamp", inside, value, *ends)
+        return resized(source, inside, count, signed=limits.signed)
+
+    def _division(self, operands: Json, count: int) -> str:
+        """BMv2 ends where it divides by 0; here the result is 0."""
+        left, right = self.range_of(operands["left"]), self.range_of(operands["right"])
+        if not (left.within(WORD) and right.within(WORD)):
+            raise UnsupportedError(f"operation {operands['op']!r} on negative values or more than 64 bits", operands)
+        name = "divided" if operands["op"] == "/" else "remainder"
+        source = f"{name}({self.words(operands['left'], 1)}, {self.words(operands['right'], 1)})"
+        return resized(source, 1, count)
+
+
+def first_words(parameters: tuple[int, ...]) -> list[int]:
+    """Where each of an action's arguments starts among its words, and behind them where the words end."""
+    starts = [0]
+    for bits in parameters:
+        starts.append(starts[-1] + unsigned_range(bits).num_words)
+    return starts
+
+
+def _is_valid(header: Header) -> str:
+    return f"{word(header.valid_word)} != U(0)"
+
+
+def _masked(node: Json, bits: int) -> Json:
+    return {"op": "&", "left": node, "right": {"type": "hexstr", "value": hex((1 << bits) - 1)}}
+
+
+def _constant_of(node: Json) -> int:
+    node = unwrapped(node)
+    if node["type"] != "hexstr":
+        raise UnsupportedError("a cast to a width that is no constant", node)
+    return int(node["value"], 16)

@@ -3,9 +3,9 @@
 Fields of a header that is not valid are left out, as BMv2 does.
 """
 
-from emulator.compiler.expressions import ExpressionCompiler, constant, word
+from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import Json, Layout, UnsupportedError
+from emulator.compiler.layout import WORD_BITS, Field, Json, Layout, UnsupportedError
 
 Chunk = tuple[str, int]
 """Source of a value, and its width in bits."""
@@ -14,7 +14,10 @@ Run = tuple[str | None, list[Chunk]]
 
 
 class HashCompiler:
-    """Source for the calculations of a program."""
+    """Source for the calculations of a program.
+
+    The custom CRCs are the ordinary ones: only BMv2's own command line can give them another polynomial.
+    """
 
     def __init__(self, program: Json, layout: Layout) -> None:
         self._layout = layout
@@ -29,22 +32,17 @@ class HashCompiler:
     def over(self, algorithm: str, fields: list[Json], node: Json) -> str:
         """Source of a hash over a list of fields."""
         runs = self._runs(fields, node)
-        chunks = [chunk for _, run in runs for chunk in run]
         match algorithm:
-            case "crc32":
-                source = "U(0xffffffff)"
-                for valid, run in runs:
-                    before = source
-                    for text, num_bytes in _byte_groups(run, node):
-                        source = f"crc32_update({source}, {text}, {num_bytes})"
-                    source = f"({source} if {valid} else {before})" if valid else source
-                return f"({source} ^ U(0xffffffff))"
+            case "crc32" | "crc32_custom":
+                return f"({_over_bytes('crc32_update', 'U(0xffffffff)', runs, node)} ^ U(0xffffffff))"
+            case "crc16" | "crc16_custom":
+                return _over_bytes("crc16_update", "U(0)", runs, node)
             case "csum16":
                 return f"csum16_finish({_sum_of_words(runs)})"
+            case "xor16":
+                return f"({_over_bits('xor16_add', 'U(0)', runs)} >> U(8))"
             case "identity":
-                if sum(bits for _, bits in chunks) > 64:
-                    raise UnsupportedError("hash 'identity' over more than 64 bits", node)
-                return _concatenated(chunks)
+                return _first_bytes(runs)
         raise UnsupportedError(f"hash algorithm {algorithm!r}", node)
 
     def verify_function(self) -> Function:
@@ -53,7 +51,7 @@ class HashCompiler:
         lines: list[str] = []
         for checksum in self._checksums:
             if checksum["verify"]:
-                target = word(self._layout.field(checksum["target"]).word)
+                target = word(_target(checksum, self._layout).word)
                 lines += [f"if {self._condition(checksum)}:"]
                 lines += [f"    if {target} != {self.value(checksum['calculation'])}:", f"        {error} = U(1)"]
         return Function("verify_checksums", "phv", lines)
@@ -63,9 +61,9 @@ class HashCompiler:
         lines: list[str] = []
         for checksum in self._checksums:
             if checksum["update"]:
-                field = self._layout.field(checksum["target"])
+                field = _target(checksum, self._layout)
                 lines += [f"if {self._condition(checksum)}:"]
-                lines += [f"    {word(field.word)} = {self.value(checksum['calculation'])} & {constant(field.mask)}"]
+                lines += [f"    {line}" for line in assigned(field, self.value(checksum["calculation"]))]
         return Function("update_checksums", "phv", lines)
 
     def _condition(self, checksum: Json) -> str:
@@ -83,16 +81,26 @@ class HashCompiler:
                     header = self._layout.headers[field["value"][0]]
                     valid = None if header.metadata else f"{word(header.valid_word)} != U(0)"
                     found = self._layout.field(field["value"])
-                    chunk = (word(found.word), found.bits)
+                    chunks = _chunks([word(index) for index in found.words], found.bits)
                 case "hexstr" if "bitwidth" in field:
-                    valid, chunk = None, (constant(int(field["value"], 16)), int(field["bitwidth"]))
+                    bits = int(field["bitwidth"])
+                    value = int(field["value"], 16) & (1 << bits) - 1
+                    valid = None
+                    chunks = _chunks([constant(value >> start) for start in range(0, bits, WORD_BITS)], bits)
                 case other:
                     raise UnsupportedError(f"hash input of type {other!r}", node)
             if runs and runs[-1][0] == valid:
-                runs[-1][1].append(chunk)
+                runs[-1][1].extend(chunks)
             else:
-                runs.append((valid, [chunk]))
+                runs.append((valid, chunks))
         return runs
+
+
+def _target(checksum: Json, layout: Layout) -> Field:
+    field = layout.field(checksum["target"])
+    if len(field.words) > 1:
+        raise UnsupportedError(f"a checksum in a field of {field.bits} bits", checksum)
+    return field
 
 
 def _concatenated(chunks: list[Chunk]) -> str:
@@ -103,28 +111,62 @@ def _concatenated(chunks: list[Chunk]) -> str:
     return f"({' | '.join(reversed(parts))})"
 
 
-def _byte_groups(chunks: list[Chunk], node: Json) -> list[Chunk]:
-    """Join fields into groups of whole bytes, of at most eight each."""
+def _chunks(words: list[str], bits: int) -> list[Chunk]:
+    """A value of these words, lowest first, as the chunks it is made of from the left."""
+    sizes = [min(WORD_BITS, bits - start) for start in range(0, bits, WORD_BITS)]
+    return list(zip(words, sizes, strict=True))[::-1]
+
+
+def _over_bytes(update: str, source: str, runs: list[Run], node: Json) -> str:
+    """Source of a hash that takes its input in groups of up to eight bytes; the last is filled up with zeros."""
+    if any(sum(bits for _, bits in run) % 8 for _, run in runs[:-1]):
+        raise UnsupportedError("a hash over headers of which one is not whole bytes", node)
+    for valid, run in runs:
+        for text, num_bytes in _byte_groups(run):
+            source = f"{update}({source}, {text}, {f'{num_bytes} if {valid} else 0' if valid else num_bytes})"
+    return source
+
+
+def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
+    """Join and cut values into groups of whole bytes, of at most eight each; the numbers are those of bytes."""
     groups: list[Chunk] = []
     pending: list[Chunk] = []
-    for chunk in chunks:
-        pending.append(chunk)
-        bits = sum(width for _, width in pending)
-        if bits > 64:
-            raise UnsupportedError("hash over fields that do not join to whole bytes within 64 bits", node)
-        if bits % 8 == 0:
-            groups.append((_concatenated(pending), bits // 8))
+    for text, bits in (*chunks, ("U(0)", -sum(bits for _, bits in chunks) % 8)):
+        pending.append((text, bits))
+        over = sum(width for _, width in pending) - WORD_BITS
+        if over > 0:
+            pending[-1] = (f"({text} >> U({over}))", bits - over)
+            groups.append((_concatenated(pending), 8))
+            pending = [(f"({text} & {constant((1 << over) - 1)})", over)]
+        if sum(width for _, width in pending) % 8 == 0:
+            groups.append((_concatenated(pending), sum(width for _, width in pending) // 8))
             pending = []
-    if pending:
-        raise UnsupportedError("crc32 over a number of bits that is not whole bytes", node)
-    return groups
+    return [group for group in groups if group[1]]
+
+
+def _over_bits(append: str, source: str, runs: list[Run]) -> str:
+    """Source of a state after all chunks, those of missing headers being of no bits."""
+    for valid, run in runs:
+        for text, bits in run:
+            source = f"{append}({source}, {text}, {f'(U({bits}) if {valid} else U(0))' if valid else f'U({bits})'})"
+    return source
+
+
+def _first_bytes(runs: list[Run]) -> str:
+    """Source of the first eight bytes as a number, the last byte filled up with zeros."""
+    chunks = [chunk for _, run in runs for chunk in run]
+    bits = sum(width for _, width in chunks)
+    if bits <= WORD_BITS and not any(valid for valid, _ in runs):
+        return _concatenated([*chunks, ("U(0)", -bits % 8)] if bits % 8 else chunks)
+    return f"identity_finish({_over_bits('identity_add', '(U(0), U(0))', runs)})"
 
 
 def _sum_of_words(runs: list[Run]) -> str:
     """Source of the sum of the 16-bit words that the fields make, padded with zeros at the end."""
     bits_of = [sum(width for _, width in run) for _, run in runs]
     if any(valid and bits % 16 for (valid, _), bits in zip(runs[:-1], bits_of, strict=False)):
-        return _sum_of_shifting_words(runs)
+        # A header that may be missing changes how what follows is cut into words.
+        return f"({_over_bits('csum16_add', 'U(0)', runs)} >> U(8))"
     remaining = (sum(bits_of) + 15) // 16 * 16
     terms = []
     for (valid, run), bits in zip(runs, bits_of, strict=True):
@@ -132,17 +174,6 @@ def _sum_of_words(runs: list[Run]) -> str:
         remaining -= bits
         terms.append(f"(({total}) if {valid} else U(0))" if valid else total)
     return " + ".join(terms)
-
-
-def _sum_of_shifting_words(runs: list[Run]) -> str:
-    """The same where a header that may be missing changes how what follows is cut into words."""
-    source = "U(0)"
-    for valid, run in runs:
-        before = source
-        for text, bits in run:
-            source = f"csum16_add({source}, {text}, U({bits}))"
-        source = f"({source} if {valid} else {before})" if valid else source
-    return f"({source} >> U(8))"
 
 
 def _words16(chunks: list[Chunk], remaining: int) -> list[str]:

@@ -1,12 +1,14 @@
 """Where a program's fields stand: the packet's row of words and the bytes on the wire."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 Json = dict[str, Any]
 
-MAX_FIELD_BITS = 64
+WORD_BITS = 64
 
 
 class UnsupportedError(Exception):
@@ -16,20 +18,47 @@ class UnsupportedError(Exception):
         source = (node or {}).get("source_info")
         place = f"{source['filename']}:{source['line']}: " if source else ""
         super().__init__(f"{place}{construct} is not supported by the emulator")
+        self.construct = construct
+        self.has_place = source is not None
+
+
+@contextmanager
+def part_of(node: Json) -> Iterator[None]:
+    """Let an UnsupportedError without a place in the source name that of the node it was found in."""
+    try:
+        yield
+    except UnsupportedError as error:
+        if error.has_place:
+            raise
+        raise UnsupportedError(error.construct, node) from None
+
+
+def words_of(bits: int) -> int:
+    """Words that so many bits take."""
+    return max(1, -(-bits // WORD_BITS))
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a header or metadata instance: its word and its place in the header."""
+    """A field of a header or metadata instance: its words and its place in the header.
+
+    ``word`` is the first of them and holds the lowest bits. A signed field is kept in two's complement.
+    """
 
     name: str
     bits: int
     word: int
     bit_offset: int
+    signed: bool = False
 
     @property
     def mask(self) -> int:
         return (1 << self.bits) - 1
+
+    @property
+    def words(self) -> range:
+        """The field's words, lowest bits first."""
+        return range(self.word, self.word + words_of(self.bits))
 
 
 @dataclass(frozen=True)
@@ -46,27 +75,50 @@ class Header:
         return sum(field.bits for field in self.fields.values()) // 8
 
 
-class Layout:
-    """The words that a packet is processed in: one per field and per header's validity.
+@dataclass(frozen=True)
+class Stack:
+    """A header stack; ``next_word`` holds the number of the element that the parser would extract into next."""
 
-    First come those that are 0 when a packet comes, metadata and validity; last the one for where the payload starts.
+    name: str
+    headers: tuple[Header, ...]
+    next_word: int
+
+
+class Layout:
+    """The words that a packet is processed in: those of fields, of headers' validity and of stacks.
+
+    First come those that are 0 when a packet comes: validity, stacks and metadata; last the one for where the payload
+    starts. ``exit_word`` is not 0 once an action has ended the control; a program without ``exit`` has none.
     """
 
     def __init__(self, program: Json) -> None:
-        for construct in ("header_stacks", "header_union_types", "header_unions", "header_union_stacks", "parse_vsets"):
-            if program.get(construct):
-                raise UnsupportedError(f"{construct.replace('_', ' ')} ({program[construct][0]['name']})")
+        if program.get("header_union_stacks"):
+            raise UnsupportedError(f"header union stacks ({program['header_union_stacks'][0]['name']})")
         types = {header_type["name"]: header_type for header_type in program["header_types"]}
         instances = sorted(program["headers"], key=lambda header: not header["metadata"])
         self.headers: dict[str, Header] = {}
-        valid_words = {instance["name"]: number for number, instance in enumerate(instances)}
-        self.num_words = self.initial_words = len(instances)
+        self.num_words = 0
+        valid_words = {instance["name"]: self._take(1) for instance in instances}
+        next_words = {stack["name"]: self._take(1) for stack in program.get("header_stacks", ())}
+        self.exit_word = self._take(1) if _has_exit(program) else None
+        self.first_metadata_word = self.initial_words = self.num_words
         for instance in instances:
             header = self._place(instance, types[instance["header_type"]], valid_words[instance["name"]])
             self.headers[instance["name"]] = header
             if instance["metadata"]:
                 self.initial_words = self.num_words
-        self.payload_word, self.num_words = self.num_words, self.num_words + 1
+        self.payload_word = self._take(1)
+        by_id = {instance.get("id"): self.headers[instance["name"]] for instance in instances}
+        self.stacks = {
+            stack["name"]: Stack(
+                stack["name"], tuple(by_id[number] for number in stack["header_ids"]), next_words[stack["name"]]
+            )
+            for stack in program.get("header_stacks", ())
+        }
+        self.unions = {
+            union["name"]: tuple(by_id[number] for number in union["header_ids"])
+            for union in program.get("header_unions", ())
+        }
 
     def field(self, reference: list[str]) -> Field:
         """The field that a JSON reference [header, field] names."""
@@ -75,20 +127,32 @@ class Layout:
             return Field(f"{header}.$valid$", 1, self.headers[header].valid_word, 0)
         return self.headers[header].fields[name]
 
+    def siblings(self, header: Header) -> list[Header]:
+        """The other headers of the same union: of all of them, one at most is valid."""
+        return [other for union in self.unions.values() if header in union for other in union if other is not header]
+
     def _place(self, instance: Json, header_type: Json, valid_word: int) -> Header:
         fields: dict[str, Field] = {}
         bit_offset = 0
-        for name, bits, *signed in header_type["fields"]:
+        for name, bits, *flags in header_type["fields"]:
             qualified = f"{instance['name']}.{name}"
+            signed, saturating = (*flags, False, False)[:2]
             if bits == "*":
                 raise UnsupportedError(f"variable-length field {qualified}", header_type)
-            if bits > MAX_FIELD_BITS:
-                raise UnsupportedError(f"field {qualified} of {bits} bits (more than {MAX_FIELD_BITS})", header_type)
-            if signed and signed[0] and not instance["metadata"]:
-                raise UnsupportedError(f"signed field {qualified}", header_type)
-            fields[name] = Field(qualified, bits, self.num_words, bit_offset)
-            self.num_words += 1
+            if saturating:
+                raise UnsupportedError(f"saturating field {qualified}", header_type)
+            fields[name] = Field(qualified, bits, self._take(words_of(bits)), bit_offset, bool(signed))
             bit_offset += bits
         if not instance["metadata"] and bit_offset % 8:
             raise UnsupportedError(f"header {instance['name']} of {bit_offset} bits (not whole bytes)", header_type)
         return Header(instance["name"], instance["metadata"], fields, valid_word)
+
+    def _take(self, count: int) -> int:
+        """The first of so many words."""
+        first = self.num_words
+        self.num_words += count
+        return first
+
+
+def _has_exit(program: Json) -> bool:
+    return any(primitive["op"] == "exit" for action in program["actions"] for primitive in action["primitives"])

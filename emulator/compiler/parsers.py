@@ -1,18 +1,31 @@
-"""Parser states and the deparser as functions of the generated module."""
+"""Parser states as functions of the generated module.
 
-from emulator.compiler.expressions import ExpressionCompiler, constant, word
+States that lead to no loop are a function each, which calls the next. Where some do, all stand in one function that
+goes from state to state; every way around a loop extracts something, so that a packet ends it.
+"""
+
+from collections.abc import Callable
+
+from emulator.compiler.actions import ActionCompiler
+from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.wire import bits_source, emit_source, extract_source
+from emulator.compiler.headers import HeaderCompiler
+from emulator.compiler.layout import WORD_BITS, Header, Json, Layout, Stack, UnsupportedError, part_of
+from emulator.compiler.references import branches
+from emulator.compiler.wire import bits_source, extract_source
 from emulator.engine.state import OCTETS
 
 STATE_PARAMETERS = "phv, octets, at, end"
 PACKET_TOO_SHORT = "PacketTooShort"
-DROPPED, TOO_LARGE = -1, -2
+STACK_OUT_OF_BOUNDS = "StackOutOfBounds"
+INVALID_ARGUMENT = "ParserInvalidArgument"
+
+Goto = Callable[[str | None], list[str]]
+"""Lines that go on with a state, or end the parser."""
 
 
-def parser_functions(program: Json, layout: Layout) -> list[Function]:
-    """One function per parser state, callees first; each returns where the payload starts, in bytes.
+def parser_functions(program: Json, layout: Layout, actions: ActionCompiler) -> list[Function]:
+    """One function per parser state, callees first, or one for all; each returns where the payload starts, in bytes.
 
     A state runs with ``at`` at the first byte not yet extracted and ``end`` behind the packet's last.
     """
@@ -21,51 +34,36 @@ def parser_functions(program: Json, layout: Layout) -> list[Function]:
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
     errors = dict(program["errors"])
-    functions: dict[str, Function] = {}
+    order, has_loop = _callees_first(parser["init_state"], states)
+    numbers = {name: number for number, name in enumerate(reversed(order))}
 
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        if name in above:
-            raise UnsupportedError(f"parser loop through state {name!r}", states[name])
-        if name in functions:
-            return
-        for transition in states[name]["transitions"]:
-            if transition["next_state"] is not None:
-                visit(transition["next_state"], (*above, name))
-        functions[name] = _StateCompiler(states[name], layout, errors).function()
+    def goto(following: str | None) -> list[str]:
+        if following is None:
+            return ["return at"]
+        if has_loop:
+            return [f"step = {numbers[following]}", "continue"]
+        return [f"return {_state_name(following)}({STATE_PARAMETERS})"]
 
-    visit(parser["init_state"], ())
-    start = Function("parse", STATE_PARAMETERS, [f"return {_state_name(parser['init_state'])}({STATE_PARAMETERS})"])
-    return [*functions.values(), start]
-
-
-def deparser_function(program: Json, layout: Layout) -> Function:
-    """Writes the valid headers in order in front of the payload and returns the number of bytes before the payload.
-
-    ``payload`` is where the payload starts now, ``stored`` the number of bytes of the packet that are stored. Where
-    more would have to be stored than a packet keeps, nothing is written and TOO_LARGE returned.
-    """
-    if program["deparsers"][0].get("primitives"):
-        raise UnsupportedError("a deparser with statements other than emit")
-    headers = [layout.headers[name] for name in program["deparsers"][0]["order"]]
-    lines = ["size = U(0)"]
-    for header in headers:
-        lines += [f"if {word(header.valid_word)} != U(0):", f"    size += U({header.num_bytes})"]
-    lines += [f"if stored - payload + size > U({OCTETS}):", "    return TOO_LARGE"]
-    lines += ["if size != payload:", "    move(octets, at + payload, at + size, stored - payload)"]
-    for header in headers:
-        lines.append(f"if {word(header.valid_word)} != U(0):")
-        lines += [f"    {line}" for line in emit_source(header)]
-        lines.append(f"    at += U({header.num_bytes})")
-    return Function("deparse", "phv, octets, at, payload, stored", [*lines, "return np.int64(size)"])
+    bodies = {name: _StateCompiler(states[name], layout, actions, errors, goto).lines() for name in order}
+    if not has_loop:
+        functions = [Function(_state_name(name), STATE_PARAMETERS, body) for name, body in bodies.items()]
+        return [*functions, Function("parse", STATE_PARAMETERS, goto(parser["init_state"]))]
+    lines = [f"step = {numbers[parser['init_state']]}", "while True:"]
+    for name, number in numbers.items():
+        lines += [f"    if step == {number}:", *(f"        {line}" for line in bodies[name])]
+    return [Function("parse", STATE_PARAMETERS, lines)]
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
-    """No parser path reads further than this; one that skips bytes may read all that a packet keeps.
+    """No parser path reads further than this; one that skips bytes or has a loop may read all that a packet keeps.
 
     Raises UnsupportedError where headers alone are longer than that.
     """
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
+    _, has_loop = _callees_first(parser["init_state"], states)
+    if has_loop:
+        return OCTETS
 
     def longest(name: str | None) -> int:
         if name is None:
@@ -73,14 +71,49 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
         ahead = _lookahead_bytes(states[name])
         for operation in states[name]["parser_ops"]:
             if operation["op"] == "extract":
-                ahead += layout.headers[operation["parameters"][0]["value"]].num_bytes
-        return ahead + max(longest(transition["next_state"]) for transition in states[name]["transitions"])
+                ahead += _extracted(operation, layout)[0].num_bytes
+        return ahead + max((longest(transition["next_state"]) for transition in states[name]["transitions"]), default=0)
 
     found = longest(parser["init_state"])
     if found > OCTETS:
         raise UnsupportedError(f"a parser that reads {found} bytes of a packet (a packet keeps {OCTETS})", parser)
     skips = any(operation["op"] == "advance" for state in states.values() for operation in state["parser_ops"])
     return OCTETS if skips else found
+
+
+def _callees_first(initial: str, states: dict[str, Json]) -> tuple[list[str], bool]:
+    """Names of the states that can be reached, and whether there is a loop among them.
+
+    Without loops each stands behind all that it leads to. Raises UnsupportedError where a loop may extract nothing.
+    """
+    finished: list[str] = []
+    loops: list[list[str]] = []
+
+    def visit(name: str, above: list[str]) -> None:
+        if name in above:
+            loops.append(above[above.index(name) :])
+            return
+        if name in finished:
+            return
+        for transition in states[name]["transitions"]:
+            if transition["next_state"] is not None:
+                visit(transition["next_state"], [*above, name])
+        finished.append(name)
+
+    visit(initial, [])
+    _require_progress(finished, states)
+    return finished, bool(loops)
+
+
+def _require_progress(names: list[str], states: dict[str, Json]) -> None:
+    """No loop may go through states alone of which none extracts."""
+    idle = {name for name in names if not any(op["op"] == "extract" for op in states[name]["parser_ops"])}
+    ahead = {name: {t["next_state"] for t in states[name]["transitions"]} & idle for name in idle}
+    while leaves := {name for name, following in ahead.items() if not following & ahead.keys()}:
+        ahead = {name: following for name, following in ahead.items() if name not in leaves}
+    if ahead:
+        name = next(name for name in names if name in ahead)
+        raise UnsupportedError(f"a parser loop that extracts nothing, through state {name!r}", states[name])
 
 
 def _lookahead_bytes(node: object) -> int:
@@ -94,6 +127,28 @@ def _lookahead_bytes(node: object) -> int:
     return 0
 
 
+def _stacks_whose_last_is_read(node: object) -> set[str]:
+    if isinstance(node, dict):
+        if node.get("type") == "stack_field":
+            return {node["value"][0]}
+        return set().union(*map(_stacks_whose_last_is_read, node.values()))
+    if isinstance(node, list):
+        return set().union(*map(_stacks_whose_last_is_read, node))
+    return set()
+
+
+def _extracted(operation: Json, layout: Layout) -> tuple[Header, Stack | None]:
+    """The header that is extracted, or one of the stack that is extracted into."""
+    target = operation["parameters"][0]
+    match target["type"]:
+        case "regular":
+            return layout.headers[target["value"]], None
+        case "stack":
+            stack = layout.stacks[target["value"]]
+            return stack.headers[0], stack
+    raise UnsupportedError(f"extraction into a {target['type']!r}", operation)
+
+
 def _state_name(name: str) -> str:
     return f"parse_{name.replace('.', '_')}"
 
@@ -104,86 +159,166 @@ class _Lookahead:
     def __init__(self) -> None:
         self.num_bytes = 0
 
-    def __call__(self, place: list[int]) -> str:
-        bit_offset, bits = place
+    def __call__(self, bit_offset: int, bits: int) -> list[str]:
         self.num_bytes = max(self.num_bytes, (bit_offset + bits + 7) // 8)
-        return bits_source(bit_offset, bits)
+        sources = bits_source(bit_offset, bits)
+        # A single byte is not yet a word.
+        return sources if 8 < bits <= WORD_BITS else [f"U({source})" for source in sources]
 
 
 class _StateCompiler:
-    """Compiles one parser state."""
+    """Compiles one parser state; ``goto`` gives the lines that go on with another, or end the parser."""
 
-    def __init__(self, state: Json, layout: Layout, errors: dict[str, int]) -> None:
+    def __init__(
+        self,
+        state: Json,
+        layout: Layout,
+        actions: ActionCompiler,
+        errors: dict[str, int],
+        goto: Goto,
+    ) -> None:
         self._state = state
         self._layout = layout
-        self._error = word(layout.field(["standard_metadata", "parser_error"]).word)
-        self._too_short = constant(errors[PACKET_TOO_SHORT])
+        self._actions = actions
+        self._errors = errors
+        self._goto = goto
+        self._headers = HeaderCompiler(layout, ExpressionCompiler(layout))
 
-    def function(self) -> Function:
-        """The state as a function."""
+    def lines(self) -> list[str]:
+        """The state's statements."""
         lines: list[str] = []
         for operation in self._state["parser_ops"]:
             lookahead = _Lookahead()
-            made = self._operation(operation, ExpressionCompiler(self._layout, lookahead))
-            lines += [*self._require(lookahead.num_bytes), *made]
+            with part_of(operation if "source_info" in operation else self._state):
+                made = self._operation(operation, ExpressionCompiler(self._layout, lookahead))
+            lines += [*self._require(lookahead.num_bytes), *self._require_last(operation), *made]
         lookahead = _Lookahead()
-        made = _transitions(self._state, self._layout, ExpressionCompiler(self._layout, lookahead))
-        lines += [*self._require(lookahead.num_bytes), *made]
-        return Function(_state_name(self._state["name"]), STATE_PARAMETERS, lines)
+        with part_of(self._state):
+            made = self._transitions(ExpressionCompiler(self._layout, lookahead))
+        return [*lines, *self._require(lookahead.num_bytes), *self._require_last(self._state["transition_key"]), *made]
 
     def _operation(self, operation: Json, expressions: ExpressionCompiler) -> list[str]:
         parameters = operation["parameters"]
         match operation["op"]:
-            case "extract" if parameters[0]["type"] == "regular":
-                header = self._layout.headers[parameters[0]["value"]]
-                return [*self._require(header.num_bytes), *extract_source(header), f"at += U({header.num_bytes})"]
+            case "extract":
+                header, stack = _extracted(operation, self._layout)
+                lines = [] if stack is None else self._require_room(stack)
+                lines += self._require(header.num_bytes)
+                if stack is None:
+                    lines += self._extract(header)
+                else:
+                    following = word(stack.next_word)
+                    lines += branches(
+                        [(f"{following} == U({n})", self._extract(h)) for n, h in enumerate(stack.headers)]
+                    )
+                    lines.append(f"{following} += U(1)")
+                return [*lines, f"at += U({header.num_bytes})"]
             case "set":
-                field = self._layout.field(parameters[0]["value"])
-                return [f"{word(field.word)} = {expressions.value(parameters[1])} & {constant(field.mask)}"]
+                fields = expressions.references.targets(parameters[0])
+                cases = [(when, assigned(f, expressions.words(parameters[1], len(f.words)))) for when, f in fields]
+                return branches(cases)
             case "verify":
-                failed = f"if not {expressions.value(parameters[0])}:"
-                return [failed, f"    {self._error} = {expressions.value(parameters[1])}", "    return at"]
+                failed = f"if not {expressions.boolean(parameters[0])}:"
+                return [failed, *(f"    {line}" for line in self._fail(expressions.words(parameters[1], 1)))]
             case "advance":
-                lines = [f"ahead = {expressions.value(parameters[0])} >> U(3)"]
+                lines = [f"bits = {expressions.index(parameters[0])}"]
+                lines += ["if bits & U(7) != U(0):", *self._failing(INVALID_ARGUMENT)]
+                lines.append("ahead = bits >> U(3)")
                 return [*lines, *self._require("ahead"), "at += ahead"]
+            case "primitive":
+                [statement] = parameters
+                return self._actions.statement(statement)
         raise UnsupportedError(f"parser operation {operation['op']!r} in state {self._state['name']!r}", operation)
+
+    def _extract(self, header: Header) -> list[str]:
+        return [*extract_source(header), *self._headers.valid(header)[1:]]
+
+    def _transitions(self, compiler: ExpressionCompiler) -> list[str]:
+        keys = [_without_sign(key, compiler) for key in self._state["transition_key"]]
+        counts = [compiler.range_of(key).num_words for key in keys]
+        lines = [
+            f"key_{number}_{count} = {compiler.words(key, count)}"
+            for number, (key, count) in enumerate(zip(keys, counts, strict=True))
+        ]
+        widths = [_key_bytes(key, self._layout) for key in self._state["transition_key"]]
+        for transition in self._state["transitions"]:
+            goto = self._goto(transition["next_state"])
+            match transition["type"]:
+                case "default":
+                    return [*lines, *goto]
+                case "hexstr":
+                    values = _split(transition["value"], widths)
+                    masks = _split(transition["mask"], widths) if transition["mask"] else [None] * len(widths)
+                    tests = [
+                        test
+                        for number, (value, mask, count) in enumerate(zip(values, masks, counts, strict=True))
+                        for test in _key_tests(number, count, value, mask)
+                    ]
+                    lines += [f"if {' and '.join(tests)}:", *(f"    {line}" for line in goto)]
+                case other:
+                    raise UnsupportedError(
+                        f"transition of type {other!r} in state {self._state['name']!r}", self._state
+                    )
+        # As on BMv2, a packet that no case takes is parsed without an error.
+        return [*lines, *self._goto(None)]
 
     def _require(self, num_bytes: int | str) -> list[str]:
         """End the parser with an error where the packet is too short."""
         if num_bytes == 0:
             return []
         needed = num_bytes if isinstance(num_bytes, str) else constant(num_bytes)
-        return [f"if at + {needed} > end:", f"    {self._error} = {self._too_short}", "    return at"]
+        return [f"if at + {needed} > end:", *self._failing(PACKET_TOO_SHORT)]
+
+    def _require_room(self, stack: Stack) -> list[str]:
+        return [f"if {word(stack.next_word)} >= U({len(stack.headers)}):", *self._failing(STACK_OUT_OF_BOUNDS)]
+
+    def _require_last(self, node: object) -> list[str]:
+        """BMv2 ends where the last element of an empty stack is read; P4 says that this is an error of the parser."""
+        lines = []
+        for name in sorted(_stacks_whose_last_is_read(node)):
+            lines.append(f"if {word(self._layout.stacks[name].next_word)} == U(0):")
+            lines += self._failing(STACK_OUT_OF_BOUNDS)
+        return lines
+
+    def _failing(self, error: str) -> list[str]:
+        if error not in self._errors:
+            raise UnsupportedError(f"a program without the error {error!r}", self._state)
+        return [f"    {line}" for line in self._fail(constant(self._errors[error]))]
+
+    def _fail(self, code: str) -> list[str]:
+        return [f"{word(self._layout.field(['standard_metadata', 'parser_error']).word)} = {code}", "return at"]
 
 
-def _transitions(state: Json, layout: Layout, compiler: ExpressionCompiler) -> list[str]:
-    lines = [f"key_{number} = {compiler.value(key)}" for number, key in enumerate(state["transition_key"])]
-    widths = [_key_bytes(key, layout) for key in state["transition_key"]]
-    for transition in state["transitions"]:
-        following = transition["next_state"]
-        goto = "return at" if following is None else f"return {_state_name(following)}({STATE_PARAMETERS})"
-        match transition["type"]:
-            case "default":
-                return [*lines, goto]
-            case "hexstr":
-                values = _split(transition["value"], widths)
-                masks = _split(transition["mask"], widths) if transition["mask"] else [None] * len(widths)
-                tests = [
-                    f"key_{number} == {constant(value)}"
-                    if mask is None
-                    else f"key_{number} & {constant(mask)} == {constant(value & mask)}"
-                    for number, (value, mask) in enumerate(zip(values, masks, strict=True))
-                ]
-                lines += [f"if {' and '.join(tests)}:", f"    {goto}"]
-            case other:
-                raise UnsupportedError(f"transition of type {other!r} in state {state['name']!r}", transition)
-    raise UnsupportedError(f"parser state {state['name']!r} without a default transition", state)
+def _key_tests(number: int, count: int, value: int, mask: int | None) -> list[str]:
+    """Conditions under which a key equals a value, under a mask, word by word."""
+    name, tests = f"key_{number}_{count}", []
+    for position in range(count):
+        part = f"{name}[{position}]" if count > 1 else name
+        low = value >> 64 * position
+        if mask is None:
+            tests.append(f"{part} == {constant(low)}")
+        else:
+            kept = mask >> 64 * position
+            tests.append(f"{part} & {constant(kept)} == {constant(low & kept)}")
+    return tests
+
+
+def _without_sign(key: Json, compiler: ExpressionCompiler) -> Json:
+    """A key as it stands in the packet: a select compares bits."""
+    fields = compiler.references.fields(key)
+    if not fields or not fields[0][1].signed:
+        return key
+    mask = {"type": "hexstr", "value": hex(fields[0][1].mask)}
+    return {"type": "expression", "value": {"op": "&", "left": key, "right": mask}}
 
 
 def _key_bytes(key: Json, layout: Layout) -> int:
     match key["type"]:
         case "field":
             return (layout.field(key["value"]).bits + 7) // 8
+        case "stack_field":
+            stack, name = key["value"]
+            return (layout.stacks[stack].headers[0].fields[name].bits + 7) // 8
         case "lookahead":
             return int(key["value"][1] + 7) // 8
     raise UnsupportedError(f"transition key of type {key['type']!r}", key)

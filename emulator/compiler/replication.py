@@ -90,7 +90,7 @@ class CopyCompiler:
         """Metadata of a packet's copy: that of the list, length and number of passes; the rest is zero."""
         kept = [hidden_word(self._layout, name) for name in (ARRIVAL_PORT, LONGEST, PASSES)]
         kept.append(self._layout.field(["standard_metadata", "packet_length"]).word)
-        first, end = len(self._layout.headers), self._layout.initial_words
+        first, end = self._layout.first_metadata_word, self._layout.initial_words
         lines = [f"for index in range(to + {first}, to + {end}):", "    rows[index] = U(0)"]
         lines += [f"rows[to + {word}] = rows[of + {word}]" for word in kept]
         lines += ["preserve(rows, to, of, fields)", "rows[to + INSTANCE_TYPE_WORD] = U(instance)"]
@@ -109,8 +109,9 @@ class CopyCompiler:
 
 
 def invalidate(layout: Layout) -> list[str]:
-    """Lines after which no header is valid."""
-    return [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
+    """Lines after which no header is valid, and every stack empty."""
+    lines = [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
+    return lines + [f"{word(stack.next_word)} = U(0)" for stack in layout.stacks.values()]
 
 
 def parse_call(layout: Layout) -> str:

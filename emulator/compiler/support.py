@@ -19,6 +19,53 @@ def shift_right(value: np.uint64, bits: np.uint64) -> np.uint64:
 
 
 @compiled
+def shift_right_signed(value: np.uint64, bits: np.uint64) -> np.uint64:
+    """Shift of a value in two's complement; only its sign is left from 64 bits on."""
+    return np.uint64(np.int64(value) >> np.int64(min(bits, np.uint64(63))))
+
+
+@compiled
+def clamp_signed(value: np.uint64, lowest: np.uint64, highest: np.uint64) -> np.uint64:
+    """The value, or the nearest within limits; all three in two's complement."""
+    if np.int64(value) < np.int64(lowest):
+        return lowest
+    return highest if np.int64(value) > np.int64(highest) else value
+
+
+@compiled
+def divided(dividend: np.uint64, divisor: np.uint64) -> np.uint64:
+    """The quotient; 0 where the divisor is 0."""
+    return dividend // divisor if divisor != np.uint64(0) else np.uint64(0)
+
+
+@compiled
+def remainder(dividend: np.uint64, divisor: np.uint64) -> np.uint64:
+    """What division leaves; 0 where the divisor is 0."""
+    return dividend % divisor if divisor != np.uint64(0) else np.uint64(0)
+
+
+@compiled
+def multiply_high(left: np.uint64, right: np.uint64) -> np.uint64:
+    """The upper 64 bits of a product of 128."""
+    half, low = np.uint64(32), np.uint64(0xFFFF_FFFF)
+    low_left, high_left, low_right, high_right = left & low, left >> half, right & low, right >> half
+    middle = high_left * low_right + (low_left * low_right >> half)
+    other = low_left * high_right + (middle & low)
+    return high_left * high_right + (middle >> half) + (other >> half)
+
+
+@compiled
+def random_bits(state: np.uint64) -> np.uint64:
+    """64 bits that look random, of a state that grows by an odd number each time.
+
+    This is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+    """
+    state = (state ^ state >> np.uint64(30)) * np.uint64(0xBF58_476D_1CE4_E5B9)
+    state = (state ^ state >> np.uint64(27)) * np.uint64(0x94D0_49BB_1331_11EB)
+    return state ^ state >> np.uint64(31)
+
+
+@compiled
 def subtract_saturating(minuend: np.uint64, subtrahend: np.uint64) -> np.uint64:
     """The difference, or 0 where it would be negative."""
     return minuend - subtrahend if minuend > subtrahend else np.uint64(0)

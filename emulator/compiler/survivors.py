@@ -37,7 +37,8 @@ def survivors(layout: Layout, functions: list[Function], before: list[str], afte
         load.append(f"{word(index)} = rows[row + {constant(used)}]")
         used += 1
     for header in layout.headers.values():
-        fields = [field.word for field in header.fields.values() if not header.metadata and field.word in alive]
+        words = [index for field in header.fields.values() for index in field.words if not header.metadata]
+        fields = [index for index in words if index in alive]
         if fields:
             first, count = fields[0], fields[-1] - fields[0] + 1
             at, size = constant(used), constant(count)

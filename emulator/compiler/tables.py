@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from emulator.compiler.layout import Field, Json, Layout, UnsupportedError
+from emulator.compiler.expressions import first_words
+from emulator.compiler.layout import WORD_BITS, Field, Json, Layout, UnsupportedError, words_of
+from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.memory import COUNTER_WORDS, DESCRIPTOR_WORDS, INDIRECT_WORDS, METER_WORDS
 
-WORD_BITS = 64
+HIGHEST_PRIORITY = (1 << 31) - 1
+"""As on BMv2, entry n of those that the program brings has this priority less n: before any that a controller adds."""
 
 
 class MatchKind(StrEnum):
@@ -16,14 +19,20 @@ class MatchKind(StrEnum):
     EXACT = "exact"
     LPM = "lpm"
     TERNARY = "ternary"
+    RANGE = "range"
     OPTIONAL = "optional"
+
+
+_OVERLAPPING = frozenset({MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL})
 
 
 @dataclass(frozen=True)
 class KeyField:
-    """A field of a table's key: word ``key_word`` of the slot's key holds it, shifted left by ``shift``.
+    """A field of a table's key: it begins in word ``key_word`` of the slot's key, shifted left by ``shift``.
 
-    Of the packet's field only the bits of ``visible`` count.
+    Of the packet's field only the bits of ``visible`` count, and none where the header is not valid, as
+    ``valid_word`` says (None: it always is). A range, a prefix and a field of more than one word share
+    no word with others.
     """
 
     name: str
@@ -32,6 +41,12 @@ class KeyField:
     key_word: int
     shift: int
     visible: int
+    valid_word: int | None
+
+    @property
+    def key_words(self) -> range:
+        """The words of the slot's key that hold the field, lowest bits first."""
+        return range(self.key_word, self.key_word + len(self.field.words))
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,11 @@ class Action:
     name: str
     number: int
     parameter_bits: tuple[int, ...]
+
+    @cached_property
+    def parameter_words(self) -> list[int]:
+        """Where each argument starts among the words of all, and behind them how many words there are."""
+        return first_words(self.parameter_bits)
 
 
 @dataclass(frozen=True)
@@ -70,6 +90,8 @@ class Table:
     """A match-action table.
 
     A slot: state, ``key_words`` words of key, counters, meter, then the action and its arguments.
+
+    ``entries`` are those that the program brings.
     """
 
     name: str
@@ -82,11 +104,12 @@ class Table:
     meter: Meter | None
     default: tuple[int, tuple[int, ...]] | None
     has_constant_default: bool
+    entries: tuple[tuple[EntryKey, ActionCall], ...]
 
     @cached_property
     def is_scanned(self) -> bool:
         """Entries have priorities and are tried one after the other."""
-        return any(field.kind in (MatchKind.TERNARY, MatchKind.OPTIONAL) for field in self.key)
+        return any(field.kind in _OVERLAPPING for field in self.key)
 
     @cached_property
     def lpm_field(self) -> KeyField | None:
@@ -96,12 +119,17 @@ class Table:
     def key_words(self) -> int:
         """Words of key in a slot.
 
-        The values, then the masks where the table is scanned, or the prefix mask of an LPM table.
+        The values, then the masks where the table is scanned, or the prefix mask of an LPM table. Of a range the lower
+        end stands among the values and the upper one among the masks.
         """
-        fields = max((field.key_word + 1 for field in self.key), default=0)
         if self.is_scanned:
-            return 2 * fields
-        return fields + (self.lpm_field is not None)
+            return 2 * self.value_words
+        return self.value_words + (len(self.lpm_field.field.words) if self.lpm_field else 0)
+
+    @cached_property
+    def value_words(self) -> int:
+        """Words of key that hold values."""
+        return max((field.key_words.stop for field in self.key), default=0)
 
     @property
     def is_statement(self) -> bool:
@@ -129,7 +157,7 @@ class Table:
     @cached_property
     def action_words(self) -> int:
         """Words of an action with its arguments, the largest of the table's."""
-        return 1 + max((len(action.parameter_bits) for action in self.actions), default=0)
+        return 1 + max((action.parameter_words[-1] for action in self.actions), default=0)
 
     @property
     def slot_words(self) -> int:
@@ -146,22 +174,32 @@ class Counter:
 
 @dataclass(frozen=True)
 class Register:
-    """A register array; cells are of at most 64 bits."""
+    """A register array."""
 
     name: str
     size: int
     bits: int
 
+    @property
+    def cell_words(self) -> int:
+        """Words of a cell, lowest bits first."""
+        return words_of(self.bits)
+
 
 @dataclass(frozen=True)
 class Resources:
-    """Everything of a program that the control side can write, and where its descriptors stand in a switch's block."""
+    """Everything of a program that the control side can write, and where its descriptors stand in a switch's block.
+
+    ``action_numbers`` are those of the actions by their ids in the JSON. The block's last word is the state of the
+    switch's random numbers.
+    """
 
     tables: dict[str, Table]
     profiles: dict[str, Profile]
     counters: dict[str, Counter]
     registers: dict[str, Register]
     meters: dict[str, Meter]
+    action_numbers: dict[int, int]
     replicates: bool = False
 
     def table_descriptor(self, table: Table) -> int:
@@ -195,14 +233,18 @@ class Resources:
     @property
     def block_words(self) -> int:
         """Size of the block of descriptors of one switch."""
+        return self.random_word + 1
+
+    @property
+    def random_word(self) -> int:
+        """Offset of the state of a switch's random numbers."""
         return self.group_descriptor + 2 * self.replicates
 
 
 def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for what the emulator does not execute: digests, range keys, ageing, constant
-    entries, registers of more than 64 bits.
+    Raises UnsupportedError for what the emulator does not execute: digests, ageing, some meters.
     """
     for construct in ("learn_lists", "extern_instances"):
         if program.get(construct):
@@ -225,13 +267,11 @@ def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     counters = {
         node["name"]: Counter(node["name"], node["size"]) for node in program["counter_arrays"] if not node["is_direct"]
     }
-    registers = {}
-    for node in program["register_arrays"]:
-        if node["bitwidth"] > WORD_BITS:
-            raise UnsupportedError(f"register {node['name']!r} of {node['bitwidth']} bits", node)
-        registers[node["name"]] = Register(node["name"], node["size"], node["bitwidth"])
+    registers = {
+        node["name"]: Register(node["name"], node["size"], node["bitwidth"]) for node in program["register_arrays"]
+    }
     arrays = {name: meter for name, meter in meters.items() if meter.target is None}
-    return Resources(tables, profiles, counters, registers, arrays, replicates)
+    return Resources(tables, profiles, counters, registers, arrays, action_numbers, replicates)
 
 
 def _meter(node: Json, layout: Layout) -> Meter:
@@ -252,14 +292,17 @@ def _table(
     action_numbers: dict[int, int],
     meters: dict[str, Meter],
 ) -> Table:
-    for construct in ("support_timeout", "entries"):
-        if node.get(construct):
-            raise UnsupportedError(f"{construct.replace('_', ' ')} of table {node['name']!r}", node)
+    if node.get("support_timeout"):
+        raise UnsupportedError(f"support timeout of table {node['name']!r}", node)
     default = node.get("default_entry")
+    key = _key(node, layout)
+    named = {
+        action_numbers[identifier]: name for identifier, name in zip(node["action_ids"], node["actions"], strict=True)
+    }
     return Table(
         name=node["name"],
         number=number,
-        key=_key(node, layout),
+        key=key,
         actions=actions,
         size=node["max_size"],
         profile=profile,
@@ -268,20 +311,51 @@ def _table(
         default=default
         and (action_numbers[default["action_id"]], tuple(int(text, 16) for text in default["action_data"])),
         has_constant_default=bool(default and default.get("action_const")),
+        entries=tuple(_entry(entry, key, action_numbers, named) for entry in node.get("entries") or ()),
     )
 
 
+def _entry(
+    node: Json, key: tuple[KeyField, ...], action_numbers: dict[int, int], names: dict[int, str]
+) -> tuple[EntryKey, ActionCall]:
+    """An entry that the program brings."""
+    match = tuple(_match(part, field) for part, field in zip(node["match_key"], key, strict=True))
+    has_priority = any(field.kind in _OVERLAPPING for field in key)
+    action = node["action_entry"]
+    arguments = tuple(int(text, 16) for text in action["action_data"])
+    call = ActionCall(names[action_numbers[action["action_id"]]], arguments)
+    return EntryKey(match, HIGHEST_PRIORITY - node["priority"] if has_priority else 0), call
+
+
+def _match(part: Json, field: KeyField) -> FieldMatch | RangeMatch:
+    full = field.field.mask
+    match part["match_type"]:
+        case "range":
+            return RangeMatch(int(part["start"], 16), int(part["end"], 16))
+        case "lpm":
+            mask = full & ~(full >> part["prefix_length"])
+        case "ternary" | "optional" if "mask" in part:
+            mask = int(part["mask"], 16)
+        case _:
+            mask = full
+    return FieldMatch(int(part["key"], 16) & mask, mask)
+
+
 def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
-    """Pack the key's fields into words in order; an LPM field has a word of its own."""
+    """Pack the key's fields into words in order."""
     fields: list[KeyField] = []
     current, used = -1, WORD_BITS
     for key in node["key"]:
         if key["match_type"] not in set(MatchKind):
             raise UnsupportedError(f"{key['match_type']} match on {key['name']!r} in table {node['name']!r}", node)
         kind, field = MatchKind(key["match_type"]), layout.field(key["target"])
-        if used + field.bits > WORD_BITS or kind is MatchKind.LPM:
+        alone = kind in (MatchKind.LPM, MatchKind.RANGE) or len(field.words) > 1
+        if used + field.bits > WORD_BITS or alone:
             current, used = current + 1, 0
         visible = int(key["mask"], 16) if key.get("mask") else field.mask
-        fields.append(KeyField(key["name"], kind, field, current, used, visible))
-        used = WORD_BITS if kind is MatchKind.LPM else used + field.bits
+        header = layout.headers[key["target"][0]]
+        valid_word = None if header.metadata or key["target"][1] == "$valid$" else header.valid_word
+        fields.append(KeyField(key["name"], kind, field, current, used, visible, valid_word))
+        current += len(field.words) - 1
+        used = WORD_BITS if alone else used + field.bits
     return tuple(fields)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from finsy.proto import p4r
 
-from emulator.entries import ActionCall, EntryKey, FieldMatch
+from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.meters import MeterRates
 from emulator.p4runtime.bytestrings import decode_value, encode_value
-from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
+from emulator.p4runtime.errors import invalid_argument, permission_denied
 from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Schema, Table
 
 
@@ -15,7 +15,7 @@ def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> 
     """The key that a match and a priority stand for.
 
     Raises RequestError: OUT_OF_RANGE for a value that does not fit its field, INVALID_ARGUMENT for anything else that
-    the table's key does not allow, UNIMPLEMENTED for a range.
+    the table's key does not allow.
     """
     if table.has_priorities and priority <= 0:
         raise invalid_argument(f"table {table.name}: an entry needs a priority above 0, not {priority}")
@@ -24,7 +24,7 @@ def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> 
     return EntryKey(decode_match(table, match), priority)
 
 
-def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch, ...]:
+def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch | RangeMatch, ...]:
     """The fields of a match, in the order of the table's key. Raises RequestError as ``decode_key`` does."""
     known = {field.id for field in table.match_fields}
     given: dict[int, p4r.FieldMatch] = {}
@@ -41,7 +41,7 @@ def encode_key(table: Table, key: EntryKey) -> p4r.TableEntry:
     """A table entry with its key alone, values canonical and fields that match everything left out."""
     entry = p4r.TableEntry(table_id=table.id, priority=key.priority)
     for field, match in zip(table.match_fields, key.match, strict=True):
-        if match.mask:
+        if match != _anything(field):
             entry.match.append(_encode_field(field, match))
     return entry
 
@@ -100,12 +100,12 @@ def leading_ones(width_bits: int, count: int) -> int:
     return ((1 << count) - 1) << (width_bits - count)
 
 
-def _decode_field(table: Table, field: MatchField, message: p4r.FieldMatch | None) -> FieldMatch:
+def _decode_field(table: Table, field: MatchField, message: p4r.FieldMatch | None) -> FieldMatch | RangeMatch:
     where = f"table {table.name}, field {field.name}"
     if message is None:
         if field.kind is MatchKind.EXACT:
             raise invalid_argument(f"{where}: an exact field must be given")
-        return FieldMatch(0, 0)
+        return _anything(field)
     kind = message.WhichOneof("field_match_type")
     if kind != field.kind.value:
         raise invalid_argument(f"{where}: the match is {field.kind.value}, not {kind or 'unset'}")
@@ -126,7 +126,18 @@ def _decode_field(table: Table, field: MatchField, message: p4r.FieldMatch | Non
                 raise invalid_argument(f"{where}: a field that matches everything must be left out")
             return _masked(decode_value(message.ternary.value, field.width_bits, where), mask, where)
         case MatchKind.RANGE:
-            raise unimplemented(f"{where}: range matches are not supported")
+            low = decode_value(message.range.low, field.width_bits, where)
+            high = decode_value(message.range.high, field.width_bits, where)
+            if low > high:
+                raise invalid_argument(f"{where}: a range cannot begin at {low:#x} and end at {high:#x}")
+            if RangeMatch(low, high) == _anything(field):
+                raise invalid_argument(f"{where}: a field that matches everything must be left out")
+            return RangeMatch(low, high)
+
+
+def _anything(field: MatchField) -> FieldMatch | RangeMatch:
+    """The match of a field that is left out."""
+    return RangeMatch(0, field.full_mask) if field.kind is MatchKind.RANGE else FieldMatch(0, 0)
 
 
 def _masked(value: int, mask: int, where: str) -> FieldMatch:
@@ -135,12 +146,13 @@ def _masked(value: int, mask: int, where: str) -> FieldMatch:
     return FieldMatch(value, mask)
 
 
-def _encode_field(field: MatchField, match: FieldMatch) -> p4r.FieldMatch:
-    value = encode_value(match.value)
+def _encode_field(field: MatchField, match: FieldMatch | RangeMatch) -> p4r.FieldMatch:
     message = p4r.FieldMatch(field_id=field.id)
+    if isinstance(match, RangeMatch):
+        message.range.low, message.range.high = encode_value(match.low), encode_value(match.high)
+        return message
+    value = encode_value(match.value)
     match field.kind:
-        case MatchKind.EXACT:
-            message.exact.value = value
         case MatchKind.OPTIONAL:
             message.optional.value = value
         case MatchKind.LPM:
@@ -149,6 +161,6 @@ def _encode_field(field: MatchField, match: FieldMatch) -> p4r.FieldMatch:
         case MatchKind.TERNARY:
             message.ternary.value = value
             message.ternary.mask = encode_value(match.mask)
-        case MatchKind.RANGE:
-            raise unimplemented(f"field {field.name}: range matches are not supported")
+        case _:
+            message.exact.value = value
     return message

@@ -187,6 +187,8 @@ class Bmv2:
         raise RuntimeError(f"BMv2 has another primary controller than election id {_ELECTION_ID.low}")
 
     def _count_dropped(self) -> int:
+        if self._drop_counter is None:
+            return 0
         cells = self.read(p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=self._drop_counter)))
         return sum(cell.counter_entry.data.packet_count for cell in cells)
 

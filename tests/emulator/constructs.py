@@ -36,9 +36,17 @@ def constructs_json() -> Json:
             {"name": "standard_metadata", "header_type": "standard_metadata", "metadata": True},
             *({"name": name, "header_type": kind, "metadata": name == "scalars"} for name, kind in instances.items()),
         ],
-        "errors": [["NoError", 0], ["PacketTooShort", 1], ["Bad", 6]],
+        "errors": [["NoError", 0], ["PacketTooShort", 1], ["ParserInvalidArgument", 6], ["Bad", 7]],
         "parsers": [{"name": "parser", "init_state": "start", "parse_states": _states()}],
-        "deparsers": [{"name": "deparser", "order": ["tag", "first", "second", "wide", "copy", "dump"]}],
+        "deparsers": [
+            {
+                "name": "deparser",
+                "order": ["tag", "first", "second", "wide", "copy", "dump"],
+                "primitives": [
+                    _assign("wide.w", _op("%", _field("wide.w"), _op("&", _field("dump.m16"), _constant(255))))
+                ],
+            }
+        ],
         "counter_arrays": [{"name": COUNTER, "size": 20, "is_direct": False}],
         "register_arrays": [
             {"name": REGISTER, "size": 16, "bitwidth": 64},
@@ -136,7 +144,7 @@ def _states() -> list[Json]:
             [
                 extract("first"),
                 _do("set", _field("scalars.m8"), _lookahead(3, 7)),
-                _do("verify", _op("!=", _field("first.kind"), _constant(0xEE)), _constant(6)),
+                _do("verify", _op("!=", _field("first.kind"), _constant(0xEE)), _constant(7)),
             ],
             [_field("first.b"), _lookahead(1, 7)],
             [("0x000105", "0x000f07", "second"), ("0x001020", None, "skip"), ("0x000000", "0x000300", "wide"), (None,)],
@@ -184,6 +192,7 @@ def _actions() -> list[Json]:
             _constant(1000),
         ),
         _do("register_read", _field("scalars.m12"), _register(NARROW), _masked(kind, 7)),
+        _do("modify_field_rng_uniform", _field("scalars.m16"), kind, _field("first.b")),
         _assign("standard_metadata.priority", _masked(_data(0), 7)),
     ]
     skip = [
@@ -205,6 +214,7 @@ def _actions() -> list[Json]:
         ("leave", [], leave),
         ("dump", [], dump),
         ("drop", [], drop),
+        ("divide", [], [_assign("scalars.m32", _op("/", _field("scalars.m64"), _field("scalars.m8")))]),
     ]
     return [
         {
@@ -304,5 +314,6 @@ def _egress() -> Json:
         "init_table": "odd",
         "tables": [_keyless("dump", 4, "dump", None), _keyless("drop_late", 5, "drop", None)],
         "action_profiles": [],
-        "conditionals": [{"name": "odd", "expression": odd, "true_next": "drop_late", "false_next": "dump"}],
+        "conditionals": [{"name": "odd", "expression": odd, "true_next": "drop_late", "false_next": "divide"}],
+        "action_calls": [{"name": "divide", "id": 0, "action_id": 6, "next_node": "dump"}],
     }

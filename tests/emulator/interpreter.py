@@ -6,12 +6,20 @@ dictionaries, bytes are taken apart bit by bit. The emulator's compiled programs
 
 from typing import Any
 
-from emulator.entries import ActionCall, EntryAction, EntryKey, GroupReference, MemberReference
-from tests.emulator.evaluator import PACKET_TOO_SHORT, Evaluator, Packet, ParserError
+from emulator.entries import (
+    ActionCall,
+    EntryAction,
+    EntryKey,
+    GroupReference,
+    MemberReference,
+)
+from tests.emulator.evaluator import PACKET_TOO_SHORT, STACK_OUT_OF_BOUNDS, Evaluator, Packet, ParserError
 from tests.emulator.lone_switch import Sent
+from tests.emulator.matching import has_priorities, initial_entries, masked_bits, takes
 from tests.emulator.programs import Json
 
 DROP_PORT = 511
+INVALID_ARGUMENT = 6
 
 
 class Interpreter(Evaluator):
@@ -23,13 +31,16 @@ class Interpreter(Evaluator):
         self._actions = {action["id"]: action for action in program["actions"]}
         self._pipelines = {pipeline["name"]: pipeline for pipeline in program["pipelines"]}
         tables = [table for pipeline in program["pipelines"] for table in pipeline["tables"]]
-        self.entries: dict[str, dict[EntryKey, EntryAction]] = {table["name"]: {} for table in tables}
+        self.entries: dict[str, dict[EntryKey, EntryAction]] = {
+            table["name"]: initial_entries(table, self.width, self._actions) for table in tables
+        }
         self.defaults: dict[str, ActionCall] = {}
         self.members: dict[int, ActionCall] = {}
         self.groups: dict[int, tuple[int, ...]] = {}
         self.direct_counters: dict[tuple[str, EntryKey], list[int]] = {}
         self.counters: dict[tuple[str, int], list[int]] = {}
         self.registers: dict[tuple[str, int], int] = {}
+        self.random_state = 1  # the id of the device
 
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
         """What becomes of a packet; ``depths`` are the queue's when it comes and when it leaves."""
@@ -94,15 +105,25 @@ class Interpreter(Evaluator):
     def _next_state(self, packet: Packet, state: Json) -> str | None:
         for operation in state["parser_ops"]:
             target = operation["parameters"][0]
-            if operation["op"] == "extract":
+            if operation["op"] == "extract" and target["type"] == "stack":
+                elements, number = self.stacks[target["value"]], packet.following.get(target["value"], 0)
+                if number == len(elements):
+                    raise ParserError(STACK_OUT_OF_BOUNDS)
+                self._extract(packet, elements[number])
+                packet.following[target["value"]] = number + 1
+            elif operation["op"] == "extract":
                 self._extract(packet, target["value"])
             elif operation["op"] == "set":
-                self.set(packet, target["value"], self.value(packet, operation["parameters"][1]))
+                self.set(packet, self.reference(packet, target), self.value(packet, operation["parameters"][1]))
+            elif operation["op"] == "primitive":
+                self.primitive(packet, target, ())
             elif operation["op"] == "verify":
                 if not self.value(packet, target):
                     raise ParserError(self.value(packet, operation["parameters"][1]))
             elif operation["op"] == "advance":
-                num_bytes = self.value(packet, target) // 8
+                num_bytes, bits = divmod(self.value(packet, target), 8)
+                if bits:
+                    raise ParserError(INVALID_ARGUMENT)
                 if packet.position + num_bytes > len(packet.octets):
                     raise ParserError(PACKET_TOO_SHORT)
                 packet.position += num_bytes
@@ -116,7 +137,7 @@ class Interpreter(Evaluator):
             mask = int(transition["mask"] or "0x" + "ff" * len(key), 16)
             if int.from_bytes(key, "big") & mask == int(transition["value"], 16) & mask:
                 return following
-        raise NotImplementedError("a state without default")
+        return None
 
     def _extract(self, packet: Packet, header: str) -> None:
         entries = self.types[self.headers[header]["header_type"]]
@@ -127,15 +148,23 @@ class Interpreter(Evaluator):
         for name, width, *_ in entries:
             packet.fields[header, name] = packet.bits(offset, width)
             offset += width
-        packet.valid.add(header)
+        self._make_valid(packet, header)
         packet.position += num_bytes
 
     def _key_bytes(self, packet: Packet, part: Json) -> bytes:
-        width = part["value"][1] if part["type"] == "lookahead" else self.width(part["value"])
-        return self.value(packet, part).to_bytes((width + 7) // 8, "big")
+        value = self.value(packet, part)
+        if part["type"] == "lookahead":
+            width = part["value"][1]
+        else:
+            reference = self.reference(packet, part)
+            assert reference is not None
+            width = self.width(reference)
+        return (value & (1 << width) - 1).to_bytes((width + 7) // 8, "big")
 
     def _deparsed(self, packet: Packet) -> bytes:
         headers = b""
+        for statement in self.program["deparsers"][0].get("primitives", ()):
+            self.primitive(packet, statement, ())
         for header in self.program["deparsers"][0]["order"]:
             if header in packet.valid:
                 value = width = 0
@@ -150,9 +179,14 @@ class Interpreter(Evaluator):
         pipeline = self._pipelines[name]
         tables = {table["name"]: table for table in pipeline["tables"]}
         conditions = {condition["name"]: condition for condition in pipeline["conditionals"]}
+        calls = {call["name"]: call for call in pipeline.get("action_calls") or ()}
         following = pipeline["init_table"]
-        while following is not None:
-            if following in conditions:
+        packet.has_exited = False
+        while following is not None and not packet.has_exited:
+            if following in calls:
+                self._execute(packet, self._actions[calls[following]["action_id"]]["primitives"], ())
+                following = calls[following]["next_node"]
+            elif following in conditions:
                 condition = conditions[following]
                 following = condition["true_next" if self.value(packet, condition["expression"]) else "false_next"]
             else:
@@ -180,15 +214,22 @@ class Interpreter(Evaluator):
         return base if call is None else following[call.action]
 
     def _matching(self, packet: Packet, table: Json) -> EntryKey | None:
-        values = [self.get(packet, part["target"]) & int(part["mask"] or "-1", 16) for part in table["key"]]
+        values = [self._key_value(packet, part["target"]) & int(part["mask"] or "-1", 16) for part in table["key"]]
         found = [
             key
             for key in self.entries[table["name"]]
-            if all(value & match.mask == match.value for value, match in zip(values, key.match, strict=True))
+            if all(takes(match, value) for value, match in zip(values, key.match, strict=True))
         ]
-        if any(part["match_type"] in ("ternary", "optional") for part in table["key"]):
+        if has_priorities(table):
             return max(found, key=lambda key: key.priority, default=None)
-        return max(found, key=lambda key: sum(match.mask.bit_count() for match in key.match), default=None)
+        return max(found, key=masked_bits, default=None)
+
+    def _key_value(self, packet: Packet, target: list[str]) -> int:
+        """The bits of a field; those of a header that is not valid are zeros to a table."""
+        if target[1] == "$valid$":
+            return self.get(packet, target)
+        is_there = self.headers[target[0]]["metadata"] or target[0] in packet.valid
+        return self.get(packet, target) & (1 << self.width(target)) - 1 if is_there else 0
 
     def _default(self, table: Json) -> ActionCall | None:
         if table["name"] in self.defaults:
@@ -231,19 +272,20 @@ class Interpreter(Evaluator):
         parameters = node["parameters"]
         match node["op"]:
             case "assign":
-                self.set(packet, parameters[0]["value"], self.value(packet, parameters[1], arguments))
-            case "add_header":
-                self._add_header(packet, parameters[0]["value"])
-            case "remove_header":
-                packet.valid.discard(parameters[0]["value"])
-            case "assign_header":
-                self._copy_header(packet, parameters[0]["value"], parameters[1]["value"])
+                value = self.value(packet, parameters[1], arguments)
+                self.set(packet, self.reference(packet, parameters[0], arguments), value)
+            case "exit":
+                packet.has_exited = True
+            case "log_msg":
+                pass
             case "register_read":
-                cell = parameters[1]["value"], self.value(packet, parameters[2], arguments)
-                self.set(packet, parameters[0]["value"], self.registers.get(cell, 0))
+                name, index = parameters[1]["value"], self.value(packet, parameters[2], arguments)
+                if index < self._declared("register_arrays", name)["size"]:
+                    target = self.reference(packet, parameters[0], arguments)
+                    self.set(packet, target, self.registers.get((name, index), 0))
             case "register_write":
                 name, index = parameters[0]["value"], self.value(packet, parameters[1], arguments)
-                register = next(node for node in self.program["register_arrays"] if node["name"] == name)
+                register = self._declared("register_arrays", name)
                 if index < register["size"]:
                     mask = (1 << register["bitwidth"]) - 1
                     self.registers[name, index] = self.value(packet, parameters[2], arguments) & mask
@@ -253,27 +295,93 @@ class Interpreter(Evaluator):
             case "modify_field_with_hash_based_offset":
                 base, size = (self.value(packet, parameters[n], arguments) for n in (1, 3))
                 hashed = self.calculated(packet, parameters[2]["value"])
-                self.set(packet, parameters[0]["value"], base + hashed % size)
+                self.set(packet, self.reference(packet, parameters[0], arguments), base + hashed % (size or 1))
+            case "modify_field_rng_uniform":
+                low, high = (self.value(packet, part, arguments) for part in parameters[1:])
+                if low <= high:
+                    self.set(
+                        packet,
+                        self.reference(packet, parameters[0], arguments),
+                        low + self._random() % (high - low + 1),
+                    )
             case "count":
                 name, index = parameters[0]["value"], self.value(packet, parameters[1], arguments)
-                counter = next(node for node in self.program["counter_arrays"] if node["name"] == name)
-                if index < counter["size"]:
+                if index < self._declared("counter_arrays", name)["size"]:
                     _count(self.counters, (name, index), self.get(packet, ["standard_metadata", "packet_length"]))
+            case _:
+                self._header_primitive(packet, node, arguments)
+
+    def _random(self) -> int:
+        """The next number of SplitMix64."""
+        word = (1 << 64) - 1
+        self.random_state = self.random_state + 0x9E3779B97F4A7C15 & word
+        mixed = (self.random_state ^ self.random_state >> 30) * 0xBF58476D1CE4E5B9 & word
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & word
+        return mixed ^ mixed >> 31
+
+    def _header_primitive(self, packet: Packet, node: Json, arguments: tuple[int, ...]) -> None:
+        parameters = node["parameters"]
+        match node["op"]:
+            case "add_header":
+                header = self.header(packet, parameters[0], arguments)
+                if header is not None:
+                    self._add_header(packet, header)
+            case "remove_header":
+                header = self.header(packet, parameters[0], arguments)
+                packet.valid -= {header}
+            case "assign_header":
+                target, source = (self.header(packet, part, arguments) for part in parameters)
+                if target is not None and source is not None:
+                    self._copy_header(packet, target, source)
+            case "assign_header_stack" | "assign_union":
+                target, source = (part["value"] for part in parameters)
+                if node["op"] == "assign_header_stack":
+                    packet.following[target] = packet.following.get(source, 0)
+                known = self.stacks | self.unions
+                for to, of in zip(known[target], known[source], strict=True):
+                    self._copy_header(packet, to, of)
+            case "push" | "pop":
+                self._shift(packet, parameters[0]["value"], int(parameters[1]["value"], 16), node["op"] == "push")
             case other:
                 raise NotImplementedError(other)
+
+    def _shift(self, packet: Packet, stack: str, count: int, is_push: bool) -> None:
+        """Elements move by so many places; those that nothing moves to become invalid."""
+        elements = self.stacks[stack]
+        following = packet.following.get(stack, 0) + (count if is_push else -count)
+        packet.following[stack] = min(max(following, 0), len(elements))
+        before = [
+            (header in packet.valid, {name: value for (owner, name), value in packet.fields.items() if owner == header})
+            for header in elements
+        ]
+        for number, header in enumerate(elements):
+            source = number - count if is_push else number + count
+            is_valid, fields = before[source] if 0 <= source < len(elements) else (False, {})
+            packet.valid = packet.valid | {header} if is_valid else packet.valid - {header}
+            packet.fields |= {(header, name): value for name, value in fields.items()}
+
+    def _declared(self, kind: str, name: str) -> Json:
+        return next(node for node in self.program[kind] if node["name"] == name)
+
+    def _make_valid(self, packet: Packet, header: str) -> None:
+        """At most one header of a union is valid."""
+        for union in self.unions.values():
+            if header in union:
+                packet.valid -= set(union)
+        packet.valid.add(header)
 
     def _add_header(self, packet: Packet, header: str) -> None:
         """A header that is added is zero; one that is there already stays as it is."""
         if header not in packet.valid:
             for name, *_ in self.types[self.headers[header]["header_type"]]:
                 packet.fields[header, name] = 0
-        packet.valid.add(header)
+        self._make_valid(packet, header)
 
     def _copy_header(self, packet: Packet, target: str, source: str) -> None:
         if source not in packet.valid:
             packet.valid.discard(target)
             return
-        packet.valid.add(target)
+        self._make_valid(packet, target)
         for name, *_ in self.types[self.headers[source]["header_type"]]:
             packet.fields[target, name] = packet.fields[source, name]
 

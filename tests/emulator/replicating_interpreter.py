@@ -115,7 +115,7 @@ class ReplicatingInterpreter(Interpreter):
             return
         copy = self._next(packet, packet.octets, fields, instance)
         source = parsed or packet
-        copy.position = source.position
+        copy.position, copy.following = source.position, dict(source.following)
         copy.valid |= {name for name in valid if not self.headers[name]["metadata"]}
         copy.fields |= {
             place: value for place, value in source.fields.items() if not self.headers[place[0]]["metadata"]
@@ -132,9 +132,10 @@ class ReplicatingInterpreter(Interpreter):
                 packet.position,
                 dict(packet.fields),
                 set(packet.valid),
-                packet.passes,
-                packet.arrival_port,
-                packet.replication,
+                dict(packet.following),
+                passes=packet.passes,
+                arrival_port=packet.arrival_port,
+                replication=packet.replication,
             )
             self.set(copy, ["standard_metadata", "egress_rid"], replica.instance)
             self._leaving.append((replica.port, copy))

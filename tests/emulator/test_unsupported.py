@@ -64,17 +64,20 @@ def field(header_type: str, *entry: Any) -> Patch:
     return patch
 
 
-def operation(name: str) -> Patch:
+def condition(expression: Json) -> Patch:
     """Compute the ingress's first condition otherwise."""
+    return lambda program: program["pipelines"][0]["conditionals"][0].update(expression=expression)
+
+
+def operation(name: str) -> Patch:
+    """Compute the ingress's first condition by another operation."""
     value = {"op": name, "left": None, "right": {"type": "bool", "value": True}}
-    return lambda program: program["pipelines"][0]["conditionals"][0].update(
-        expression={"type": "expression", "value": value}
-    )
+    return condition({"type": "expression", "value": value})
 
 
 def operand(kind: str) -> Patch:
     """Let the ingress's first condition be a value of another kind."""
-    return lambda program: program["pipelines"][0]["conditionals"][0].update(expression={"type": kind, "value": 0})
+    return condition({"type": kind, "value": 0})
 
 
 def algorithm(name: str, calculation: int = 0) -> Patch:
@@ -87,71 +90,84 @@ def hash_input(*fields: Json) -> Patch:
     return lambda program: program["calculations"][0].update(input=list(fields))
 
 
-DIFFERENT_ENTRIES = [{"match_key": [], "action_entry": {"action_id": 0, "action_data": []}, "priority": 1}]
+def binary(name: str, left: Json, right: Json) -> Json:
+    """An operation on two values."""
+    return {"type": "expression", "value": {"op": name, "left": left, "right": right}}
+
+
+def deparser_statement(name: str) -> Patch:
+    """Let the deparser do something first."""
+    return lambda program: program["deparsers"][0].update(primitives=[{"op": name, "parameters": []}])
+
+
 THREE_BITS = {"type": "field", "value": ["scalars", "metadata_t.level"]}
-FIVE_BITS = {"type": "hexstr", "value": "0x1f", "bitwidth": 5}
-WIDE = {"type": "field", "value": ["ethernet", "source"]}
+IN_A_HEADER = {"type": "field", "value": ["ipv4", "version"]}
+WIDE_CONSTANT = {"type": "hexstr", "value": hex(1 << 64)}
+IPV4 = {"type": "header", "value": "ipv4"}
+MINUS_ONE = {"type": "hexstr", "value": "-0x1"}
 
 CONSTRUCTS: dict[str, tuple[Patch, str]] = {
-    "wide register": (named("register_arrays", size=1, bitwidth=65), "register 'thing' of 65 bits"),
     "meter of three rates": (named("meter_arrays", rate_count=3), "meter 'thing' of 3 rates"),
     "meter of something else": (named("meter_arrays", rate_count=2, type="flows"), "meter 'thing' of flows"),
     "digest": (named("learn_lists"), r"learn lists \(thing\)"),
     "extern": (named("extern_instances"), r"extern instances \(thing\)"),
-    "header stack": (named("header_stacks"), r"header stacks \(thing\)"),
-    "header union type": (named("header_union_types"), r"header union types \(thing\)"),
-    "header union": (named("header_unions"), r"header unions \(thing\)"),
     "header union stack": (named("header_union_stacks"), r"header union stacks \(thing\)"),
-    "value set": (named("parse_vsets"), r"parse vsets \(thing\)"),
-    "wide field": (field("ethernet_t", "wide", 72, False), r"field ethernet\.wide of 72 bits"),
+    "saturating field": (field("ports_t", "full", 8, False, True), r"saturating field ports\.full"),
     "varbit": (field("ipv4_t", "options", "*"), r"variable-length field ipv4\.options"),
-    "signed field": (field("ports_t", "signed", 8, True), r"signed field ports\.signed"),
     "odd header": (field("ports_t", "odd", 3, False), r"header ports of 35 bits"),
-    "range key": (
-        key_kind("range"),
-        r"classification\.p4:\d+: range match on 'source_address' in table 'ingress\.flow'",
-    ),
     "valid key": (key_kind("valid"), "valid match on 'source_address'"),
     "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
-    "constant entries": (table_with(entries=DIFFERENT_ENTRIES), r"entries of table 'ingress\.flow'"),
+    "truncate": (primitive("truncate"), "primitive 'truncate'"),
+    "assert": (primitive("assert"), "primitive 'assert'"),
+    "assume": (primitive("assume"), "primitive 'assume'"),
+    "register in the deparser": (
+        deparser_statement("register_read"),
+        "primitive 'register_read' in a parser or deparser",
+    ),
+    "assignment to a header": (
+        lambda program: program["actions"][2]["primitives"].insert(
+            0, {"op": "assign", "parameters": [IPV4, MINUS_ONE]}
+        ),
+        "assignment to a 'header'",
+    ),
     "unknown primitive": (primitive("frobnicate"), "primitive 'frobnicate'"),
     "unknown parser operation": (parser_operation("retreat", type="hexstr", value="0x8"), "parser operation 'retreat'"),
-    "extract next": (parser_operation("extract", type="stack", value="thing"), "parser operation 'extract'"),
-    "extract varbit": (parser_operation("extract_VL", type="regular", value="ipv4"), "operation 'extract_VL'"),
-    "parser loop": (transition(next_state="start"), "parser loop through state 'start'"),
-    "transition by value set": (transition(type="parse_vset"), "transition of type 'parse_vset' in state 'start'"),
-    "no default transition": (
-        lambda program: parser_state(program)["transitions"].pop(),
-        "parser state 'start' without a default transition",
+    "extract into a union stack": (
+        parser_operation("extract", type="union_stack", value=["thing", "member"]),
+        "extraction into a 'union_stack'",
     ),
+    "loop without extraction": (
+        transition(next_state="start"),
+        "a parser loop that extracts nothing, through state 'start'",
+    ),
+    "extract varbit": (parser_operation("extract_VL", type="regular", value="ipv4"), "operation 'extract_VL'"),
+    "transition by value set": (transition(type="parse_vset"), "transition of type 'parse_vset' in state 'start'"),
     "two parsers": (named("parsers"), "a program of 2 parsers"),
     "no egress": (lambda program: program["pipelines"].pop(), "a program without pipeline 'egress'"),
-    "action calls": (
-        lambda program: program["pipelines"][0].update(action_calls=[{"name": "thing"}]),
-        "action calls of pipeline 'ingress'",
-    ),
     "loop of tables": (
         lambda program: table(program)["next_tables"].update(NoAction="ingress.level"),
         r"loop through node 'ingress\.level'",
     ),
-    "deparser statements": (
-        lambda program: program["deparsers"][0].update(primitives=[{"op": "assign"}]),
-        "a deparser with statements",
+    "unknown operation": (operation("frobnicate"), "operation 'frobnicate'"),
+    "wide division": (
+        condition(binary("==", binary("/", WIDE_CONSTANT, WIDE_CONSTANT), WIDE_CONSTANT)),
+        "operation '/' on negative values or more than 64 bits",
     ),
-    "unknown operation": (operation("sat_cast"), "operation 'sat_cast'"),
+    "value without end": (
+        condition(binary("==", binary("<<", WIDE_CONSTANT, WIDE_CONSTANT), WIDE_CONSTANT)),
+        "a value of more than 4096 bits",
+    ),
+    "negative shift": (
+        condition(binary("==", binary(">>", WIDE_CONSTANT, MINUS_ONE), MINUS_ONE)),
+        "an index, length or number of bits that may be negative",
+    ),
     "unknown operand": (operand("register"), "operand of type 'register'"),
     "lookahead outside a parser": (operand("lookahead"), "operand of type 'lookahead'"),
     "unknown hash": (algorithm("xxh64"), "hash algorithm 'xxh64'"),
-    "checksum algorithm": (algorithm("crc16", 1), r"checksum\.p4:\d+: hash algorithm 'crc16'"),
-    "hash of bits": (hash_input(THREE_BITS), "crc32 over a number of bits that is not whole bytes"),
     "hash of the payload": (hash_input({"type": "payload"}), "hash input of type 'payload'"),
-    "hash of ragged fields": (
-        hash_input(THREE_BITS, THREE_BITS, WIDE, FIVE_BITS),
-        "crc32 over a number of bits that is not whole bytes",
-    ),
-    "wide identity": (
-        lambda program: program["pipelines"][0]["action_profiles"][0]["selector"].update(input=[WIDE, WIDE]),
-        "hash 'identity' over more than 64 bits",
+    "hash of ragged headers": (
+        hash_input(IN_A_HEADER, THREE_BITS),
+        "a hash over headers of which one is not whole bytes",
     ),
     "checksum type": (lambda program: program["checksums"][0].update(type="l4"), "checksum of type 'l4'"),
 }
