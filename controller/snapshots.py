@@ -1,10 +1,11 @@
 """From the registry to the Snapshot that a policy decides on."""
 
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, LinkState, OrderKeeper, Snapshot
+from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Links, LinkState, OrderKeeper, Snapshot
 from controller.registration import RegisteredFlow, RegisteredJob
 from controller.registry import Registry
-from topologies.fabric import Fabric, Path
+from topologies.fabric import Fabric
+from topologies.paths import Paths
 from topologies.routing import Routing
 
 
@@ -17,7 +18,7 @@ class Snapshots:
         self._num_levels = num_levels
         self._seed = seed
         self._links = link_states(routing.fabric)
-        self._candidates: dict[tuple[int, int], tuple[Path, ...]] = {}
+        self._candidates: dict[tuple[int, int], Paths] = {}
         self._jobs: dict[str, tuple[RegisteredJob, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None) -> Snapshot:
@@ -54,7 +55,7 @@ class Snapshots:
     def _flow(self, key: FlowKey, flow: RegisteredFlow) -> Flow:
         ends = (flow.source.address, flow.destination.address)
         if ends not in self._candidates:
-            self._candidates[ends] = self._routing.candidate_paths(flow.source, flow.destination)
+            self._candidates[ends] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
         return Flow(
             key,
             flow.five_tuple,
@@ -67,9 +68,10 @@ class Snapshots:
         )
 
 
-def link_states(fabric: Fabric) -> tuple[LinkState, ...]:
+def link_states(fabric: Fabric) -> Links:
     """Links with what keeps the order of flows there: the host on those inside it or out of it, else switch queues."""
-    return tuple(
+    between = (
         LinkState(link.rate_bps, OrderKeeper.HOST if link.source in fabric.host_index else OrderKeeper.SWITCH_QUEUE)
         for link in fabric.links
-    ) + tuple(LinkState(link.rate_bps, OrderKeeper.HOST) for link in fabric.host_links)
+    )
+    return Links((*between, *(LinkState(link.rate_bps, OrderKeeper.HOST) for link in fabric.host_links)))

@@ -7,7 +7,8 @@ from controller.policy.policy_name import PolicyName
 DESCRIPTIONS: Mapping[PolicyName, str] = {
     PolicyName.ECMP: "no scheduling: the fabric's hash chooses every path, all flows share one level",
     PolicyName.CRUX: "Crux: paths, priorities and levels by GPU intensity",
-    PolicyName.CRUX_PA: "Crux without its paths: priorities and levels on the paths of the fabric's hash",
+    PolicyName.CRUX_PA: "Crux's priorities alone: on the paths of the fabric's hash, a level a rank as far as they go",
+    PolicyName.CRUX_PS_PA: "Crux's paths and priorities without its compression: a level a rank as far as they go",
     PolicyName.FIFO: "first in, first out: levels by arrival, for comparison",
     PolicyName.VARYS: "Varys: the job whose bottleneck needs least time first, levels in classes of equal size",
     PolicyName.SINCRONIA: "Sincronia: bottleneck by bottleneck, what weighs least there goes last",

@@ -1,9 +1,11 @@
 """The one place that maps the name of a policy to its function."""
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from controller.policy.cassini import cassini
-from controller.policy.crux import crux, crux_pa
+from controller.policy.crux import crux, crux_pa, crux_ps_pa
 from controller.policy.ecmp import ecmp
 from controller.policy.fifo import fifo
 from controller.policy.plan import Plan
@@ -18,6 +20,7 @@ _POLICIES: Mapping[PolicyName, Callable[[Snapshot], Plan]] = {
     PolicyName.ECMP: ecmp,
     PolicyName.CRUX: crux,
     PolicyName.CRUX_PA: crux_pa,
+    PolicyName.CRUX_PS_PA: crux_ps_pa,
     PolicyName.FIFO: fifo,
     PolicyName.VARYS: varys,
     PolicyName.SINCRONIA: sincronia,
@@ -31,5 +34,18 @@ def decide(name: PolicyName, snapshot: Snapshot) -> Plan:
 
     Raises ValueError, naming the job or link and the field, for a Snapshot that no policy can decide on.
     """
-    check(snapshot)
-    return _POLICIES[name](snapshot)
+    with _uncollected():
+        check(snapshot)
+        return _POLICIES[name](snapshot)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector from walking all objects of the process meanwhile: decisions make no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

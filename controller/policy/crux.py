@@ -1,118 +1,140 @@
-"""Crux: paths, priorities and levels by GPU intensity (Crux, section 4).
+"""Crux: paths, priorities and levels by GPU intensity (Crux, section 4), and its ablations.
 
-``crux`` chooses paths, priorities and levels; ``crux_pa`` only priorities and levels, on the paths of the fabric's
-hash.
+Maximises GPU-seconds of computation per second. Inputs: bytes of flows, candidate paths, link rates, profiles. Serves
+by levels, decided at job events. For n jobs that contend and m links of candidate paths: O(m + n^2) for each of the
+orders that compression tries.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-import numpy as np
-
-from controller.policy.compression import Contender, compress
-from controller.policy.correction_factor import correction_factors
-from controller.policy.intensity import Demand, demand, most_intense_first, rates_bps
-from controller.policy.path_selection import select_paths
+from controller.policy.compression import compress
+from controller.policy.correction_factor import DEFAULT_GAINS, GainOptions, correction_factors
+from controller.policy.intensity import intensity, iterations, most_intense_first, rates_bps
+from controller.policy.level_mapping import own_levels
+from controller.policy.path_selection import Congestion, select_paths
 from controller.policy.plan import FlowPlan, JobPlan, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Flow, FlowKey, Job, OrderKeeper, Snapshot
-from topologies.fabric import Path
+from controller.policy.snapshot import Job, Snapshot
+from controller.policy.traffic import Loads, Traffic
 
 
-def crux(snapshot: Snapshot) -> Plan:
-    """Choose paths, priorities and levels."""
-    return _plan(snapshot, PolicyName.CRUX, select_paths(snapshot))
+@dataclass(frozen=True, slots=True)
+class CruxOptions:
+    """What the paper leaves open: how congested a path is, how gains are measured, how many orders are tried."""
+
+    congestion: Congestion = Congestion.UTILISATION
+    gains: GainOptions = DEFAULT_GAINS
+    num_orders: int | None = None
 
 
-def crux_pa(snapshot: Snapshot) -> Plan:
-    """Choose priorities and levels; flows stay where the fabric's hash sends them."""
-    return _plan(snapshot, PolicyName.CRUX_PA, {})
+_DEFAULT = CruxOptions()
 
 
-def _plan(snapshot: Snapshot, policy: PolicyName, chosen: Mapping[FlowKey, Path]) -> Plan:
-    """Rank the jobs on the paths chosen (the hash's where none is) and compress the ranks to levels.
+def crux(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
+    """Choose paths, priorities and levels: the paper's Crux-full."""
+    traffic = select_paths(snapshot, options.congestion)
+    return _plan(snapshot, PolicyName.CRUX, traffic, options, is_steered=True, is_compressed=True)
+
+
+def crux_ps_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
+    """Choose paths and priorities (Crux-PS-PA): one level a rank as far as levels go."""
+    traffic = select_paths(snapshot, options.congestion)
+    return _plan(snapshot, PolicyName.CRUX_PS_PA, traffic, options, is_steered=True, is_compressed=False)
+
+
+def crux_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
+    """Choose priorities alone (Crux-PA): flows stay where the fabric's hash sends them, one level a rank."""
+    traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (flow.hashed_path,))
+    return _plan(snapshot, PolicyName.CRUX_PA, traffic, options, is_steered=False, is_compressed=False)
+
+
+def _plan(
+    snapshot: Snapshot,
+    policy: PolicyName,
+    traffic: Traffic,
+    options: CruxOptions,
+    *,
+    is_steered: bool,
+    is_compressed: bool,
+) -> Plan:
+    """Rank the jobs on the paths they have, and give the ranks levels.
 
     All flows of a job have its level, and its rank as their order at the host.
     """
-    ranked, reference = _rank(snapshot, chosen)
-    levels = _levels(snapshot, ranked)
-    return Plan(
-        policy=policy,
-        jobs=tuple(
-            JobPlan(
-                name=entry.name,
-                rank=rank,
-                level=levels[entry.name],
-                intensity=entry.demand.intensity,
-                correction_factor=entry.correction_factor,
-                priority=entry.priority,
-                time_shift_s=0.0,
-                reason=_reason(entry, reference),
-            )
-            for rank, entry in enumerate(ranked)
-        ),
-        flows={
-            flow.key: FlowPlan(path=chosen.get(flow.key), level=levels[entry.name], order=rank)
-            for rank, entry in enumerate(ranked)
-            for flow in entry.demand.job.flows
-        },
+    loads = traffic.loads(len(snapshot.links))
+    ranked, reference = _rank(snapshot, loads, traffic, options.gains)
+    if is_compressed:
+        levels = _compressed_levels(snapshot, loads, ranked, options.num_orders)
+    else:
+        levels = own_levels(len(ranked), snapshot.num_levels)
+    paths = traffic.first_paths if is_steered else [None] * len(traffic.flows)
+    first_flow = traffic.first_flow.tolist()
+    flows = {}
+    for rank, (entry, level) in enumerate(zip(ranked, levels, strict=True)):
+        of_job = slice(first_flow[entry.number], first_flow[entry.number + 1])
+        for flow, path in zip(traffic.flows[of_job], paths[of_job], strict=True):
+            flows[flow.key] = FlowPlan(path, level, rank)
+    jobs = tuple(
+        JobPlan(
+            name=entry.job.name,
+            rank=rank,
+            level=level,
+            intensity=entry.intensity,
+            correction_factor=entry.correction_factor,
+            priority=entry.priority,
+            time_shift_s=0.0,
+            reason=_reason(entry, reference),
+        )
+        for rank, (entry, level) in enumerate(zip(ranked, levels, strict=True))
     )
+    return Plan(policy, jobs, flows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A job with its priority P = k I; without one if it sends nothing."""
+    """A job, by its number in the Snapshot, with its priority P = k I; without one if it sends nothing."""
 
-    demand: Demand
+    number: int
+    job: Job
+    intensity: float | None
     correction_factor: float | None
     priority: float | None
 
-    @property
-    def name(self) -> str:
-        return self.demand.job.name
 
-
-def _rank(snapshot: Snapshot, chosen: Mapping[FlowKey, Path]) -> tuple[list[_Ranked], str]:
+def _rank(snapshot: Snapshot, loads: Loads, traffic: Traffic, gains: GainOptions) -> tuple[list[_Ranked], str]:
     """All jobs by decreasing priority, ties by name, those that send nothing last; and the reference job's name.
 
     The reference job is the one that sends most bytes per iteration, ties by name.
     """
-
-    def paths_of(flow: Flow) -> tuple[Path]:
-        return (chosen.get(flow.key, flow.hashed_path),)
-
-    link_rates_bps = rates_bps(snapshot.links)
-    demands = [demand(job, link_rates_bps, paths_of) for job in snapshot.jobs]
-    if not demands:
+    jobs = snapshot.jobs
+    if not jobs:
         return [], ""
-    reference = min(demands, key=lambda demand: (-_bytes_sent(demand.job), demand.job.name))
-    factors = correction_factors([demand.iteration for demand in demands], reference.iteration)
+    alone = iterations(jobs, loads.transfer_s(rates_bps(snapshot.links)))
+    sizes = traffic.size_bytes.tolist()
+    first_flow = traffic.first_flow.tolist()
+    bytes_sent = [sum(sizes[begin:end]) for begin, end in pairwise(first_flow)]
+    reference = min(range(len(jobs)), key=lambda number: (-bytes_sent[number], jobs[number].name))
+    factors = correction_factors(alone, alone[reference], gains)
     ranked = []
-    for job_demand, factor in zip(demands, factors, strict=True):
-        if job_demand.intensity is None:
-            ranked.append(_Ranked(job_demand, None, None))
+    for number, (job, iteration, factor) in enumerate(zip(jobs, alone, factors, strict=True)):
+        worth = intensity(job, iteration)
+        if worth is None:
+            ranked.append(_Ranked(number, job, None, None, None))
         else:
-            factor = 1.0 if job_demand is reference else factor
-            ranked.append(_Ranked(job_demand, factor, factor * job_demand.intensity))
-    return sorted(ranked, key=lambda entry: most_intense_first(entry.priority, entry.name)), reference.job.name
+            factor = 1.0 if number == reference else factor
+            ranked.append(_Ranked(number, job, worth, factor, factor * worth))
+    ranked.sort(key=lambda entry: most_intense_first(entry.priority, entry.job.name))
+    return ranked, jobs[reference].name
 
 
-def _bytes_sent(job: Job) -> float:
-    return sum(flow.size_bytes for flow in job.flows)
-
-
-def _levels(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> dict[str, int]:
-    is_ordered = np.array([link.order_keeper is OrderKeeper.SWITCH_QUEUE for link in snapshot.links], dtype=bool)
-    contenders = [
-        Contender(
-            name=entry.name,
-            rank=rank,
-            intensity=entry.demand.intensity or 0.0,
-            links=frozenset(np.flatnonzero(is_ordered & (entry.demand.bytes_by_link > 0)).tolist()),
-        )
-        for rank, entry in enumerate(ranked)
-    ]
-    return compress(contenders, snapshot.num_levels, snapshot.seed)
+def _compressed_levels(
+    snapshot: Snapshot, loads: Loads, ranked: Sequence[_Ranked], num_orders: int | None
+) -> list[int]:
+    sharing = loads.sharing([entry.number for entry in ranked], snapshot.links.has_levels)
+    intensities = [entry.intensity or 0.0 for entry in ranked]
+    return compress(intensities, sharing, snapshot.num_levels, snapshot.seed, num_orders)
 
 
 def _reason(entry: _Ranked, reference: str) -> str:
@@ -120,10 +142,10 @@ def _reason(entry: _Ranked, reference: str) -> str:
         return "It sends nothing, so no path and no level can help it."
     comparison = (
         "the job that sends most, with which the others are compared"
-        if entry.name == reference
+        if entry.job.name == reference
         else f"beside {reference!r}, the job that sends most"
     )
     return (
-        f"Each second on its bottleneck link feeds {entry.demand.intensity:.4g} of computation,"
+        f"Each second on its bottleneck link feeds {entry.intensity:.4g} of computation,"
         f" counted {entry.correction_factor:.3g} times: {comparison}."
     )

@@ -58,6 +58,7 @@ _IDEAL: Mapping[PolicyName, RateControl] = {
     PolicyName.ECMP: _LEVELS,
     PolicyName.CRUX: _JOBS,
     PolicyName.CRUX_PA: _JOBS,
+    PolicyName.CRUX_PS_PA: _JOBS,
     PolicyName.FIFO: _GREEDY_GROUPS,
     PolicyName.VARYS: RateControl(Allocator.MADD, Tiers.GROUPS, Cadence.GROUP_EVENT),
     PolicyName.SINCRONIA: _GREEDY_GROUPS,

@@ -6,15 +6,15 @@ the link's bandwidth. Every link counts, those of the hosts too.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
-from controller.policy.snapshot import Flow, Job, LinkState
+from controller.policy.flow_arrays import FloatArray as FloatArray
+from controller.policy.snapshot import Flow, Job, Links
+from controller.policy.traffic import Traffic
 from topologies.fabric import Path
 
-FloatArray = npt.NDArray[np.float64]
+LONGEST_ITERATION_S = 1e7
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """A job's demand for given paths: bytes per iteration on every link, and the iteration they make."""
+    """A job's demand on given paths: bytes per iteration on every link, and the iteration they make."""
 
     job: Job
     bytes_by_link: FloatArray
@@ -50,16 +50,37 @@ class Demand:
 
     @property
     def intensity(self) -> float | None:
-        """I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing.
-
-        No path and no level can speed up such a job, so it is ranked after all others.
-        """
-        return self.job.profile.work / self.iteration.comm_s if self.iteration.comm_s > 0 else None
+        """I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing."""
+        return intensity(self.job, self.iteration)
 
 
-def rates_bps(links: Sequence[LinkState]) -> FloatArray:
+def iterations(jobs: Sequence[Job], transfer_s: FloatArray) -> list[Iteration]:
+    """The iterations of jobs whose communication takes so long.
+
+    Raises ValueError, naming the job, for a transfer that no iteration can be made of.
+    """
+    for number in np.flatnonzero(~(transfer_s <= LONGEST_ITERATION_S / 2)).tolist():
+        raise ValueError(
+            f"job {jobs[number].name!r}: size_bytes make a transfer of {transfer_s[number]:g} s,"
+            f" at most {LONGEST_ITERATION_S / 2:g} s can be compared"
+        )
+    return [
+        Iteration(job.profile.compute_s, job.profile.comm_start, comm_s)
+        for job, comm_s in zip(jobs, transfer_s.tolist(), strict=True)
+    ]
+
+
+def intensity(job: Job, iteration: Iteration) -> float | None:
+    """I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing.
+
+    No path and no level can speed up such a job, so it is ranked after all others.
+    """
+    return job.profile.work / iteration.comm_s if iteration.comm_s > 0 else None
+
+
+def rates_bps(links: Links) -> FloatArray:
     """Rates of all links as an array."""
-    return np.array([link.rate_bps for link in links], dtype=np.float64)
+    return links.rates_bps
 
 
 def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequence[Path]]) -> Demand:
@@ -67,19 +88,9 @@ def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequ
 
     Links inside hosts count besides: their share of t is the job's own, whatever the path.
     """
-    bytes_by_link = np.zeros(len(link_rates_bps))
-    for flow in job.flows:
-        paths = paths_of(flow)
-        links = np.fromiter(chain.from_iterable(paths), dtype=np.intp)
-        np.add.at(bytes_by_link, links, flow.size_bytes / len(paths))
-        bytes_by_link[list(flow.host_links)] += flow.size_bytes
-    comm_s = float(np.max(bytes_by_link * 8 / link_rates_bps, initial=0.0))
-    return Demand(job, bytes_by_link, Iteration(job.profile.compute_s, job.profile.comm_start, comm_s))
-
-
-def spread_demand(job: Job, link_rates_bps: FloatArray) -> Demand:
-    """Demand while paths are still to be chosen: every flow evenly over its candidates."""
-    return demand(job, link_rates_bps, lambda flow: flow.candidates)
+    loads = Traffic.with_paths([job], paths_of).loads(len(link_rates_bps))
+    (iteration,) = iterations([job], loads.transfer_s(link_rates_bps))
+    return Demand(job, loads.of(0), iteration)
 
 
 def most_intense_first(value: float | None, name: str) -> tuple[float, str]:

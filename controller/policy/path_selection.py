@@ -1,47 +1,102 @@
 """Paths by GPU intensity (Crux, section 4.1): the most intense job chooses first, each flow the least congested path.
 
-The paper does not say what "least congested" measures. Here it is the utilisation of a path's most loaded link, where a
-link's load is the bytes per iteration of the flows placed so far over the iteration time that their job would have
-alone; ties go to the path with the smaller sum of utilisations, then to the earlier candidate.
+The paper does not say what "least congested" measures. A path is as congested as its most loaded link; ties go to the
+path with the smaller sum over its links, then to the earlier candidate. ``Congestion`` lists what a load may be.
 """
 
-from collections.abc import Sequence
-from itertools import zip_longest
+from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
-from controller.policy.intensity import FloatArray, most_intense_first, rates_bps, spread_demand
-from controller.policy.snapshot import FlowKey, Snapshot
-from topologies.fabric import Path
+from controller.policy.compiled import Loop
+from controller.policy.flow_arrays import FloatArray, IntArray, LinkArray
+from controller.policy.intensity import Iteration, intensity, iterations, most_intense_first, rates_bps
+from controller.policy.snapshot import Snapshot
+from controller.policy.traffic import Traffic
 
 
-def select_paths(snapshot: Snapshot) -> dict[FlowKey, Path]:
-    """A candidate path for every flow, chosen afresh for all jobs.
+class Congestion(StrEnum):
+    """What the flows placed so far make of a link's load."""
 
-    While paths are open, intensity takes every flow as spread evenly over its candidates.
+    UTILISATION = "utilisation"
+    """Bytes per iteration over the iteration time that their job has alone, over the link's rate."""
+
+    TRANSFER_TIME = "transfer time"
+    """Bytes per iteration over the link's rate, however often they come."""
+
+    FLOWS = "flows"
+    """How many flows send at all."""
+
+
+def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISATION) -> Traffic:
+    """All flows, each with one of its candidates, chosen afresh for all jobs.
+
+    While paths are open, intensity takes every flow as spread evenly over its candidates. Linear in the links of all
+    candidate paths.
     """
     link_rates_bps = rates_bps(snapshot.links)
-    demands = [spread_demand(job, link_rates_bps) for job in snapshot.jobs]
-    demands.sort(key=lambda demand: most_intense_first(demand.intensity, demand.job.name))
-    no_link = len(snapshot.links)
-    utilisation = np.zeros(no_link + 1)
-    chosen: dict[FlowKey, Path] = {}
-    for demand in demands:
-        for flow in demand.job.flows:
-            path = flow.candidates[_least_congested(utilisation, flow.candidates, no_link)]
-            chosen[flow.key] = path
-            if flow.size_bytes > 0:
-                links = list(path)
-                utilisation[links] += flow.size_bytes * 8 / demand.iteration.duration_s / link_rates_bps[links]
-    return chosen
+    traffic = Traffic.with_candidates(snapshot.jobs)
+    alone = iterations(snapshot.jobs, traffic.loads(len(link_rates_bps)).transfer_s(link_rates_bps))
+    keys = [
+        most_intense_first(intensity(job, iteration), job.name)
+        for job, iteration in zip(snapshot.jobs, alone, strict=True)
+    ]
+    by_intensity = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+    choose = _choose.of(3 * len(traffic.links))
+    choice = choose(
+        by_intensity,
+        traffic.first_flow,
+        _amounts(traffic, alone, congestion),
+        traffic.links,
+        traffic.first_link,
+        traffic.path_length,
+        np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps,
+    )
+    return traffic.narrowed(choice)
 
 
-def _least_congested(utilisation: FloatArray, candidates: Sequence[Path], no_link: int) -> int:
-    if len(candidates) == 1:
-        return 0
-    hops = np.array(list(zip_longest(*candidates, fillvalue=no_link)), dtype=np.intp)
-    loads: npt.NDArray[np.float64] = utilisation[hops]
-    most_loaded = loads.max(axis=0)
-    tied = np.flatnonzero(most_loaded == most_loaded.min())
-    return int(tied[loads[:, tied].sum(axis=0).argmin()])
+def _amounts(traffic: Traffic, alone: list[Iteration], congestion: Congestion) -> FloatArray:
+    """What every flow adds to the load of a link of rate 1."""
+    if congestion is Congestion.FLOWS:
+        return (traffic.size_bytes > 0).astype(np.float64)
+    amounts = traffic.size_bytes * 8
+    if congestion is Congestion.UTILISATION:
+        # A job that takes no time sends nothing.
+        durations_s = np.array([iteration.duration_s or 1.0 for iteration in alone])
+        amounts /= np.repeat(durations_s, np.diff(traffic.first_flow))
+    return amounts
+
+
+@Loop
+def _choose(
+    by_intensity: IntArray,
+    first_flow: IntArray,
+    amounts: FloatArray,
+    links: LinkArray,
+    first_link: IntArray,
+    path_length: IntArray,
+    rates: FloatArray,
+) -> IntArray:
+    """The position of every flow's least congested path, flow after flow in order of the jobs given."""
+    load = np.zeros(len(rates))
+    choice = np.zeros(len(amounts), dtype=np.int64)
+    for job in by_intensity:
+        for flow in range(first_flow[job], first_flow[job + 1]):
+            begin, length = first_link[flow], path_length[flow]
+            num_paths = (first_link[flow + 1] - begin) // length
+            least_most, least_sum = np.inf, np.inf
+            for path in range(num_paths if num_paths > 1 else 0):
+                most, total = 0.0, 0.0
+                for link in links[begin + path * length : begin + (path + 1) * length]:
+                    if link >= 0:
+                        total += load[link]
+                        most = max(most, load[link])
+                if most < least_most or (most == least_most and total < least_sum):
+                    least_most, least_sum = most, total
+                    choice[flow] = path
+            if amounts[flow] > 0:
+                chosen = begin + choice[flow] * length
+                for link in links[chosen : chosen + length]:
+                    if link >= 0:
+                        load[link] += amounts[flow] / rates[link]
+    return choice

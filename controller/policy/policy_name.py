@@ -9,6 +9,7 @@ class PolicyName(StrEnum):
     ECMP = "ecmp"
     CRUX = "crux"
     CRUX_PA = "crux-pa"
+    CRUX_PS_PA = "crux-ps-pa"
     FIFO = "fifo"
     VARYS = "varys"
     SINCRONIA = "sincronia"

@@ -6,10 +6,18 @@ A policy is a pure function ``Snapshot -> Plan``: no I/O, no clock, no randomnes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from controller.policy.flow_arrays import FlowArrays
+from controller.policy.job_checks import check_job
 from topologies.addressing import FiveTuple
 from topologies.fabric import Path
+from topologies.paths import Paths
 
 if TYPE_CHECKING:
     from controller.policy.plan import Plan
@@ -29,6 +37,20 @@ class LinkState:
 
     rate_bps: float
     order_keeper: OrderKeeper
+
+
+class Links(tuple[LinkState, ...]):
+    """All links of a fabric, and what there is of them as arrays, made once: a fabric keeps its links for long."""
+
+    @cached_property
+    def rates_bps(self) -> npt.NDArray[np.float64]:
+        """Rate of every link; read-only."""
+        return _read_only(np.array([link.rate_bps for link in self], dtype=np.float64))
+
+    @cached_property
+    def has_levels(self) -> npt.NDArray[np.bool_]:
+        """Whether a switch queue keeps the order on each link; read-only."""
+        return _read_only(np.array([link.order_keeper is OrderKeeper.SWITCH_QUEUE for link in self], dtype=np.bool_))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,7 +76,7 @@ class Flow:
     five_tuple: FiveTuple
     size_bytes: float
     offset_s: float
-    candidates: tuple[Path, ...]
+    candidates: Paths
     hashed_path: Path
     host_links: tuple[int, ...] = ()
     is_assigned: bool = False
@@ -81,9 +103,12 @@ class Profile:
     work: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
-    """A registered job."""
+    """A registered job. Raises ValueError, naming the job and the field, for what cannot be meant.
+
+    Sound are a job without flows, bytes or computation, on one GPU, and with offsets in any order.
+    """
 
     name: str
     arrival_s: float
@@ -91,10 +116,27 @@ class Job:
     profile: Profile
     flow_groups: tuple[FlowGroup, ...]
 
-    @property
+    def __post_init__(self) -> None:
+        check_job(self)
+        # Made now, so that no decision has to wait for them.
+        _ = self.arrays, self.highest_link
+
+    @cached_property
     def flows(self) -> tuple[Flow, ...]:
         """Flows of all groups, in order."""
-        return tuple(flow for group in self.flow_groups for flow in group.flows)
+        return tuple(chain.from_iterable(group.flows for group in self.flow_groups))
+
+    @cached_property
+    def arrays(self) -> FlowArrays:
+        """The flows to compute with."""
+        return FlowArrays.of(self.flows)
+
+    @cached_property
+    def highest_link(self) -> int:
+        """The highest number of any link that a flow may take; -1 where there is none."""
+        return max(
+            (max(*flow.hashed_path, *flow.host_links, flow.candidates.highest_link) for flow in self.flows), default=-1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +144,17 @@ class Snapshot:
     """The state that one decision is made from; jobs stand in order of their names."""
 
     time_s: float
-    links: tuple[LinkState, ...]
+    links: Links
     jobs: tuple[Job, ...]
     num_levels: int = 8
     loads_bps: Mapping[int, float] = field(default_factory=dict)
     previous: "Plan | None" = None
     seed: int = 1
+
+
+_A = TypeVar("_A", bound=np.ndarray[Any, Any])
+
+
+def _read_only(array: _A) -> _A:
+    array.flags.writeable = False
+    return array

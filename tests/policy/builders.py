@@ -9,6 +9,7 @@ from controller.policy.snapshot import (
     FlowGroup,
     FlowKey,
     Job,
+    Links,
     LinkState,
     OrderKeeper,
     Profile,
@@ -16,13 +17,14 @@ from controller.policy.snapshot import (
 )
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
+from topologies.paths import Paths
 
 GBPS = 1e9
 _FIVE_TUPLE = FiveTuple(1, 2, UDP_PROTOCOL, 50_000, FLOW_DESTINATION_PORT)
 
 
-def make_links(*rates_bps: float, order_keeper: OrderKeeper = OrderKeeper.SWITCH_QUEUE) -> tuple[LinkState, ...]:
-    return tuple(LinkState(rate_bps, order_keeper) for rate_bps in rates_bps)
+def make_links(*rates_bps: float, order_keeper: OrderKeeper = OrderKeeper.SWITCH_QUEUE) -> Links:
+    return Links(LinkState(rate_bps, order_keeper) for rate_bps in rates_bps)
 
 
 def make_job(
@@ -36,7 +38,7 @@ def make_job(
 ) -> Job:
     """A job whose flows are given as (bytes, candidate paths); the hash gives every flow its last candidate."""
     made = tuple(
-        Flow(FlowKey(name, "all-reduce", number), _FIVE_TUPLE, size_bytes, 0.0, candidates, candidates[-1])
+        Flow(FlowKey(name, "all-reduce", number), _FIVE_TUPLE, size_bytes, 0.0, Paths(candidates), candidates[-1])
         for number, (size_bytes, candidates) in enumerate(flows)
     )
     return Job(name, arrival_s, 1, Profile(compute_s, comm_start, work), (FlowGroup("all-reduce", made),))
@@ -69,7 +71,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     )
     return Snapshot(
         time_s=0.0,
-        links=tuple(draw(st.lists(link_states, min_size=_NUM_LINKS, max_size=_NUM_LINKS))),
+        links=Links(draw(st.lists(link_states, min_size=_NUM_LINKS, max_size=_NUM_LINKS))),
         jobs=jobs,
         num_levels=draw(st.integers(1, 8)),
         seed=draw(st.integers(0, 3)),

@@ -15,7 +15,7 @@ from controller.policy.fifo import fifo
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.sincronia import sincronia
-from controller.policy.snapshot import Job, Snapshot
+from controller.policy.snapshot import Job, Links, Snapshot
 from controller.policy.taccl_star import taccl_star
 from controller.policy.varys import varys
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
@@ -37,7 +37,7 @@ def scaled(snapshot: Snapshot, factor: float) -> Snapshot:
         )
         return replace(job, flow_groups=groups)
 
-    links = tuple(replace(link, rate_bps=factor * link.rate_bps) for link in snapshot.links)
+    links = Links(replace(link, rate_bps=factor * link.rate_bps) for link in snapshot.links)
     return replace(snapshot, links=links, jobs=tuple(map(scaled_job, snapshot.jobs)))
 
 
@@ -115,6 +115,5 @@ def test_sizes_at_the_ends_of_what_numbers_can_tell(policy: Policy) -> None:
 def test_bad_numbers_are_refused_by_job_and_field(name: PolicyName) -> None:
     with pytest.raises(ValueError, match=r"job 'a', .*size_bytes"):
         decide(name, Snapshot(0.0, make_links(GBPS), (make_job("a", [(math.nan, ONE_LINK)]),)))
-    job = replace(make_job("a", [(1.0, ONE_LINK)]), gpus=0)
     with pytest.raises(ValueError, match="job 'a': gpus"):
-        decide(name, Snapshot(0.0, make_links(GBPS), (job,)))
+        decide(name, Snapshot(0.0, make_links(GBPS), (replace(make_job("a", [(1.0, ONE_LINK)]), gpus=0),)))

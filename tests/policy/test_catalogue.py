@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 from controller.policy.catalogue import decide
@@ -15,3 +17,19 @@ def test_every_name_has_a_policy_that_signs_its_plan(name: PolicyName) -> None:
 def test_bad_snapshots_are_refused() -> None:
     with pytest.raises(ValueError, match=r"links\[0\]: rate_bps"):
         decide(PolicyName.CRUX, Snapshot(0.0, make_links(0.0), ()))
+
+
+def test_decisions_leave_no_cycles_for_the_collector_and_let_it_run_again() -> None:
+    jobs = tuple(make_job(name, [(1e9, ((0,), (1,)))]) for name in "abc")
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS), jobs)
+    decide(PolicyName.CRUX, snapshot)
+    gc.collect()
+    gc.disable()
+    try:
+        decide(PolicyName.CRUX, snapshot)
+        assert not gc.isenabled()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    decide(PolicyName.CRUX, snapshot)
+    assert gc.isenabled()

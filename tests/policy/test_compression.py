@@ -1,12 +1,33 @@
 """Levels against the figures of Crux, section 4.3, and against enumeration of all cuts."""
 
+from dataclasses import dataclass
 from itertools import combinations, product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from controller.policy.compression import Contender, compress
+from controller.policy import compression
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A job with a unique rank (0 the most urgent), and the links with levels that it uses."""
+
+    name: str
+    rank: int
+    intensity: float
+    links: frozenset[int]
+
+
+def compress(contenders: list[Contender], num_levels: int, seed: int, num_orders: int | None = None) -> dict[str, int]:
+    ranked = sorted(contenders, key=lambda job: job.rank)
+    shares = [[high.rank < low.rank and bool(high.links & low.links) for low in ranked] for high in ranked]
+    sharing = csr_array(np.array(shares, dtype=bool).reshape(len(ranked), len(ranked)))
+    levels = compression.compress([job.intensity for job in ranked], sharing, num_levels, seed, num_orders)
+    return {job.name: level for job, level in zip(ranked, levels, strict=True)}
 
 
 def contenders(intensities: dict[str, float], shared: list[tuple[str, str]]) -> list[Contender]:

@@ -1,13 +1,17 @@
 """k against the two worked examples of Crux, section 4.2, and against a second-by-second simulation."""
 
+import math
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controller.policy.correction_factor import correction_factors, factor_of_gains, link_seconds
+from controller.policy.correction_factor import GainOptions, correction_factor, correction_factors, factor_of_gains
 from controller.policy.intensity import Iteration
+from controller.policy.shared_link import Cycles, usage
 
 
 @dataclass
@@ -47,8 +51,13 @@ def step_through(first: SteppedJob, second: SteppedJob, horizon_s: int) -> None:
         second.step(link_is_free=not first.step(link_is_free=True))
 
 
-def carried(first: SteppedJob, second: SteppedJob, horizon_s: int) -> tuple[float, float]:
-    return link_seconds(first.iteration, second.iteration, horizon_s, first.phase_s, second.phase_s)
+def used(first: SteppedJob, second: SteppedJob, horizon_s: float) -> list[tuple[float, float]]:
+    """Seconds on the link and seconds of computation, of the first job and of the second."""
+    one, other = Cycles.of([first.iteration]), Cycles.of([second.iteration])
+    phase, other_phase = (np.array([[round(job.phase_s * 1e9)]]) for job in (first, second))
+    urgent = usage(one, phase, None, phase, horizon_s)
+    behind = usage(other, other_phase, one, phase, horizon_s)
+    return [(side.carried_s.item(), side.computed_s.item()) for side in (urgent, behind)]
 
 
 def example_1() -> tuple[SteppedJob, SteppedJob]:
@@ -61,37 +70,35 @@ def example_2() -> tuple[SteppedJob, SteppedJob]:
     return SteppedJob(4, 2, 1, phase_s=0), SteppedJob(2, 1, 3, phase_s=1)
 
 
-def test_example_1_link_seconds_and_factor() -> None:
+def test_example_1_in_its_own_phase() -> None:
+    """Figure 11: 10 GPUs each, 37.5 % with job 1 first and 41.7 % with job 2; k of job 2 is 3/2."""
     job_1, job_2 = example_1()
-    assert carried(job_1, job_2, 12) == (6.0, 3.0)
-    assert carried(job_2, job_1, 12) == (6.0, 4.0)
-    assert factor_of_gains((6 - 3) / 12, (6 - 4) / 12) == pytest.approx(1.5)
+    (carried_1, computed_1), (carried_2, computed_2) = used(job_1, job_2, 12)
+    assert (carried_1, carried_2) == (6.0, 3.0)
+    assert (computed_1 + computed_2) / 24 == 0.375
+    (carried_2, computed_2), (carried_1, computed_1) = used(job_2, job_1, 12)
+    assert (carried_1, carried_2) == (4.0, 6.0)
+    assert (computed_1 + computed_2) / 24 == 10 / 24
+    assert correction_factor(job_2.iteration, job_1.iteration, 12, [(1, 2)]) == pytest.approx(1.5, rel=1e-12)
 
 
-def test_example_1_utilisation() -> None:
-    job_1, job_2 = example_1()
-    step_through(job_1, job_2, 12)
-    assert (10 * job_1.busy_s + 10 * job_2.busy_s) / (20 * 12) == pytest.approx(0.375)
-    job_1, job_2 = example_1()
-    step_through(job_2, job_1, 12)
-    assert (10 * job_1.busy_s + 10 * job_2.busy_s) / (20 * 12) == pytest.approx(10 / 24)
-
-
-def test_example_1_factor_in_the_long_run() -> None:
+def test_example_1_in_the_long_run() -> None:
     job_1, job_2 = (job.iteration for job in example_1())
+    assert correction_factor(job_2, job_1) == pytest.approx(1.5, rel=1e-12)
     assert correction_factors([job_1, job_2], job_1) == pytest.approx([1.0, 1.5])
     assert correction_factors([job_1, job_2], job_2) == pytest.approx([2 / 3, 1.0])
 
 
-def test_example_2_link_seconds_and_idle_time() -> None:
+def test_example_2_in_its_own_phase() -> None:
+    """Figure 12: of 12 s job 2's GPUs idle 7 with job 1 first and 6 with job 2; job 1 loses nothing either way."""
     job_1, job_2 = example_2()
-    assert carried(job_1, job_2, 12) == (3.0, 7.0)
-    assert carried(job_2, job_1, 12) == (9.0, 3.0)
-    step_through(job_1, job_2, 12)
-    assert 12 - job_2.busy_s == 7
-    job_1, job_2 = example_2()
-    step_through(job_2, job_1, 12)
-    assert 12 - job_2.busy_s == 6
+    (carried_1, computed_1), (carried_2, computed_2) = used(job_1, job_2, 12)
+    assert (carried_1, carried_2) == (3.0, 7.0)
+    assert (12 - computed_1, 12 - computed_2) == (0.0, 7.0)
+    (carried_2, computed_2), (carried_1, computed_1) = used(job_2, job_1, 12)
+    assert (carried_1, carried_2) == (3.0, 9.0)
+    assert (12 - computed_1, 12 - computed_2) == (0.0, 6.0)
+    assert correction_factor(job_2.iteration, job_1.iteration, 12, [(1, 0)]) == 8.0
 
 
 def test_example_2_costs_nothing_in_the_long_run() -> None:
@@ -108,10 +115,34 @@ def stepped_jobs(draw: st.DrawFn) -> SteppedJob:
 
 
 @given(stepped_jobs(), stepped_jobs(), st.integers(1, 90))
-def test_link_seconds_agree_with_stepping(first: SteppedJob, second: SteppedJob, horizon_s: int) -> None:
-    seconds = carried(first, second, horizon_s)
+def test_seconds_agree_with_stepping(first: SteppedJob, second: SteppedJob, horizon_s: int) -> None:
+    seconds = used(first, second, horizon_s)
     step_through(first, second, horizon_s)
-    assert seconds == (first.carried_s, second.carried_s)
+    assert seconds == [(job.carried_s, job.busy_s) for job in (first, second)]
+
+
+@given(stepped_jobs(), stepped_jobs(), st.integers(1, 90), st.data())
+def test_gains_over_a_horizon_agree_with_stepping(
+    job: SteppedJob, reference: SteppedJob, horizon_s: int, data: st.DataObject
+) -> None:
+    gain = reference_gain = 0
+    phases = data.draw(
+        st.lists(
+            st.tuples(*(st.integers(0, int(one.iteration.duration_s) - 1) for one in (job, reference))),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    for phase_s, reference_phase_s in phases:
+        for sign in (1, -1):
+            tried = replace(job, phase_s=phase_s), replace(reference, phase_s=reference_phase_s)
+            step_through(*tried[::sign], horizon_s)
+            gain += sign * tried[0].carried_s
+            reference_gain -= sign * tried[1].carried_s
+    share = horizon_s * len(phases)
+    assert correction_factor(job.iteration, reference.iteration, horizon_s, phases) == pytest.approx(
+        factor_of_gains(gain / share, reference_gain / share)
+    )
 
 
 @settings(max_examples=30)
@@ -163,7 +194,7 @@ def test_jobs_that_send_nothing_have_factor_one() -> None:
 
 def test_job_that_never_frees_the_link_starves_the_other() -> None:
     greedy, other = Iteration(0.0, 0.0, 1.0), Iteration(1.0, 1.0, 1.0)
-    assert link_seconds(greedy, other, 100.0) == (100.0, 0.0)
+    assert used(SteppedJob(0, 0, 1), SteppedJob(1, 1, 1), 100.0) == [(100.0, 0.0), (0.0, 1.0)]
     # Whoever is urgent takes 1/2 from the other: all of its share, or half of the link.
     assert correction_factors([other], greedy) == pytest.approx([1.0])
 
@@ -177,3 +208,24 @@ def test_very_unlike_iterations_are_decided_too() -> None:
 def test_too_long_an_iteration_is_named() -> None:
     with pytest.raises(ValueError, match="longer than 1e\\+07 s"):
         correction_factors([Iteration(1e8, 1.0, 1.0)], Iteration(1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"horizon_s": 0.0}, "horizon_s must be positive"),
+        ({"horizon_s": math.nan}, "horizon_s must be positive"),
+        ({"phases": []}, "phases must not be empty"),
+        ({"phases": [(0.0, 2.5)]}, "phases must lie within the iteration of 2 s, not 2.5"),
+        ({"phases": [(math.nan, 0.0)]}, "phases must lie within"),
+    ],
+)
+def test_senseless_questions_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        correction_factor(Iteration(1.0, 1.0, 1.0), Iteration(1.0, 1.0, 1.0), **arguments)
+
+
+def test_bounds_of_the_factor_are_options() -> None:
+    job_1, job_2 = (job.iteration for job in example_1())
+    assert correction_factor(job_2, job_1, options=GainOptions(largest_factor=1.25)) == 1.25
+    assert correction_factor(job_2, job_1, options=GainOptions(negligible_gain=0.5)) == 1.0

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.policy.crux import crux, crux_pa
+from controller.policy.correction_factor import GainOptions
+from controller.policy.crux import CruxOptions, crux, crux_pa, crux_ps_pa
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Job, OrderKeeper, Snapshot
+from controller.policy.snapshot import Job, Links, OrderKeeper, Snapshot
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 
 Policy = Callable[[Snapshot], Plan]
-POLICIES = pytest.mark.parametrize("policy", [crux, crux_pa])
+POLICIES = pytest.mark.parametrize("policy", [crux, crux_pa, crux_ps_pa])
 ONE_LINK = ((0,),)
 
 
@@ -53,10 +54,9 @@ def test_crux_parts_the_jobs_that_the_hash_puts_on_one_link() -> None:
     assert levels_of(hashed) == {"a": 7, "b": 6}
 
 
-@POLICIES
 @pytest.mark.parametrize("order_keeper", [OrderKeeper.HOST, OrderKeeper.NOTHING])
-def test_links_that_no_switch_queue_orders_take_no_levels(policy: Policy, order_keeper: OrderKeeper) -> None:
-    plan = policy(Snapshot(0.0, make_links(8 * GBPS, order_keeper=order_keeper), example_1()))
+def test_links_that_no_switch_queue_orders_take_no_levels(order_keeper: OrderKeeper) -> None:
+    plan = crux(Snapshot(0.0, make_links(8 * GBPS, order_keeper=order_keeper), example_1()))
     assert [(job.name, job.rank) for job in plan.jobs] == [("job-2", 0), ("job-1", 1)]
     assert levels_of(plan) == {"job-1": 7, "job-2": 7}
 
@@ -68,7 +68,34 @@ def test_jobs_without_bytes_are_ranked_last_and_have_no_priority(policy: Policy)
     assert [job.name for job in plan.jobs] == ["c", "a", "b"]
     assert [job.priority is None for job in plan.jobs] == [False, True, True]
     assert [job.correction_factor for job in plan.jobs] == [1.0, None, None]
-    assert levels_of(plan) == {"a": 7, "b": 7, "c": 7}
+    assert levels_of(plan) == ({"a": 7, "b": 7, "c": 7} if policy is crux else {"c": 7, "a": 6, "b": 5})
+
+
+def test_without_compression_every_rank_has_a_level_as_far_as_they_go() -> None:
+    either = ((0,), (1,))
+    jobs = tuple(make_job(name, [(1e9, either)], work=5.0 - number) for number, name in enumerate("abcd"))
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS), jobs, num_levels=3)
+    unpressed, hashed = crux_ps_pa(snapshot), crux_pa(snapshot)
+    assert levels_of(unpressed) == levels_of(hashed) == {"a": 2, "b": 1, "c": 0, "d": 0}
+    assert {key.job: flow.order for key, flow in unpressed.flows.items()} == {"a": 0, "b": 1, "c": 2, "d": 3}
+    steered = [flow.path for _, flow in sorted(crux(snapshot).flows.items())]
+    assert [flow.path for _, flow in sorted(unpressed.flows.items())] == steered
+    assert {flow.path for flow in hashed.flows.values()} == {None}
+
+
+def test_a_transfer_too_long_to_follow_names_the_job() -> None:
+    jobs = make_job("a", [(1e9, ONE_LINK)]), make_job("b", [(1e18, ONE_LINK)])
+    with pytest.raises(ValueError, match="job 'b': size_bytes"):
+        crux(Snapshot(0.0, make_links(GBPS), jobs))
+
+
+def test_choices_left_open_are_options() -> None:
+    """Ten jobs on one link: one order is enough, as there is only one; k may be bound away."""
+    jobs = tuple(make_job(f"job-{n}", [(1e9 * (n + 1), ONE_LINK)], work=n + 1.0) for n in range(10))
+    snapshot = Snapshot(0.0, make_links(GBPS), jobs)
+    plain = crux(snapshot, CruxOptions(gains=GainOptions(largest_factor=1.0), num_orders=1))
+    assert {job.correction_factor for job in plain.jobs} == {1.0}
+    assert levels_of(crux(snapshot, CruxOptions(num_orders=1))) == levels_of(crux(snapshot))
 
 
 @POLICIES
@@ -103,7 +130,7 @@ def test_twice_the_bytes_at_twice_the_rate_change_nothing(policy: Policy, snapsh
 
     scaled = replace(
         snapshot,
-        links=tuple(replace(link, rate_bps=2 * link.rate_bps) for link in snapshot.links),
+        links=Links(replace(link, rate_bps=2 * link.rate_bps) for link in snapshot.links),
         jobs=tuple(doubled(job) for job in snapshot.jobs),
     )
     assert policy(scaled) == policy(snapshot)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.policy.crux import crux
-from controller.policy.snapshot import Flow, Job, LinkState, OrderKeeper, Snapshot
+from controller.policy.snapshot import Flow, Job, Links, LinkState, OrderKeeper, Snapshot
 from tests.policy.builders import GBPS, make_job, make_links
 
 PCIE = 4
@@ -22,7 +22,7 @@ def through_pcie(job: Job) -> Job:
 
 
 def test_jobs_that_share_a_link_inside_a_host_are_ranked_but_need_no_levels() -> None:
-    links = (*make_links(*[10 * GBPS] * 4), LinkState(1 * GBPS, OrderKeeper.HOST))
+    links = Links((*make_links(*[10 * GBPS] * 4), LinkState(1 * GBPS, OrderKeeper.HOST)))
     strong = through_pcie(make_job("strong", [(1e9, ((0, 1),))], work=8.0))
     weak = through_pcie(make_job("weak", [(1e9, ((2, 3),))], work=1.0))
     plan = crux(Snapshot(time_s=0.0, links=links, jobs=(strong, weak)))

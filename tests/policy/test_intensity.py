@@ -1,7 +1,13 @@
 import pytest
 
-from controller.policy.intensity import demand, rates_bps, spread_demand
+from controller.policy.flow_arrays import FloatArray
+from controller.policy.intensity import Demand, demand, rates_bps
+from controller.policy.snapshot import Job
 from tests.policy.builders import GBPS, make_job, make_links
+
+
+def spread_demand(job: Job, link_rates_bps: FloatArray) -> Demand:
+    return demand(job, link_rates_bps, lambda flow: flow.candidates)
 
 
 def test_bottleneck_is_the_link_that_takes_longest_not_the_one_with_most_bytes() -> None:

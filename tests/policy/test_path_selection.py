@@ -1,15 +1,20 @@
+from itertools import chain
+
+import pytest
 from hypothesis import given
 
-from controller.policy.path_selection import select_paths
-from controller.policy.snapshot import Job, Snapshot
+from controller.policy.path_selection import Congestion, select_paths
+from controller.policy.snapshot import FlowKey, Job, Snapshot
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 from topologies.fabric import Path
 
 
-def choose(rates_gbps: list[float], *jobs: Job) -> dict[tuple[str, int], Path]:
+def choose(
+    rates_gbps: list[float], *jobs: Job, congestion: Congestion = Congestion.UTILISATION
+) -> dict[tuple[str, int], Path]:
     links = make_links(*(rate * GBPS for rate in rates_gbps))
-    chosen = select_paths(Snapshot(time_s=0.0, links=links, jobs=jobs))
-    return {(key.job, key.flow): path for key, path in chosen.items()}
+    traffic = select_paths(Snapshot(time_s=0.0, links=links, jobs=jobs), congestion)
+    return {(flow.key.job, flow.key.flow): path for flow, path in zip(traffic.flows, traffic.first_paths, strict=True)}
 
 
 def test_jobs_take_separate_paths() -> None:
@@ -64,8 +69,50 @@ def test_job_that_sends_nothing_and_computes_nothing_gets_a_path() -> None:
     assert choose([1], make_job("a", [(0.0, ((0,),))], compute_s=0.0)) == {("a", 0): (0,)}
 
 
+@pytest.mark.parametrize(
+    ("congestion", "path"), [(Congestion.UTILISATION, (0,)), (Congestion.TRANSFER_TIME, (1,)), (Congestion.FLOWS, (2,))]
+)
+def test_congestion_may_be_measured_in_three_ways(congestion: Congestion, path: Path) -> None:
+    """Much at long intervals, less at short ones, and a flow beside two that send next to nothing."""
+    placed = (
+        make_job("a", [(4e9, ((0,),)), (1.0, ((0,),)), (1.0, ((0,),))], compute_s=1000.0, work=1e9),
+        make_job("b", [(2e9, ((1,),)), (1.0, ((1,),))], compute_s=1.0, work=90.0),
+        make_job("c", [(3e9, ((2,),))], compute_s=1.0, work=90.0),
+    )
+    candidates = ((2,), (1,), (0,))
+    chosen = choose([1, 1, 1], *placed, make_job("d", [(1e9, candidates)]), congestion=congestion)
+    assert chosen["d", 0] == path
+
+
+def plainly_chosen(snapshot: Snapshot) -> dict[FlowKey, Path]:
+    """Flow after flow, with loads in a list."""
+
+    def spread_s(job: Job) -> float:
+        seconds = [0.0] * len(snapshot.links)
+        for flow in job.flows:
+            for link in chain.from_iterable(flow.candidates):
+                seconds[link] += flow.size_bytes / len(flow.candidates) * 8 / snapshot.links[link].rate_bps
+        return max(seconds)
+
+    def intensity(job: Job) -> float:
+        return job.profile.work / spread_s(job) if spread_s(job) else 0.0
+
+    load = [0.0] * len(snapshot.links)
+    chosen = {}
+    for job in sorted(snapshot.jobs, key=lambda job: (-intensity(job), job.name)):
+        duration_s = max(job.profile.compute_s, job.profile.compute_s * job.profile.comm_start + spread_s(job))
+        for flow in job.flows:
+            path = min(
+                flow.candidates, key=lambda path: (max(load[link] for link in path), sum(load[link] for link in path))
+            )
+            chosen[flow.key] = path
+            for link in path if flow.size_bytes else ():
+                load[link] += flow.size_bytes * 8 / duration_s / snapshot.links[link].rate_bps
+    return chosen
+
+
 @given(snapshots())
-def test_every_flow_gets_one_of_its_candidates(snapshot: Snapshot) -> None:
-    chosen = select_paths(snapshot)
-    assert chosen.keys() == {flow.key for job in snapshot.jobs for flow in job.flows}
-    assert all(chosen[flow.key] in flow.candidates for job in snapshot.jobs for flow in job.flows)
+def test_choices_are_those_of_a_plain_search(snapshot: Snapshot) -> None:
+    traffic = select_paths(snapshot)
+    chosen = {flow.key: path for flow, path in zip(traffic.flows, traffic.first_paths, strict=True)}
+    assert chosen == plainly_chosen(snapshot)

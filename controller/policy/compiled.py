@@ -1,0 +1,33 @@
+"""Loops over arrays, interpreted where they are short and compiled where they are long, with the same result.
+
+Importing the compiler takes longer than any decision for a small fabric, so it is imported when a loop is first worth
+it. A loop is written so that both ways agree to the bit: no reduction whose order is left open, no fused operations.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Generic, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+LONG_STEPS = 100_000
+
+
+class Loop(Generic[_P, _R]):
+    """A function of arrays and numbers that numba can compile; ``interpreted`` is the function as it is written."""
+
+    def __init__(self, interpreted: Callable[_P, _R]) -> None:
+        self.interpreted = interpreted
+
+    def of(self, steps: int) -> Callable[_P, _R]:
+        """The faster way for a call that reads about so many elements of arrays."""
+        return self.interpreted if steps < LONG_STEPS else self.compiled
+
+    @cached_property
+    def compiled(self) -> Callable[_P, _R]:
+        """The function in machine code, kept on disk beside its source or in the user's cache."""
+        from numba import njit
+
+        compiled: Callable[_P, _R] = njit(cache=True, error_model="numpy")(self.interpreted)
+        return compiled

@@ -1,0 +1,28 @@
+"""Loops do the same interpreted and compiled."""
+
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+
+from controller.policy import compiled
+from controller.policy.compiled import Loop
+from controller.policy.crux import crux
+from controller.policy.snapshot import Snapshot
+from tests.policy.builders import snapshots
+
+
+@settings(max_examples=25, deadline=None)
+@given(snapshots())
+def test_plans_are_the_same_to_the_bit(snapshot: Snapshot) -> None:
+    with patch.object(compiled, "LONG_STEPS", 0):
+        fast = crux(snapshot)
+    with patch.object(compiled, "LONG_STEPS", float("inf")):
+        assert crux(snapshot) == fast
+
+
+@pytest.mark.parametrize(("steps", "is_compiled"), [(compiled.LONG_STEPS - 1, False), (compiled.LONG_STEPS, True)])
+def test_only_long_loops_are_compiled(steps: int, is_compiled: bool) -> None:
+    machine_code = object()
+    with patch.object(Loop, "compiled", machine_code):
+        assert (Loop(abs).of(steps) is machine_code) == is_compiled
