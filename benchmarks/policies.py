@@ -1,0 +1,174 @@
+"""How good and how fast decisions are: ``python benchmarks/policies.py [--json]``.
+
+Cuts are compared with enumerated optima, and with bounds by mixed-integer programming. A decision is timed from the
+Snapshot to the Plan, all its objects included, in processor time, after each of a number of events: a job leaves a full
+cluster and another one takes its place.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.clusters import Cluster
+from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
+from benchmarks.provenance import provenance
+from controller.policy.catalogue import decide
+from controller.policy.correction_factor import GainOptions, correction_factors
+from controller.policy.intensity import Iteration
+from controller.policy.max_k_cut import max_k_cut
+from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import Snapshot
+
+SEED = 1
+PAPERS_ORDERS = 10
+SMALL_GRAPHS, LARGE_GRAPHS = 1000, 100
+MILP_LIMIT_S = 60.0
+EVENTS = 200
+LARGE_DECISIONS = 5
+
+CLUSTER_500 = Cluster(500, pods=10, tors_per_pod=8, hosts_per_tor=16, nics_per_host=8)
+CLUSTER_5000 = Cluster(5000, pods=25, tors_per_pod=16, hosts_per_tor=32, nics_per_host=1)
+
+Figures = dict[str, object]
+
+
+def cuts() -> Figures:
+    """Cut weight over the optimum: three levels by enumeration, four by mixed-integer programming."""
+    chance = np.random.default_rng(SEED)
+    small = [_graph(chance, int(chance.integers(5, 11))) for _ in range(SMALL_GRAPHS)]
+    optima = [enumerated_k_cut(weights, 3) for weights in small]
+    ratios, papers = (
+        [_ratio(weights, 3, optimum, orders) for weights, optimum in zip(small, optima, strict=True)]
+        for orders in (None, PAPERS_ORDERS)
+    )
+    large = [
+        _ratio(weights, 4, milp_k_cut(weights, 4, MILP_LIMIT_S))
+        for weights in (_graph(chance, 20) for _ in range(LARGE_GRAPHS))
+    ]
+    return {
+        "max_k_cut_ratio": round(float(np.mean(ratios)), 6),
+        "max_k_cut_ratio_p10": round(float(np.percentile(ratios, 10)), 6),
+        "max_k_cut_ratio_worst": round(min(ratios), 6),
+        "max_k_cut_ratio_10_orders": round(float(np.mean(papers)), 6),
+        "max_k_cut_ratio_10_orders_worst": round(min(papers), 6),
+        "max_k_cut_ratio_20_jobs": round(float(np.mean(large)), 6),
+        "max_k_cut_ratio_20_jobs_worst": round(min(large), 6),
+    }
+
+
+def _graph(chance: np.random.Generator, size: int) -> FloatArray:
+    is_edge = np.triu(chance.random((size, size)) < chance.uniform(0.1, 0.9), 1)
+    return np.where(is_edge, chance.uniform(1, 100, (size, size)), np.nan)
+
+
+def _ratio(weights: FloatArray, num_groups: int, optimum: float, num_orders: int | None = None) -> float:
+    return max_k_cut(edges_of(weights), num_groups, SEED, num_orders)[0] / optimum if optimum > 0 else 1.0
+
+
+def crux_500() -> Figures:
+    """500 jobs on 10,240 GPUs, a flow per NIC."""
+    snapshot = CLUSTER_500.snapshot(SEED)
+    decide(PolicyName.CRUX, snapshot)
+    after_events = [_seconds(lambda after=after: decide(PolicyName.CRUX, after)) for after in _events(snapshot)]
+    return {
+        "crux_500_p99_s": _rounded(np.percentile(after_events, 99)),
+        "crux_500_median_s": _rounded(np.median(after_events)),
+        "crux_500_flows": sum(len(job.flows) for job in snapshot.jobs),
+    }
+
+
+def _events(snapshot: Snapshot) -> Iterator[Snapshot]:
+    """One job after the other leaves; another with the same flows, but other times, comes."""
+    chance = random.Random(SEED)
+    for _ in range(EVENTS):
+        number = chance.randrange(len(snapshot.jobs))
+        left = snapshot.jobs[number]
+        compute_s = left.profile.compute_s * chance.uniform(0.5, 2)
+        came = replace(left, profile=replace(left.profile, compute_s=compute_s, work=compute_s * left.gpus))
+        snapshot = replace(snapshot, jobs=(*snapshot.jobs[:number], came, *snapshot.jobs[number + 1 :]))
+        yield snapshot
+
+
+def crux_5000() -> Figures:
+    """5,000 jobs on 102,400 GPUs, a flow per host and job, in a process of its own."""
+    script = "from benchmarks.policies import *; print(json.dumps(crux_5000_here()))"
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    return dict(json.loads(told))
+
+
+def crux_5000_here() -> Figures:
+    """The same in this process, whose memory counts as a whole, that of the Snapshot included."""
+    decide(PolicyName.CRUX, CLUSTER_500.snapshot(SEED))
+    snapshot = CLUSTER_5000.snapshot(SEED)
+    seconds = [_seconds(lambda: decide(PolicyName.CRUX, snapshot)) for _ in range(LARGE_DECISIONS)]
+    return {
+        "crux_5000_s": _rounded(max(seconds)),
+        "crux_5000_memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "crux_5000_flows": sum(len(job.flows) for job in snapshot.jobs),
+    }
+
+
+def factor_sensitivity() -> Figures:
+    """How far k moves, in the mean of its ratio to the default's, where phases and iterations are other than chosen."""
+    chance = random.Random(SEED)
+    jobs = [Iteration(10 ** chance.uniform(-1, 1), chance.random(), 10 ** chance.uniform(-1, 1)) for _ in range(300)]
+    chosen = np.array(correction_factors(jobs, jobs[0]))
+    others = {
+        "1_phase": GainOptions(num_phases=1),
+        "4_phases": GainOptions(num_phases=4),
+        "64_phases": GainOptions(num_phases=64),
+        "no_warm_up": GainOptions(warm_up_iterations=0),
+        "10_iterations": GainOptions(measured_iterations=10),
+        "500_iterations": GainOptions(measured_iterations=500),
+    }
+    figures: Figures = {}
+    for name, options in others.items():
+        moved = np.abs(np.log(np.array(correction_factors(jobs, jobs[0], options)) / chosen))
+        figures[f"k_moved_{name}"] = round(float(np.exp(moved.mean()) - 1), 4)
+        figures[f"k_moved_{name}_p90"] = round(float(np.exp(np.percentile(moved, 90)) - 1), 4)
+    return figures
+
+
+def _seconds(decision: Callable[[], object]) -> float:
+    start_s = time.process_time()
+    decision()
+    return time.process_time() - start_s
+
+
+def _rounded(seconds: float) -> float:
+    return round(float(seconds), 4)
+
+
+MEASUREMENTS: tuple[Callable[[], Figures], ...] = (cuts, factor_sensitivity, crux_500, crux_5000)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    figures: Figures = {}
+    for measurement in MEASUREMENTS:
+        figures |= measurement()
+    figures |= {"seed": SEED, **provenance(("numba", "numpy", "scipy"))}
+    if arguments.json:
+        print(json.dumps(figures))
+    else:
+        for name, figure in figures.items():
+            print(f"{name:32} {figure}")
+
+
+if __name__ == "__main__":
+    main()
