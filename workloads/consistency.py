@@ -1,6 +1,6 @@
 """What is wrong with a scenario across its parts, where each by itself is sound."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +14,9 @@ from workloads.scenario import Pattern, PlacementPolicy
 _TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
 
 
-def problems_of_the_whole(document: Mapping[str, Any], faulty: set[Location]) -> Iterator[Problem]:
+def problems_of_the_whole(
+    document: Mapping[str, Any], faulty: set[Location], policies: Collection[str] | None
+) -> Iterator[Problem]:
     """What the schema cannot see, looked for in the parts that are sound, so that no mistake hides another.
 
     Workloads are taken as they are: what is looked for in them needs no more than their flows' ends.
@@ -23,6 +25,7 @@ def problems_of_the_whole(document: Mapping[str, Any], faulty: set[Location]) ->
         number: _sound_part(as_mapping(job), ("jobs", number), faulty) | {"workload": as_mapping(job).get("workload")}
         for number, job in enumerate(as_list(document.get("jobs")))
     }
+    yield from _unknown_policy(_sound_part(document, (), faulty), policies)
     yield from _repeated_names(jobs)
     yield from _mixed_work(jobs)
     yield from _nothing_measured(_sound_part(document, (), faulty), jobs)
@@ -34,6 +37,12 @@ def problems_of_the_whole(document: Mapping[str, Any], faulty: set[Location]) ->
         return
     fabric = topology.build()
     yield from _hosts_and_gpus(jobs, fabric)
+
+
+def _unknown_policy(document: Mapping[str, Any], policies: Collection[str] | None) -> Iterator[Problem]:
+    policy = document.get("policy")
+    if policy is not None and policies is not None and policy not in policies:
+        yield Problem(("policy",), f"expected one of {', '.join(policies)}, got {policy!r}")
 
 
 def _repeated_names(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Reads a scenario file and accepts it as a whole, or says everything that is wrong with it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,13 @@ class ScenarioError(ValueError):
         self.messages = messages
 
 
-def load_scenario(path: Path) -> Scenario:
-    """The scenario of a YAML file. Raises ScenarioError with all its problems."""
+def load_scenario(path: Path, policies: Collection[str] | None = None) -> Scenario:
+    """The scenario of a YAML file. Raises ScenarioError with all its problems.
+
+    Its policy must be one of ``policies``; None takes any, for whom the policy does not matter.
+    """
     document, problems = _read(path)
-    _refuse(path, problems + find_problems(document))
+    _refuse(path, problems + find_problems(document, policies))
     return Scenario.model_validate(document)
 
 

@@ -1,7 +1,7 @@
 """Everything that is wrong with a scenario's document, each with its key path: single values, then the whole."""
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -21,8 +21,11 @@ _EXPECTED = {
 }
 
 
-def find_problems(document: object) -> list[Problem]:
-    """All problems of a scenario's document, those of its keys and values first; none: it can be planned and run."""
+def find_problems(document: object, policies: Collection[str] | None = None) -> list[Problem]:
+    """All problems of a scenario's document, those of its keys and values first; none: it can be planned and run.
+
+    Which ``policies`` there are the caller knows; None takes any.
+    """
     faults: list[ErrorDetails] = []
     scenario: Scenario | None = None
     try:
@@ -31,7 +34,7 @@ def find_problems(document: object) -> list[Problem]:
         faults = error.errors()
     problems = [_schema_problem(fault, document) for fault in faults if not _is_consequence(fault)]
     faulty = {problem.location for problem in problems}
-    problems += problems_of_the_whole(as_mapping(document), faulty)
+    problems += problems_of_the_whole(as_mapping(document), faulty, policies)
     # Only what is sound can be expanded.
     return problems if problems or scenario is None else list(problems_of_size(scenario))
 

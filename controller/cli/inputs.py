@@ -27,12 +27,9 @@ DEFAULT_CONTROLLER = "127.0.0.1:4790"
 def read_scenario(path: Path) -> Scenario:
     """The scenario of a file; ends the command with all that is wrong with it."""
     try:
-        scenario = load_scenario(path)
+        return load_scenario(path, tuple(PolicyName))
     except ScenarioError as error:
         refuse(error.messages)
-    if scenario.policy is not None and scenario.policy not in list(PolicyName):
-        refuse((f"{path}: policy: expected one of {', '.join(PolicyName)}, got {scenario.policy!r}",))
-    return scenario
 
 
 def policies_for(scenario: Scenario, asked: list[PolicyName] | None) -> tuple[PolicyName, ...]:

@@ -19,14 +19,15 @@ def test_all_that_is_wrong_is_said_with_file_and_key(
     trainyard: Trainyard, document: dict[str, Any], write: Callable[[object], Path]
 ) -> None:
     document["colour"] = "red"
+    document["policy"] = "magic"
     document["jobs"][0]["hosts"][1] = "h9"
     document["jobs"][1]["workload"] = document["jobs"][1]["workload"] | {"bytes": -1.0}
     path = write(document)
     result = trainyard("check", path)
     assert (result.exit_code, result.stdout) == (2, "")
     lines = result.stderr.splitlines()
-    assert len(lines) == 3
-    for key in ("colour", "jobs[0].hosts[1]", "jobs[1].workload.bytes"):
+    assert len(lines) == 4
+    for key in ("colour", "policy", "jobs[0].hosts[1]", "jobs[1].workload.bytes"):
         assert any(line.startswith(f"{path}: {key}: ") for line in lines)
 
 
