@@ -6,10 +6,10 @@ from controller.policy.snapshot import Profile
 from controller.registration import FlowRequest, InvalidFieldError, JobRequest, NicReference
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Nic
+from topologies.names import MAX_NAME_LENGTH, is_plain
 
 MAX_SIZE_BYTES = 1 << 63
 MAX_COMPUTE_S = 1e6
-MAX_NAME_LENGTH = 256
 _MAX_PORT = 0xFFFF
 
 
@@ -28,9 +28,10 @@ def check_job(request: JobRequest, fabric: Fabric) -> None:
 
 
 def check_name(name: str, field: str) -> None:
-    """Raise InvalidFieldError for a name that is empty or too long."""
+    """Raise InvalidFieldError for a name that is empty, too long, or cannot be shown and written as JOB/GROUP/FLOW."""
     _require(bool(name), f"{field}: must not be empty")
     _require(len(name) <= MAX_NAME_LENGTH, f"{field}: must not be longer than {MAX_NAME_LENGTH} characters")
+    _require(is_plain(name), f"{field}: must be printable and without a slash, not {name!r}")
 
 
 def check_profile(profile: Profile) -> None:

@@ -1,12 +1,11 @@
 """A topology as an explicit graph, for fabrics that no other kind describes."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
-    Field,
     ModelWrapValidatorHandler,
     TypeAdapter,
     ValidationError,
@@ -16,12 +15,12 @@ from pydantic import (
 from topologies.fabric import Cable, Fabric
 from topologies.faults import Ends, Fault, find_faults
 from topologies.keys import DelayUs, Gbps, Specification, refusal
+from topologies.names import PlainName
 
-Name = Annotated[str, Field(min_length=1)]
-Names = tuple[Name, ...]
+Names = tuple[PlainName, ...]
 
 _NAMES: TypeAdapter[Names] = TypeAdapter(Names)
-_ENDS: TypeAdapter[Ends] = TypeAdapter(tuple[Name, Name])
+_ENDS: TypeAdapter[Ends] = TypeAdapter(tuple[PlainName, PlainName])
 _LINKS: TypeAdapter[tuple[Any, ...]] = TypeAdapter(tuple[Any, ...])
 
 
@@ -30,7 +29,7 @@ class LinkSpecification(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    ends: tuple[Name, Name]
+    ends: tuple[PlainName, PlainName]
     gbps: Gbps
     delay_us: DelayUs | None = None
 

@@ -1,5 +1,6 @@
 """Everything that is wrong with a scenario's document, each with its key path: single values, then the whole."""
 
+import re
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args, get_origin
@@ -19,6 +20,7 @@ _EXPECTED = {
     "tuple_type": "expected a list",
     "invalid_key": "expected text as a key; quote it",
 }
+_PYDANTIC_BEGINNING = re.compile("Input should be|String should have")
 
 
 def find_problems(document: object, policies: Collection[str] | None = None) -> list[Problem]:
@@ -55,7 +57,7 @@ def _schema_problem(fault: ErrorDetails, document: object) -> Problem:
         return Problem(location, f"unknown key; expected one of {', '.join(_known_keys(fault['loc']))}")
     text = _EXPECTED.get(fault["type"])
     if text is None:
-        text = fault["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
+        text = _PYDANTIC_BEGINNING.sub("expected", fault["msg"].removeprefix("Value error, "))
     given = fault["input"]
     shown = fault["type"] != "missing" and isinstance(given, str | int | float)
     return Problem(location, f"{text}, got {reprlib.repr(given)}" if shown else text)

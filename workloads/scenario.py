@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
+from topologies.names import PlainName
 from topologies.specification import Topology
 from topologies.steering import Steering
 from workloads.models import ModelName
@@ -148,7 +149,7 @@ class JobSpecification(ScenarioModel):
     It ends after ``iterations``, or with the iteration during which ``duration_s`` since its arrival has passed.
     """
 
-    name: Name
+    name: PlainName
     hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     gpus_per_host: PositiveCount
     gpus: PositiveCount | None = Field(default=None, validate_default=True)

@@ -61,6 +61,13 @@ def test_every_fault_of_a_graph_is_named_at_once() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["h/1", "h\x1b[31m", "h\n1"])
+def test_names_are_printable_and_without_a_slash(name: str) -> None:
+    document = graph(["h0", "s0"], [name, "s0"], hosts=["h0", name], switches=["s0"])
+    refused = "Value error, expected printable characters and no slash"
+    assert refusals(document) == {("hosts", 1): refused, ("links", 1, "ends", 0): refused}
+
+
 def test_what_does_not_hang_together_is_named_beside_wrong_values() -> None:
     document = graph(["h0", "s0"], ["h1", "s1"], hosts=["h0", "h1", "h2"], gpus_per_host=0)
     assert refusals(document) == {
