@@ -1,13 +1,12 @@
 """Reads the controller's configuration file and accepts it as a whole, or says everything that is wrong with it."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from controller.config import ControllerConfig
+from workloads.schema import schema_problem
 
 
 class ConfigError(ValueError):
@@ -29,30 +28,5 @@ def load_config(path: Path) -> ControllerConfig:
     try:
         return ControllerConfig.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(tuple(f"{path}: {_problem(fault, document)}" for fault in error.errors())) from error
-
-
-def _problem(fault: ErrorDetails, document: object) -> str:
-    text = {"missing": "missing; this key is required", "extra_forbidden": "unknown key"}.get(fault["type"])
-    if text is None:
-        text = fault["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
-        if isinstance(fault["input"], str | int | float):
-            text += f", got {fault['input']!r}"
-    key_path = _key_path(fault["loc"], document)
-    return f"{key_path}: {text}" if key_path else text
-
-
-def _key_path(location: tuple[str | int, ...], document: object) -> str:
-    """Keys and positions as the document has them: without the topology's kind, which Pydantic puts in between."""
-    path = ""
-    here = document
-    for step in location:
-        if isinstance(step, int):
-            path += f"[{step}]"
-            here = here[step] if isinstance(here, list) else None
-        elif isinstance(here, Mapping) and step not in here and step == here.get("kind"):
-            continue
-        else:
-            path += f".{step}"
-            here = here.get(step) if isinstance(here, Mapping) else None
-    return path.removeprefix(".")
+        problems = [schema_problem(fault, document, ControllerConfig) for fault in error.errors()]
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
