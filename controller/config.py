@@ -1,16 +1,33 @@
 """The controller's configuration: one frozen object, unknown keys refused."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from controller.policy.policy_name import PolicyName
 from topologies.specification import Topology
 from topologies.steering import Steering
 
 _PIPELINE = Path(__file__).resolve().parent.parent / "p4src" / "build"
+
+
+_HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(\d{1,5})", re.ASCII)
+_LAST_PORT = 0xFFFF
+
+
+def check_host_port(address: str) -> str:
+    """The address, where it is HOST:PORT; IPv6 addresses stand in brackets. Raises ValueError where it is not."""
+    matched = _HOST_PORT.fullmatch(address)
+    if matched is None or int(matched[1]) > _LAST_PORT:
+        raise ValueError(f"expected HOST:PORT with a port up to {_LAST_PORT}")
+    return address
+
+
+HostPort = Annotated[str, AfterValidator(check_host_port)]
+"""Where something listens, or is to listen: a name or an address, and a port (0 for any that is free)."""
 
 
 class ClockName(StrEnum):
@@ -26,7 +43,7 @@ class SwitchAddress(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    address: str
+    address: HostPort
     device_id: Annotated[int, Field(ge=1, lt=1 << 64)] = 1
 
 
@@ -40,7 +57,7 @@ class ControllerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    listen: str = "127.0.0.1:4790"
+    listen: HostPort = "127.0.0.1:4790"
     topology: Topology
     switches: tuple[SwitchAddress, ...]
     hash_seed: int = 1

@@ -9,6 +9,7 @@ import typer
 
 from controller.cli.exits import fail, refuse
 from controller.cli.progress import progress
+from controller.config import check_host_port
 from p4src import P4INFO, PROGRAM
 from workloads.loading import ScenarioError, load_topology
 
@@ -43,9 +44,10 @@ def emulator(
         refuse(error.messages)
     if (p4info is None) != (json is None):
         refuse(("--p4info and --json: one pipeline in two files, expected both or neither",))
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdecimal():
-        refuse((f"--listen: expected HOST:PORT, got {listen!r}",))
+    try:
+        check_host_port(listen)
+    except ValueError as error:
+        refuse((f"--listen: {error}, got {listen!r}",))
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
     # The emulator takes a while to import.

@@ -45,11 +45,30 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
     assert problems == [
         "topology.host_link_gbps: expected greater than 0, got -1",
         "switches[0].address: missing; this key is required",
+        "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
         "switches[1].port: unknown key; expected one of address, device_id, name",
         f"policy: expected {', '.join(others)} or {last}, got 'magic'",
         "colour: unknown key; expected one of clock, election_id, hash_seed, lease_s, listen, num_levels, pipeline,"
         " policy, seed, steering, switches, topology",
     ]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "127.0.0.1:119559", "127.0.0.1:", ":4790", "a b:1", "::1:4790", "h:1\n", "[::1]4790"]
+)
+def test_what_is_no_address_is_refused_with_its_key(tmp_path: Path, document: Document, address: str) -> None:
+    document |= {"listen": address}
+    document["switches"] = [{"name": "t0", "address": address}, {"name": "t1", "address": "h:9559"}]
+    said = f"expected HOST:PORT with a port up to 65535, got {address!r}"
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problems == [f"listen: {said}", f"switches[0].address: {said}"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:4790", "rack-1.example.org:65535"])
+def test_names_and_addresses_of_both_families_are_taken(tmp_path: Path, document: Document, address: str) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document | {"listen": address}))
+    assert load_config(path).listen == address
 
 
 def test_what_is_wrong_as_a_whole_is_said_too(tmp_path: Path, document: Document) -> None:

@@ -105,8 +105,8 @@ def test_only_a_topology_is_asked_for_where_there_is_only_a_topology(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--listen", "9559"), "--listen: expected HOST:PORT, got '9559'"),
-        (("--listen", "localhost:p4"), "--listen: expected HOST:PORT, got 'localhost:p4'"),
+        (("--listen", "9559"), "--listen: expected HOST:PORT with a port up to 65535, got '9559'"),
+        (("--listen", "localhost:99999"), "expected HOST:PORT with a port up to 65535, got 'localhost:99999'"),
         (("--p4info", P4INFO), "expected both or neither"),
         (("--json", PROGRAM), "expected both or neither"),
         (("--p4info", "nowhere", "--json", PROGRAM), "nowhere: cannot be read"),
