@@ -1,12 +1,14 @@
-"""Runs of a scenario, one policy after the other, each with its progress on the terminal."""
+"""What runs a scenario, one policy after the other, each with its progress on the terminal."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 
-from controller.cli.exits import fail
+from controller.cli.exits import fail, refuse
 from controller.cli.progress import progress
 from controller.policy.policy_name import PolicyName
+from controller.run.carried import as_carried
 from controller.run.results import RunResult
 from workloads.scenario import Scenario
 
@@ -15,6 +17,16 @@ class Backend(StrEnum):
     """What can run a scenario."""
 
     EMULATOR = "emulator"
+
+
+def require_carried(scenario: Scenario, path: Path, backend: Backend) -> None:
+    """End the command where a sound scenario has what the backend cannot run."""
+    match backend:
+        case Backend.EMULATOR:
+            try:
+                as_carried(scenario.topology.build())
+            except ValueError as error:
+                refuse((f"{path}: topology.pcie.nics_per_switch: {error}",))
 
 
 def run_all(scenario: Scenario, policies: Sequence[PolicyName], backend: Backend) -> Iterator[RunResult]:

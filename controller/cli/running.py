@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.backend import Backend, run_all
+from controller.cli.backend import Backend, require_carried, run_all
 from controller.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
 from controller.cli.outputs import prepare_folder, print_results, save_report
 from controller.run.json_form import run_object
@@ -28,6 +28,7 @@ def run(
 ) -> None:
     """Run a scenario under one policy after the other and say what came of it."""
     accepted = read_scenario(scenario)
+    require_carried(accepted, scenario, on)
     if seed is not None:
         accepted = accepted.model_copy(update={"seed": seed})
     if report is not None:

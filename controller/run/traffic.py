@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from controller.run.carried import as_carried
 from controller.run.connections import Connections
 from controller.run.host_order import host_queues
 from controller.run.results import LoadSample
@@ -146,24 +147,6 @@ class Traffic:
         )
         self._sampled_ps, self._sampled_bytes = now_ps, sent
         return sample
-
-
-def as_carried(fabric: Fabric) -> Fabric:
-    """The fabric with the NICs' cables at the rate of the PCIe link behind them.
-
-    That is what a PCIe switch with one NIC does. Raises ValueError for PCIe switches with more: hosts of the emulator
-    have nothing that several NICs share.
-    """
-    if fabric.pcie is None:
-        return fabric
-    if fabric.pcie.nics_per_switch > 1:
-        raise ValueError(f"the emulator carries PCIe switches of one NIC, not of {fabric.pcie.nics_per_switch}")
-    fastest_bps = fabric.pcie.rate_bps
-    cables = tuple(
-        replace(cable, rate_bps=min(cable.rate_bps, fastest_bps)) if fabric.host_index.keys() & cable.ends else cable
-        for cable in fabric.cables
-    )
-    return replace(fabric, cables=cables, pcie=None)
 
 
 def default_scale(fabric: Fabric) -> float:

@@ -74,6 +74,19 @@ def test_a_wrong_option_is_bad_input(
     assert not ran
 
 
+def test_what_the_backend_does_not_carry_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    document["topology"] |= {"nics_per_host": 2, "pcie": {"gbps": 50, "nics_per_switch": 2}}
+    path = write(document)
+    assert trainyard("check", path).exit_code == 0
+    result = trainyard("run", path, "--on", "emulator", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    expected = "the emulator carries PCIe switches of one NIC, not of 2"
+    assert result.stderr == f"{path}: topology.pcie.nics_per_switch: {expected}\n"
+    assert not ran
+
+
 def test_a_bad_scenario_is_refused_before_the_run(
     trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
 ) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller.policy.policy_name import PolicyName
+from controller.run.carried import as_carried
 from controller.run.emulated import run_on_emulator
-from controller.run.traffic import as_carried
 from topologies.fabric import Fabric
 from workloads.scenario import Scenario
 

@@ -1,0 +1,23 @@
+"""What of a fabric the emulator carries, and as what."""
+
+from dataclasses import replace
+
+from topologies.fabric import Fabric
+
+
+def as_carried(fabric: Fabric) -> Fabric:
+    """The fabric with the NICs' cables at the rate of the PCIe link behind them.
+
+    That is what a PCIe switch with one NIC does. Raises ValueError for PCIe switches with more: hosts of the emulator
+    have nothing that several NICs share.
+    """
+    if fabric.pcie is None:
+        return fabric
+    if fabric.pcie.nics_per_switch > 1:
+        raise ValueError(f"the emulator carries PCIe switches of one NIC, not of {fabric.pcie.nics_per_switch}")
+    fastest_bps = fabric.pcie.rate_bps
+    cables = tuple(
+        replace(cable, rate_bps=min(cable.rate_bps, fastest_bps)) if fabric.host_index.keys() & cable.ends else cable
+        for cable in fabric.cables
+    )
+    return replace(fabric, cables=cables, pcie=None)
