@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from controller.policy.policy_name import PolicyName
+from topologies.ecmp import FabricHash
 from topologies.specification import Topology
 from topologies.steering import Steering
 
@@ -50,9 +51,9 @@ class SwitchAddress(BaseModel):
 class ControllerConfig(BaseModel):
     """All that the controller process is told.
 
-    ``listen`` is the address of its gRPC service (port 0: any free one); ``hash_seed`` gives every switch its hash,
-    ``seed`` is the policies' randomness; ``steering`` is what makes flows leave the paths of the hash; ``pipeline`` is
-    the folder of the compiled P4 program.
+    ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
+    known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
+    flows leave the paths of the hash; ``pipeline`` is the folder of the compiled P4 program.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +61,7 @@ class ControllerConfig(BaseModel):
     listen: HostPort = "127.0.0.1:4790"
     topology: Topology
     switches: tuple[SwitchAddress, ...]
+    hash: FabricHash = FabricHash.KNOWN
     hash_seed: int = 1
     policy: PolicyName = PolicyName.CRUX
     steering: Steering = Steering.RULE
@@ -69,6 +71,12 @@ class ControllerConfig(BaseModel):
     clock: ClockName = ClockName.WALL
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
+
+    @model_validator(mode="after")
+    def _ports_steer_through_a_known_hash(self) -> Self:
+        if self.steering is Steering.SOURCE_PORT and self.hash is FabricHash.UNKNOWN:
+            raise ValueError("steering: expected rule where the hash is unknown: no source port can be chosen for it")
+        return self
 
     @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:

@@ -53,7 +53,9 @@ async def serve(config: ControllerConfig) -> None:
     board = DirectiveBoard(registry)
     southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
     async with southbound:
-        planner = Planner(registry, snapshots, routing, config.policy, config.steering, southbound, board, clock)
+        planner = Planner(
+            registry, snapshots, routing, config.policy, config.steering, southbound, board, clock, config.hash
+        )
         service = ControllerService(registry, planner, board, southbound, clock)
         server = grpc.aio.server(options=SERVER_OPTIONS)
         operations = OperationsService(registry, planner, southbound, clock)

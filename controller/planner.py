@@ -15,6 +15,7 @@ from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.steering import source_port_changes, with_source_ports
+from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
 
@@ -44,6 +45,7 @@ class Planner:
         southbound: Southbound,
         board: DirectiveBoard,
         clock: Clock,
+        fabric_hash: FabricHash = FabricHash.KNOWN,
     ) -> None:
         self.decision: Decision | None = None
         self._registry = registry
@@ -54,6 +56,7 @@ class Planner:
         self._southbound = southbound
         self._board = board
         self._clock = clock
+        self._fabric_hash = fabric_hash
         self._planning = asyncio.Lock()
         self._changed = asyncio.Event()
         self._grace_end_s: float | None = clock.now_s() + registry.lease_s
@@ -117,7 +120,7 @@ class Planner:
             changes = await asyncio.to_thread(source_port_changes, plan, snapshot, self._routing)
             changed = self._registry.change_source_ports(changes)
             snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
-        rules = await asyncio.to_thread(flow_rules, plan, snapshot, self._routing)
+        rules = await asyncio.to_thread(flow_rules, plan, snapshot, self._routing, self._fabric_hash)
         await self._southbound.write(rules)
         self.decision = Decision(previous.number + 1 if previous else 1, snapshot, plan, rules)
         await self._board.publish(directives_of(self.decision))

@@ -8,10 +8,18 @@ a seed inside it would only flip the same bits of every flow's hash.
 import random
 import zlib
 from collections.abc import Sequence
+from enum import StrEnum
 
 from topologies.addressing import FiveTuple
 
 HASH_BITS = 16
+
+
+class FabricHash(StrEnum):
+    """Whether the switches' hash is known to be the one of this module."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
 
 
 def flow_hash(five_tuple: FiveTuple, multiplier: int) -> int:

@@ -53,7 +53,9 @@ def _flow(flow: wire.FlowExplanation) -> Iterator[str]:
     if not flow.rules:
         yield "No rule is needed for it."
     for rule in flow.rules:
-        sent = f"sends it to {rule.next_node}, port {rule.port}, against its hash" if rule.HasField("port") else ""
+        sent = (
+            f"sends it to {rule.next_node}, port {rule.port}, whatever its hash says" if rule.HasField("port") else ""
+        )
         marked = f"marks it level {rule.level}" if rule.HasField("level") else ""
         yield f"Switch {rule.switch} {' and '.join(filter(None, (sent, marked)))}."
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.snapshot import Flow, Snapshot
 from topologies.addressing import FiveTuple
-from topologies.ecmp import flow_crc, hash_of_crc
+from topologies.ecmp import FabricHash, flow_crc, hash_of_crc
 from topologies.routing import Routing
 
 
@@ -14,7 +14,7 @@ from topologies.routing import Routing
 class FlowRule:
     """What one switch does with one flow; at least one of the two is set.
 
-    ``next_link`` is the link that it leaves by instead of the hash's choice, ``level`` what its packets are marked as.
+    ``next_link`` is the link that it leaves by whatever the hash chooses, ``level`` what its packets are marked as.
     """
 
     switch: str
@@ -27,21 +27,24 @@ RulesBySwitch = Mapping[str, tuple[FlowRule, ...]]
 """Rules of every switch that has any."""
 
 
-def flow_rules(plan: Plan, snapshot: Snapshot, routing: Routing) -> RulesBySwitch:
-    """The rules of a Plan for the flows of its Snapshot, on a fabric whose hash is known.
+def flow_rules(
+    plan: Plan, snapshot: Snapshot, routing: Routing, fabric_hash: FabricHash = FabricHash.KNOWN
+) -> RulesBySwitch:
+    """The rules of a Plan for the flows of its Snapshot.
 
-    A switch gets a rule where the Plan's path leaves by another link than the hash's choice, and the flow's first
-    switch where its level is above 0; later switches read the level from the class that the first one marks.
+    A switch gets a rule where the Plan's path leaves by another link than the hash's choice (where that is not known:
+    wherever the switch has a choice), and the flow's first switch where its level is above 0; later switches read the
+    level from the class that the first one marks. A flow that the Plan leaves to the hash is not led anywhere.
     """
     rules: dict[str, list[FlowRule]] = {}
     for job in snapshot.jobs:
         for flow in job.flows:
-            for rule in _rules_of_flow(flow, plan.flows[flow.key], routing):
+            for rule in _rules_of_flow(flow, plan.flows[flow.key], routing, fabric_hash):
                 rules.setdefault(rule.switch, []).append(rule)
     return {switch: tuple(switch_rules) for switch, switch_rules in rules.items()}
 
 
-def _rules_of_flow(flow: Flow, plan: FlowPlan, routing: Routing) -> list[FlowRule]:
+def _rules_of_flow(flow: Flow, plan: FlowPlan, routing: Routing, fabric_hash: FabricHash) -> list[FlowRule]:
     links = routing.fabric.links
     destination = routing.fabric.nic_by_address[flow.five_tuple.destination_address]
     crc = flow_crc(flow.five_tuple)
@@ -50,8 +53,12 @@ def _rules_of_flow(flow: Flow, plan: FlowPlan, routing: Routing) -> list[FlowRul
     for hop, link in enumerate((plan.path or flow.hashed_path)[1:]):
         switch = links[link].source
         choices = routing.next_links(switch, destination)
-        hashed = choices[hash_of_crc(crc, routing.hash_multipliers[switch]) % len(choices)]
-        next_link = link if link != hashed else None
+        if fabric_hash is FabricHash.KNOWN:
+            hashed = choices[hash_of_crc(crc, routing.hash_multipliers[switch]) % len(choices)]
+            is_led = link != hashed
+        else:
+            is_led = plan.path is not None and len(choices) > 1
+        next_link = link if is_led else None
         level = plan.level if hop == 0 and plan.level > 0 else None
         if next_link is not None or level is not None:
             rules.append(FlowRule(switch, flow.five_tuple, next_link, level))

@@ -14,6 +14,7 @@ from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
 from controller.southbound.rules import RulesBySwitch
 from controller.southbound.southbound import Southbound, SouthboundError
+from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
 
@@ -39,11 +40,16 @@ class RefusingSouthbound(RecordingSouthbound):
             raise SouthboundError("switch 't0': table 'flow' is full")
 
 
-def _planner(registry: Registry, routing: Routing, southbound: Southbound, clock: DrivenClock) -> Planner:
-    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    return Planner(
-        registry, snapshots, routing, PolicyName.ECMP, Steering.RULE, southbound, DirectiveBoard(registry), clock
-    )
+def _planner(
+    registry: Registry,
+    routing: Routing,
+    southbound: Southbound,
+    clock: DrivenClock,
+    policy: PolicyName = PolicyName.ECMP,
+    fabric_hash: FabricHash = FabricHash.KNOWN,
+) -> Planner:
+    snapshots, board = Snapshots(registry, routing, num_levels=8, seed=1), DirectiveBoard(registry)
+    return Planner(registry, snapshots, routing, policy, Steering.RULE, southbound, board, clock, fabric_hash)
 
 
 def test_nothing_is_planned_without_a_change(registry: Registry, routing: Routing) -> None:
@@ -66,6 +72,20 @@ def test_end_of_a_lease_is_a_change(registry: Registry, routing: Routing, job: J
     asyncio.run(planner.settle())
     assert planner.decision.number == 2
     assert planner.decision.plan.jobs == ()
+
+
+def test_every_flow_with_a_path_has_its_rules_where_the_hash_is_unknown(
+    registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    southbound = RecordingSouthbound()
+    planner = _planner(registry, routing, southbound, DrivenClock(), PolicyName.CRUX, FabricHash.UNKNOWN)
+    registry.register_job(job, now_s=0.0)
+    registry.register_flow_groups("gpt", [ring])
+    planner.mark_changed()
+    asyncio.run(planner.settle())
+    led = [rule.five_tuple for rules in southbound.written[-1].values() for rule in rules if rule.next_link is not None]
+    # Each crosses from one ToR to the other: a choice at the first, and one of two cables at the aggregation switch.
+    assert len(led) == 2 * len(set(led)) == 2 * len(ring.flows)
 
 
 def test_changes_during_a_plan_are_planned_together(

@@ -9,7 +9,7 @@ from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.rules import FlowRule, RulesBySwitch, flow_rules
 from topologies.addressing import FiveTuple
-from topologies.ecmp import flow_hash
+from topologies.ecmp import FabricHash, flow_hash
 from topologies.fabric import Path
 from topologies.routing import Routing
 
@@ -22,9 +22,11 @@ def snapshot(registry: Registry, routing: Routing, job: JobRequest, ring: FlowGr
     return Snapshots(registry, routing, num_levels=8, seed=1).take(0.0, previous=None)
 
 
-def _rules(snapshot: Snapshot, routing: Routing, path: Path | None, level: int) -> RulesBySwitch:
+def _rules(
+    snapshot: Snapshot, routing: Routing, path: Path | None, level: int, fabric_hash: FabricHash = FabricHash.KNOWN
+) -> RulesBySwitch:
     (flow,) = snapshot.jobs[0].flows
-    return flow_rules(Plan("test", (), {flow.key: FlowPlan(path, level, order=0)}), snapshot, routing)
+    return flow_rules(Plan("test", (), {flow.key: FlowPlan(path, level, order=0)}), snapshot, routing, fabric_hash)
 
 
 def test_no_rule_where_the_hash_already_chooses_the_path(snapshot: Snapshot, routing: Routing) -> None:
@@ -54,6 +56,27 @@ def test_no_rule_repeats_what_the_hash_chooses(snapshot: Snapshot, routing: Rout
         for switch, rules in _rules(snapshot, routing, path, level=0).items():
             hashed = _hashed(flow.five_tuple, routing.next_links(switch, destination), switch, routing)
             assert [rule.next_link for rule in rules if rule.next_link == hashed] == []
+
+
+def test_every_switch_with_a_choice_has_a_rule_where_the_hash_is_unknown(snapshot: Snapshot, routing: Routing) -> None:
+    (flow,) = snapshot.jobs[0].flows
+    destination = routing.fabric.nics["h2"][0]
+    links = routing.fabric.links
+    for path in flow.candidates:
+        rules = _rules(snapshot, routing, path, 3, FabricHash.UNKNOWN)
+        chosen = [link for link in path[1:] if len(routing.next_links(links[link].source, destination)) > 1]
+        assert len(chosen) == 2
+        assert {switch: [rule.next_link for rule in some] for switch, some in rules.items()} == {
+            links[link].source: [link] for link in chosen
+        }
+        assert [rule.level for some in rules.values() for rule in some] == [3, None]
+
+
+def test_a_flow_left_to_an_unknown_hash_is_only_marked(snapshot: Snapshot, routing: Routing) -> None:
+    (flow,) = snapshot.jobs[0].flows
+    assert _rules(snapshot, routing, None, 0, FabricHash.UNKNOWN) == {}
+    marked = FlowRule("t0", flow.five_tuple, None, 5)
+    assert _rules(snapshot, routing, None, 5, FabricHash.UNKNOWN) == {"t0": (marked,)}
 
 
 def _followed(five_tuple: FiveTuple, rules: RulesBySwitch, routing: Routing) -> Path:
