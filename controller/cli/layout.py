@@ -8,10 +8,25 @@ from rich.text import Text
 
 
 def number_table(title: str, *columns: str, left: Sequence[str] = ()) -> Table:
-    """A table of numbers: flush right are all columns but the first and those named ``left``."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    """A table of numbers: flush right are all columns but the first and those named ``left``.
+
+    Where the terminal is narrow, cells go on in a further line: as long as the headings have room, nothing is cut.
+    """
+    table = Table(
+        title=Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
     for position, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if position and column not in left else "left")
+        table.add_column(
+            Text(column),
+            justify="right" if position and column not in left else "left",
+            overflow="fold",
+            min_width=max(map(len, column.split())),
+        )
     return table
 
 

@@ -1,6 +1,7 @@
 """``trainyard show`` and ``trainyard explain`` against a controller over gRPC."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -65,6 +66,20 @@ def test_tables_for_people(
     ended = trainyard("show", what, "--controller", address)
     assert ended.exit_code == 0
     assert said in ended.stdout
+
+
+@pytest.mark.parametrize("what", ["jobs", "paths", "rules"])
+def test_nothing_is_cut_at_80_columns(
+    trainyard: Trainyard, address: str, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def shown(columns: int) -> str:
+        """What a table holds, however it is laid out."""
+        monkeypatch.setenv("COLUMNS", str(columns))
+        ended = trainyard("show", what, "--controller", address)
+        assert max(map(len, ended.stdout.splitlines())) <= columns
+        return "".join(sorted(re.sub(r"[\s\u2500]", "", ended.stdout)))
+
+    assert shown(80) == shown(300)
 
 
 def test_a_job_and_a_flow_explained(trainyard: Trainyard, address: str) -> None:
