@@ -23,7 +23,13 @@ def controller(config: ConfigOption) -> None:
     from controller.daemon import serve
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("finsy").addFilter(_is_news)
     try:
         asyncio.run(serve(accepted))
     except OSError as error:
         fail(f"the controller failed: {error}")
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not what finsy warns of at each connection to a healthy switch without gNMI, which nothing here needs."""
+    return not record.getMessage().endswith("] gNMI is not implemented")

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from finsy.log import LOGGER
 
 from controller import daemon
 from controller.config import ControllerConfig
@@ -31,6 +32,19 @@ def test_the_controller_serves_what_the_file_says(
     monkeypatch.setattr(daemon, "serve", serve)
     assert trainyard("controller", "--config", config).exit_code == 0
     assert [accepted.listen for accepted in served] == ["127.0.0.1:1"]
+
+
+def test_switches_without_gnmi_are_no_news(
+    trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve(_: ControllerConfig) -> None:
+        LOGGER.warning("gNMI is not implemented")
+        LOGGER.warning("CapabilitiesRequest is not implemented")
+
+    monkeypatch.setattr(daemon, "serve", serve)
+    trainyard("controller", "--config", config)
+    (said,) = caplog.messages
+    assert said.endswith("CapabilitiesRequest is not implemented")
 
 
 def test_an_address_that_is_taken_is_status_1(
