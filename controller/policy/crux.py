@@ -140,12 +140,7 @@ def _compressed_levels(
 def _reason(entry: _Ranked, reference: str) -> str:
     if entry.priority is None:
         return "It sends nothing, so no path and no level can help it."
-    comparison = (
-        "the job that sends most, with which the others are compared"
-        if entry.job.name == reference
-        else f"beside {reference!r}, the job that sends most"
-    )
-    return (
-        f"Each second on its bottleneck link feeds {entry.intensity:.4g} of computation,"
-        f" counted {entry.correction_factor:.3g} times: {comparison}."
-    )
+    feeds = f"Each second on its bottleneck link feeds {entry.intensity:.4g} of computation"
+    if entry.job.name == reference:
+        return f"{feeds}. It sends most: the others are compared with it."
+    return f"{feeds}, times {entry.correction_factor:.3g} in comparison with {reference!r}, which sends most."
