@@ -82,6 +82,8 @@ _IMPOSSIBLE = [
     (methods.REGISTER_JOB, _job(name="j" * 1000), _INVALID, "name"),
     (methods.REGISTER_JOB, _job(name="gpt/ring"), _INVALID, "name"),
     (methods.REGISTER_JOB, _job(name="bert\n\x1b[31mRED"), _INVALID, "name"),
+    (methods.REGISTER_JOB, _job(name="bert", gpus=0), _INVALID, "gpus"),
+    (methods.REGISTER_JOB, _job(name="bert", gpus=17), _INVALID, "gpus"),
     (methods.REGISTER_JOB, _job(owner_token=""), _INVALID, "owner_token"),
     (methods.REGISTER_JOB, _job(gpus=8), _TAKEN, "name"),
     (methods.REGISTER_JOB, _job(owner_token=_FOREIGNER), _DENIED, "owner_token"),
