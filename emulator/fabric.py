@@ -318,8 +318,9 @@ class EmulatedFabric:
     def sent_bytes(self) -> NDArray[np.int64]:
         """Bytes that every link has sent so far by level, shape (links, 8); a NIC's acknowledgements count as 7."""
         rows = self._state.links[: len(self.fabric.links)]
-        sent = rows[:, s.LINK_SENT_BYTES : s.LINK_SENT_BYTES + s.LEVELS].copy()
-        sent[:, -1] += rows[:, s.LINK_SENT_BYTES + s.LEVELS]
+        by_queue = rows[:, s.LINK_SENT_BYTES :: s.QUEUE_COLUMNS]
+        sent = by_queue[:, : s.LEVELS].copy()
+        sent[:, -1] += by_queue[:, s.LEVELS]
         return sent
 
     @property

@@ -20,6 +20,10 @@ def _crc_table(polynomial: int) -> NDArray[np.uint64]:
 
 
 CRC32_TABLE = _crc_table(0xEDB8_8320)
+# Four bytes at once: the remainder of a byte that one, two or three others follow.
+CRC32_TABLE_1 = CRC32_TABLE >> np.uint64(8) ^ CRC32_TABLE[CRC32_TABLE & np.uint64(0xFF)]
+CRC32_TABLE_2 = CRC32_TABLE_1 >> np.uint64(8) ^ CRC32_TABLE[CRC32_TABLE_1 & np.uint64(0xFF)]
+CRC32_TABLE_3 = CRC32_TABLE_2 >> np.uint64(8) ^ CRC32_TABLE[CRC32_TABLE_2 & np.uint64(0xFF)]
 CRC16_TABLE = _crc_table(0xA001)
 assert (int(CRC32_TABLE[0xFF ^ 0x61]) ^ 0x00FF_FFFF) ^ 0xFFFF_FFFF == zlib.crc32(b"a")
 
@@ -27,9 +31,22 @@ assert (int(CRC32_TABLE[0xFF ^ 0x61]) ^ 0x00FF_FFFF) ^ 0xFFFF_FFFF == zlib.crc32
 @compiled
 def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.uint64:
     """CRC-32 remainder after ``num_bytes`` more bytes, the low ones of ``value``, most significant first."""
-    for position in range(num_bytes - 1, -1, -1):
-        byte = (value >> np.uint64(8 * position)) & np.uint64(0xFF)
-        remainder = (remainder >> np.uint64(8)) ^ CRC32_TABLE[(remainder ^ byte) & np.uint64(0xFF)]
+    low = np.uint64(0xFF)
+    while num_bytes >= 4:
+        num_bytes -= 4
+        four = value >> np.uint64(8 * num_bytes)
+        first, second = remainder ^ (four >> np.uint64(24)), remainder >> np.uint64(8) ^ (four >> np.uint64(16))
+        third, fourth = remainder >> np.uint64(16) ^ (four >> np.uint64(8)), remainder >> np.uint64(24) ^ four
+        remainder = (
+            CRC32_TABLE_3[first & low]
+            ^ CRC32_TABLE_2[second & low]
+            ^ CRC32_TABLE_1[third & low]
+            ^ CRC32_TABLE[fourth & low]
+        )
+    while num_bytes > 0:
+        num_bytes -= 1
+        byte = value >> np.uint64(8 * num_bytes)
+        remainder = (remainder >> np.uint64(8)) ^ CRC32_TABLE[(remainder ^ byte) & low]
     return remainder
 
 

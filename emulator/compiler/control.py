@@ -5,6 +5,8 @@ number of the one to go on with and those between are passed over. Conditions an
 function, tables in one each.
 """
 
+from enum import Enum
+
 from emulator.compiler.actions import ACTION_PARAMETERS, ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, constant, tuple_of, word
 from emulator.compiler.functions import Function
@@ -92,7 +94,24 @@ class ControlCompiler:
         if table.is_statement:
             statements = self._actions.lines(table.actions[0].number)
             return [*statements, f"step = {self._number(node['base_default_next'])}"]
-        return [f"step = {self._function_name(table.name)}({NODE_PARAMETERS})"]
+        return self._after(node, table, f"{self._function_name(table.name)}({NODE_PARAMETERS})")
+
+    def _after(self, node: Json, table: Table, called: str) -> list[str]:
+        """Apply a table and go on by hit or miss, by action, or always the same way.
+
+        The way is chosen here and not in the table's function, so that LLVM knows where each leads.
+        """
+        default, following = node["base_default_next"], node["next_tables"]
+        match _result(node):
+            case _Result.HIT:
+                hit, miss = (self._number(following.get(key, default)) for key in ("__HIT__", "__MISS__"))
+                return [f"if {called}:", f"    step = {hit}", "else:", f"    step = {miss}"]
+            case _Result.ACTION:
+                lines = [f"number = {called}", f"step = {self._number(default)}"]
+                for action in table.actions:
+                    lines += [f"if number == U({action.number}):", f"    step = {self._number(following[action.name])}"]
+                return lines
+        return [called, f"step = {self._number(default)}"]
 
     def _functions_of(self, name: str) -> list[Function]:
         table = self._resources.tables.get(name)
@@ -103,9 +122,6 @@ class ControlCompiler:
 
     def _number(self, name: str | None) -> int:
         return END if name is None else self._numbers[name]
-
-    def _goto(self, name: str | None) -> str:
-        return f"return {self._number(name)}"
 
     def _function_name(self, node: str) -> str:
         return f"{self._pipeline['name']}_{node.replace('.', '_')}"
@@ -167,7 +183,11 @@ class ControlCompiler:
                 f"    {keyword} number == U({action.number}):",
                 f"        action_{action.number}({ACTION_PARAMETERS})",
             ]
-        lines += self._successors(node, table)
+        match _result(node):
+            case _Result.HIT:
+                lines.append("return hit")
+            case _Result.ACTION:
+                lines.append("return number")
         return Function(self._function_name(table.name), NODE_PARAMETERS, lines)
 
     def _hit(self, table: Table) -> list[str]:
@@ -196,24 +216,20 @@ class ControlCompiler:
             ]
         return lines
 
-    def _successors(self, node: Json, table: Table) -> list[str]:
-        """Go to the next node, by hit or miss, by action, or always the same."""
-        following = node["next_tables"]
-        if "__HIT__" in following or "__MISS__" in following:
-            default = node["base_default_next"]
-            return [
-                "if hit:",
-                f"    {self._goto(following.get('__HIT__', default))}",
-                "else:",
-                f"    {self._goto(following.get('__MISS__', default))}",
-            ]
-        targets = {*following.values(), node["base_default_next"]}
-        if len(targets) == 1:
-            return [self._goto(targets.pop())]
-        lines = []
-        for action in table.actions:
-            lines += [f"if number == U({action.number}):", f"    {self._goto(following[action.name])}"]
-        return [*lines, self._goto(node["base_default_next"])]
+
+class _Result(Enum):
+    """What a table tells the pipeline, which goes on by it."""
+
+    NOTHING = "nothing"
+    HIT = "hit"
+    ACTION = "action"
+
+
+def _result(node: Json) -> _Result:
+    following = node["next_tables"]
+    if "__HIT__" in following or "__MISS__" in following:
+        return _Result.HIT
+    return _Result.NOTHING if {*following.values()} <= {node["base_default_next"]} else _Result.ACTION
 
 
 def _successors_of(node: Json) -> list[str | None]:

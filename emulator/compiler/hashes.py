@@ -128,20 +128,21 @@ def _over_bytes(update: str, source: str, runs: list[Run], node: Json) -> str:
 
 
 def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
-    """Join and cut values into groups of whole bytes, of at most eight each; the numbers are those of bytes."""
+    """Join and cut values into groups of eight bytes, the last of what is left; the numbers are those of bytes."""
     groups: list[Chunk] = []
     pending: list[Chunk] = []
-    for text, bits in (*chunks, ("U(0)", -sum(bits for _, bits in chunks) % 8)):
+    padding = -sum(bits for _, bits in chunks) % 8
+    for text, bits in (*chunks, *([("U(0)", padding)] if padding else [])):
         pending.append((text, bits))
         over = sum(width for _, width in pending) - WORD_BITS
-        if over > 0:
-            pending[-1] = (f"({text} >> U({over}))", bits - over)
+        if over >= 0:
+            pending[-1] = (f"({text} >> U({over}))" if over else text, bits - over)
             groups.append((_concatenated(pending), 8))
-            pending = [(f"({text} & {constant((1 << over) - 1)})", over)]
-        if sum(width for _, width in pending) % 8 == 0:
-            groups.append((_concatenated(pending), sum(width for _, width in pending) // 8))
-            pending = []
-    return [group for group in groups if group[1]]
+            # A piece of no bits must not stay: it would be shifted by a whole word, which LLVM leaves undefined.
+            pending = [(f"({text} & {constant((1 << over) - 1)})", over)] if over else []
+    if remaining := sum(width for _, width in pending):
+        groups.append((_concatenated(pending), remaining // 8))
+    return groups
 
 
 def _over_bits(append: str, source: str, runs: list[Run]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from emulator.compiler.expressions import constant, word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import Layout
+from emulator.compiler.layout import WORD_BITS, Layout
 
 _CALL = re.compile(r"\b([a-z]\w*)\(")
 _WORD = re.compile(r"\bphv\[(\d+)\]")
@@ -27,28 +27,40 @@ class Survivors:
 def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
     """Survivors of a queue, given what is called ``before`` it and ``after`` it.
 
-    Words of metadata and validity are always copied, the fields of a header where it is valid.
+    A row begins with which headers are valid, a bit each, and the words of metadata. Then come, without a gap, the
+    fields of those headers that are.
     """
     alive = _words(functions, before) & _words(functions, after)
-    alone = [index for index in range(layout.initial_words) if index in alive] + [layout.payload_word]
-    store, load, used = [], [], 0
-    for index in alone:
+    headers = [header for header in layout.headers.values() if not header.metadata]
+    validity = [header.valid_word for header in headers if header.valid_word in alive]
+    alone = [index for index in range(layout.initial_words) if index in alive and index not in validity]
+    clear = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)"]
+    store, load, used = [], [*clear], 0
+    for first in range(0, len(validity), WORD_BITS):
+        bits = list(enumerate(validity[first : first + WORD_BITS]))
+        store.append(
+            f"rows[row + {constant(used)}] = {' | '.join(f'{word(index)} << U({bit})' for bit, index in bits)}"
+        )
+        load.append(f"validity = rows[row + {constant(used)}]")
+        load += [f"{word(index)} = validity >> U({bit}) & U(1)" for bit, index in bits]
+        used += 1
+    for index in (*alone, layout.payload_word):
         store.append(f"rows[row + {constant(used)}] = {word(index)}")
         load.append(f"{word(index)} = rows[row + {constant(used)}]")
         used += 1
-    for header in layout.headers.values():
-        words = [index for field in header.fields.values() for index in field.words if not header.metadata]
-        fields = [index for index in words if index in alive]
+    for lines in (store, load):
+        lines.append(f"row += {constant(used)}")
+    for header in headers:
+        fields = [index for field in header.fields.values() for index in field.words if index in alive]
         if fields:
-            first, count = fields[0], fields[-1] - fields[0] + 1
-            at, size = constant(used), constant(count)
+            size = fields[-1] - fields[0] + 1
+            begin, count = constant(fields[0]), constant(size)
             test = f"if {word(header.valid_word)} != U(0):"
-            store += [test, f"    copy(phv, {constant(first)}, rows, row + {at}, {size})"]
-            load += [test, f"    copy(rows, row + {at}, phv, {constant(first)}, {size})"]
-            used += count
-    clear = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)"]
+            store += [test, f"    copy(phv, {begin}, rows, row, {count})", f"    row += {count}"]
+            load += [test, f"    copy(rows, row, phv, {begin}, {count})", f"    row += {count}"]
+            used += size
     parameters = "phv, rows, row"
-    return Survivors((Function("store", parameters, store), Function("load", parameters, [*clear, *load])), used)
+    return Survivors((Function("store", parameters, store), Function("load", parameters, load)), used)
 
 
 def everything(layout: Layout) -> Survivors:

@@ -1,19 +1,63 @@
 """Source that moves headers between bytes on the wire and the words that a packet is processed in."""
 
 from emulator.compiler.expressions import word
-from emulator.compiler.layout import WORD_BITS, Field, Header
+from emulator.compiler.layout import WORD_BITS, Header
 
-_Piece = tuple[str, int, int]
-"""Source of a word, and the bits of the header that it holds: where they begin and how many they are."""
+_SIZES = (8, 4, 2, 1)  # bytes that are read and written at once
 
 
 def extract_source(header: Header) -> list[str]:
-    """Lines that fill a header from ``octets[at:]``; the caller has checked that the packet is long enough."""
-    lines = []
-    for field in header.fields.values():
-        sources = bits_source(field.bit_offset, field.bits)
-        lines += [f"{word(index)} = {source}" for index, source in zip(field.words, sources, strict=True)]
+    """Lines that fill a header from ``octets[at:]``; the caller has checked that the packet is long enough.
+
+    Bytes are read first and fields written then: nobody tells LLVM that the two arrays are not the same.
+    """
+    chunks = _chunks(header.num_bytes)
+    lines = [f"chunk_{first} = read_{size}(octets, at + U({first}))" for first, size in chunks]
+    for source, start, size in _pieces(header):
+        parts = [
+            _shifted(f"chunk_{first}", start + size - 8 * (first + length))
+            for first, length in chunks
+            if start < 8 * (first + length) and start + size > 8 * first
+        ]
+        lines.append(f"{source} = ({' | '.join(parts)}) & U({(1 << size) - 1:#x})")
     return [*lines, f"{word(header.valid_word)} = U(1)"]
+
+
+def emit_source(header: Header) -> list[str]:
+    """Lines that write a header's bytes to ``octets[at:]``; what a word has above a chunk's bits is cut off."""
+    lines = []
+    for first, length in _chunks(header.num_bytes):
+        parts = [
+            _shifted(source, 8 * (first + length) - start - size)
+            for source, start, size in _pieces(header)
+            if start < 8 * (first + length) and start + size > 8 * first
+        ]
+        lines.append(f"write_{length}(octets, at + U({first}), {' | '.join(parts)})")
+    return lines
+
+
+def _chunks(num_bytes: int) -> list[tuple[int, int]]:
+    """A header cut into what is read and written at once: first byte and number of bytes of each."""
+    chunks, first = [], 0
+    for size in _SIZES:
+        while num_bytes - first >= size:
+            chunks.append((first, size))
+            first += size
+    return chunks
+
+
+def _pieces(header: Header) -> list[tuple[str, int, int]]:
+    """Source of every word of a header, and the bits of the header that it holds: the first, and how many."""
+    return [
+        (word(index), start, size)
+        for field in header.fields.values()
+        for index, (start, size) in zip(field.words, _cut(field.bit_offset, field.bits), strict=True)
+    ]
+
+
+def _shifted(source: str, left: int) -> str:
+    """A word shifted to the left, or to the right where negative."""
+    return f"({source} << U({left}))" if left > 0 else f"({source} >> U({-left}))" if left < 0 else source
 
 
 def bits_source(bit_offset: int, bits: int) -> list[str]:
@@ -46,33 +90,3 @@ def _bytes_source(first: int, last: int) -> str:
         for number in range(first, last + 1)
     ]
     return " | ".join(f"({part})" for part in parts)
-
-
-def emit_source(header: Header) -> list[str]:
-    """Lines that write a header's bytes to ``octets[at:]``."""
-    pieces = [piece for field in header.fields.values() for piece in _pieces(field)]
-    return [f"octets[at + U({number})] = {_byte_source(pieces, number)}" for number in range(header.num_bytes)]
-
-
-def _pieces(field: Field) -> list[_Piece]:
-    return [
-        (word(index), start, size)
-        for index, (start, size) in zip(field.words, _cut(field.bit_offset, field.bits), strict=True)
-    ][::-1]
-
-
-def _byte_source(pieces: list[_Piece], number: int) -> str:
-    parts = []
-    for source, start, size in pieces:
-        end = start + size
-        if start < 8 * (number + 1) and end > 8 * number:
-            parts.append(_byte_part(source, end - 8 * (number + 1)))
-    return " | ".join(parts)  # the store keeps the low eight bits
-
-
-def _byte_part(source: str, bits_after: int) -> str:
-    if bits_after > 0:
-        return f"({source} >> U({bits_after}))"
-    if bits_after < 0:
-        return f"({source} << U({-bits_after}))"
-    return source

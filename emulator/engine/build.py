@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from emulator.compiler.program import Program
 from emulator.engine import state as s
-from emulator.engine.events import calendar_of
+from emulator.engine.events import NEVER_PS, calendar_of
 from topologies.fabric import Fabric
 
 _PORTS = 512
@@ -36,6 +36,7 @@ def first_state(
     links = np.zeros((num_links + more_links, s.LINK_COLUMNS), dtype=np.int64)
     links[:, s.LINK_UP] = 1
     links[:, s.LINK_FIRST] = s.NONE
+    links[:, [s.LINK_ARRIVES_PS, s.LINK_STARTS_PS]] = NEVER_PS
     links[:, s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
     port_links = np.full((len(fabric.switches), _PORTS), s.NONE, dtype=np.int64)
     for link in fabric.links:
@@ -71,7 +72,7 @@ def first_state(
     nothing = np.zeros((0, s.PACKET_COLUMNS), dtype=np.int64)
     state = s.State(
         scalars=scalars,
-        calendar=calendar_of(2 * len(links) + _FIRST_FLOWS),
+        calendar=calendar_of(len(links) + _FIRST_FLOWS),
         packets=nothing,
         octets=np.zeros(0, dtype=np.uint8),
         rows=np.zeros(0, dtype=np.uint64),
@@ -99,7 +100,7 @@ def grown(array: NDArray[Any]) -> NDArray[Any]:
 def grown_flows(state: s.State) -> s.State:
     """Room for twice as many flows; those there are keep their numbers."""
     flows = grown(state.flows)
-    calendar = calendar_of(2 * len(state.links) + len(flows), state.calendar)
+    calendar = calendar_of(len(state.links) + len(flows), state.calendar)
     return state._replace(flows=flows, templates=grown(state.templates), calendar=calendar)
 
 

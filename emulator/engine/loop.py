@@ -76,7 +76,8 @@ def start(state, memory, link):
         level = most_urgent_level(state, link)
         if level == NONE:
             links[link, LINK_WAITED_FOR] = 0
-            schedule(state, departure(state, link), NEVER_PS)
+            links[link, LINK_STARTS_PS] = NEVER_PS
+            schedule_link(state, link)
             return
         packet = dequeue(state, link, level)
         switch = links[link, LINK_SOURCE_SWITCH]
@@ -87,7 +88,8 @@ def start(state, memory, link):
         size = transmit(
             state.phv, state.octets, U(packet * OCTETS), packets[packet, PACKET_STORED],
             links[link, LINK_SOURCE_PORT], packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
-            scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH], links[link, LINK_PACKETS + level],
+            scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH],
+            links[link, LINK_PACKETS + QUEUE_COLUMNS * level],
             memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
         )
         # replication
@@ -101,7 +103,8 @@ def start(state, memory, link):
         state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG] += 1
         release_packet(state, packet)
         # replication
-        schedule(state, departure(state, link), NEVER_PS)
+        links[link, LINK_STARTS_PS] = NEVER_PS
+        schedule_link(state, link)
         kick(state, link)
         return
         # end
@@ -111,14 +114,15 @@ def start(state, memory, link):
     # end
     length = packets[packet, PACKET_LENGTH]
     trace(state, STARTED, link, level, packet)
-    links[link, LINK_SENT_BYTES + level] += length
+    links[link, LINK_SENT_BYTES + QUEUE_COLUMNS * level] += length
     end_ps = scalars[NOW_PS] + np.int64(length * state.ps_per_byte[link] + 0.5)
     links[link, LINK_FREE_PS] = end_ps
     is_waited_for = links[link, LINK_OCCUPIED] != 0
     links[link, LINK_WAITED_FOR] = is_waited_for
-    schedule(state, departure(state, link), end_ps if is_waited_for else NEVER_PS)
+    links[link, LINK_STARTS_PS] = end_ps if is_waited_for else NEVER_PS
     # replication
     if switch != NONE and recirculate(state, switch, packet, end_ps):
+        schedule_link(state, link)
         return
     # end
     put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
@@ -128,6 +132,7 @@ def start(state, memory, link):
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
     scalars, calendar, num_links = state.scalars, state.calendar, len(state.links)
+    last_key = 2 * min(until_ps, NEVER_PS - 1) + 1
     while True:
         while scalars[KICKED] > 0:
             # replication
@@ -144,16 +149,16 @@ def run(state, memory, until_ps):
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
         ):
             return
-        if calendar[FIRST_PS] > until_ps:
+        if calendar[FIRST_KEY] > last_key:
             scalars[NOW_PS] = until_ps
             scalars[IDLE_UNTIL_PS] = until_ps
             return
-        scalars[NOW_PS] = calendar[FIRST_PS]
+        scalars[NOW_PS] = calendar[FIRST_KEY] >> 1
         place = calendar[FIRST_PLACE]
-        if place < num_links:
-            arrive(state, memory, place, take_from_link(state, place))
-        elif place < 2 * num_links:
-            kick(state, place - num_links)
+        if place >= num_links:
+            time_out(state, place - num_links)
+        elif calendar[FIRST_KEY] & 1:
+            kick(state, place)
         else:
-            time_out(state, place - 2 * num_links)
+            arrive(state, memory, place, take_from_link(state, place))
 '''

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from emulator.engine.events import NEVER_PS, arrival, departure, schedule
+from emulator.engine.events import NEVER_PS, schedule_link
 from emulator.engine.state import (
     FREE_PACKET,
     FREE_PACKETS,
     KICKED,
+    LINK_ARRIVES_PS,
     LINK_BYTES,
     LINK_DOWN,
     LINK_FIRST,
@@ -17,6 +18,7 @@ from emulator.engine.state import (
     LINK_PACKETS,
     LINK_QUEUE_LIMIT_BYTES,
     LINK_SOURCE_SWITCH,
+    LINK_STARTS_PS,
     LINK_TAIL,
     LINK_UP,
     LINK_WAITED_FOR,
@@ -31,7 +33,9 @@ from emulator.engine.state import (
     PACKET_FLOW,
     PACKET_LENGTH,
     PACKET_NEXT,
+    PACKET_NEXT_ARRIVES_PS,
     PACKET_NUMBER,
+    QUEUE_COLUMNS,
     QUEUE_FULL,
     QUEUED,
     QUEUES,
@@ -46,7 +50,10 @@ from emulator.engine.state import (
     TRACED,
     State,
 )
-from emulator.jit import compiled
+from emulator.jit import compiled, prefetch
+
+_WORDS_IN_LINE = 8  # of the processor's cache
+_PREFETCHED_WORDS = 4 * _WORDS_IN_LINE  # of a packet's row: as much as the headers of a packet without telemetry fill
 
 _HIGHEST_BIT = np.array([occupied.bit_length() - 1 for occupied in range(1 << QUEUES)])
 """Looked up, as a processor cannot foresee where a loop over the levels ends."""
@@ -89,30 +96,31 @@ def enqueue(state: State, link: int, packet: int, level: int) -> None:
 
     A link that nothing is about to start is noted: for when it is free, or for the end of the present event.
     """
-    links, packets = state.links, state.packets
+    links, packets, queue = state.links, state.packets, QUEUE_COLUMNS * level
     length = packets[packet, PACKET_LENGTH]
     if links[link, LINK_UP] == 0:
         drop(state, LINK_DOWN, link, level, packet)
         return
-    if links[link, LINK_BYTES + level] + length > links[link, LINK_QUEUE_LIMIT_BYTES]:
+    if links[link, LINK_BYTES + queue] + length > links[link, LINK_QUEUE_LIMIT_BYTES]:
         drop(state, QUEUE_FULL, link, level, packet)
         return
     packets[packet, PACKET_NEXT] = NONE
     packets[packet, PACKET_ENQUEUED_PS] = state.scalars[NOW_PS]
-    packets[packet, PACKET_DEPTH] = links[link, LINK_PACKETS + level]
-    if links[link, LINK_PACKETS + level] == 0:
-        links[link, LINK_HEAD + level] = packet
+    packets[packet, PACKET_DEPTH] = links[link, LINK_PACKETS + queue]
+    if links[link, LINK_PACKETS + queue] == 0:
+        links[link, LINK_HEAD + queue] = packet
         links[link, LINK_OCCUPIED] |= 1 << level
     else:
-        packets[links[link, LINK_TAIL + level], PACKET_NEXT] = packet
-    links[link, LINK_TAIL + level] = packet
-    links[link, LINK_PACKETS + level] += 1
-    links[link, LINK_BYTES + level] += length
+        packets[links[link, LINK_TAIL + queue], PACKET_NEXT] = packet
+    links[link, LINK_TAIL + queue] = packet
+    links[link, LINK_PACKETS + queue] += 1
+    links[link, LINK_BYTES + queue] += length
     trace(state, QUEUED, link, level, packet)
     if links[link, LINK_WAITED_FOR] == 0:
         links[link, LINK_WAITED_FOR] = 1
         if links[link, LINK_FREE_PS] > state.scalars[NOW_PS]:
-            schedule(state, departure(state, link), links[link, LINK_FREE_PS])
+            links[link, LINK_STARTS_PS] = links[link, LINK_FREE_PS]
+            schedule_link(state, link)
         else:
             kick(state, link)
 
@@ -136,7 +144,7 @@ def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
 def flush(state: State, link: int) -> None:
     """Drop all that waits for a link that has gone down."""
     for level in range(QUEUES):
-        while state.links[link, LINK_PACKETS + level] > 0:
+        while state.links[link, LINK_PACKETS + QUEUE_COLUMNS * level] > 0:
             drop(state, LINK_DOWN, link, level, dequeue(state, link, level))
 
 
@@ -149,12 +157,17 @@ def most_urgent_level(state: State, link: int) -> int:
 @compiled
 def dequeue(state: State, link: int, level: int) -> int:
     """Take the first packet of a queue that is not empty."""
-    links = state.links
-    packet = links[link, LINK_HEAD + level]
-    links[link, LINK_HEAD + level] = state.packets[packet, PACKET_NEXT]
-    links[link, LINK_PACKETS + level] -= 1
-    links[link, LINK_BYTES + level] -= state.packets[packet, PACKET_LENGTH]
-    if links[link, LINK_PACKETS + level] == 0:
+    links, queue = state.links, QUEUE_COLUMNS * level
+    packet = links[link, LINK_HEAD + queue]
+    following = state.packets[packet, PACKET_NEXT]
+    links[link, LINK_HEAD + queue] = following
+    prefetch(state.packets, following * PACKET_COLUMNS)
+    row = following * state.scalars[ROW_WORDS]
+    for word in range(0, _PREFETCHED_WORDS, _WORDS_IN_LINE):
+        prefetch(state.rows, row + word)
+    links[link, LINK_PACKETS + queue] -= 1
+    links[link, LINK_BYTES + queue] -= state.packets[packet, PACKET_LENGTH]
+    if links[link, LINK_PACKETS + queue] == 0:
         links[link, LINK_OCCUPIED] &= ~(1 << level)
     return int(packet)
 
@@ -176,9 +189,12 @@ def put_on_link(state: State, link: int, packet: int, arrives_ps: int) -> None:
         links[link, LINK_LAST] = packet
     if before == NONE:
         links[link, LINK_FIRST] = packet
-        schedule(state, arrival(link), arrives_ps)
+        links[link, LINK_ARRIVES_PS] = arrives_ps
     else:
         packets[before, PACKET_NEXT] = packet
+        packets[before, PACKET_NEXT_ARRIVES_PS] = arrives_ps
+    packets[packet, PACKET_NEXT_ARRIVES_PS] = NEVER_PS if following == NONE else packets[following, PACKET_ARRIVES_PS]
+    schedule_link(state, link)
 
 
 @compiled
@@ -187,7 +203,10 @@ def take_from_link(state: State, link: int) -> int:
     packet = state.links[link, LINK_FIRST]
     following = state.packets[packet, PACKET_NEXT]
     state.links[link, LINK_FIRST] = following
-    schedule(state, arrival(link), NEVER_PS if following == NONE else state.packets[following, PACKET_ARRIVES_PS])
+    prefetch(state.packets, following * PACKET_COLUMNS)
+    prefetch(state.octets, following * OCTETS)
+    state.links[link, LINK_ARRIVES_PS] = state.packets[packet, PACKET_NEXT_ARRIVES_PS]
+    schedule_link(state, link)
     return int(packet)
 
 

@@ -10,7 +10,7 @@ timeout that doubles.
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.engine.events import NEVER_PS, schedule, timer
+from emulator.engine.events import NEVER_PS, schedule_timer
 from emulator.engine.queues import enqueue, put_on_link, release_packet, take_packet
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
@@ -57,6 +57,7 @@ from emulator.engine.state import (
     PACKET_STORED,
     PARSE_BYTES,
     RAW,
+    TEMPLATE,
     Integer,
     State,
 )
@@ -110,7 +111,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
     fill_window(state, flow)
     if flows[flow, FLOW_TIMER_ARMED] == 0:
         flows[flow, FLOW_TIMER_ARMED] = 1
-        schedule(state, timer(state, flow), state.scalars[NOW_PS] + FIRST_TIMEOUT_PS)
+        schedule_timer(state, flow, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS)
 
 
 @compiled
@@ -156,9 +157,9 @@ def write_headers(state: State, packet: int, flow: int, direction: int, length: 
     """Fill in a packet's bytes from the flow's template: lengths, class and IPv4 checksum are its own."""
     octets, template, at = state.octets, state.templates[flow, direction], packet * OCTETS
     stored = state.flows[flow, FLOW_HEADER_BYTES]
-    for index in range(stored):
+    for index in range(TEMPLATE):
         octets[at + index] = template[index]
-    for index in range(stored, state.scalars[PARSE_BYTES]):
+    for index in range(TEMPLATE, state.scalars[PARSE_BYTES]):
         octets[at + index] = 0
     total = length - _IPV4
     octets[at + _TOS] = tos
@@ -282,7 +283,7 @@ def time_out(state: State, flow: int) -> None:
     flows, now_ps = state.flows, state.scalars[NOW_PS]
     if flows[flow, FLOW_UNACKNOWLEDGED] == flows[flow, FLOW_LAST]:
         flows[flow, FLOW_TIMER_ARMED] = 0
-        schedule(state, timer(state, flow), NEVER_PS)
+        schedule_timer(state, flow, NEVER_PS)
         return
     due_ps = flows[flow, FLOW_PROGRESS_PS] + flows[flow, FLOW_TIMEOUT_PS]
     if due_ps <= now_ps:
@@ -291,4 +292,4 @@ def time_out(state: State, flow: int) -> None:
         flows[flow, FLOW_PROGRESS_PS] = now_ps
         flows[flow, FLOW_TIMEOUT_PS] = min(2 * flows[flow, FLOW_TIMEOUT_PS], LAST_TIMEOUT_PS)
         due_ps = now_ps + flows[flow, FLOW_TIMEOUT_PS]
-    schedule(state, timer(state, flow), due_ps)
+    schedule_timer(state, flow, due_ps)

@@ -1,0 +1,84 @@
+"""Numbers in a packet's bytes, the most significant first.
+
+Byte by byte as Python must, in a form that LLVM makes one load or one store of.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.jit import compiled
+
+
+@compiled
+def read_8(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
+    """Eight bytes as one number."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    five, six, seven = np.uint64(5), np.uint64(6), np.uint64(7)
+    return (
+        np.uint64(octets[at]) << np.uint64(56)
+        | np.uint64(octets[at + one]) << np.uint64(48)
+        | np.uint64(octets[at + two]) << np.uint64(40)
+        | np.uint64(octets[at + three]) << np.uint64(32)
+        | np.uint64(octets[at + four]) << np.uint64(24)
+        | np.uint64(octets[at + five]) << np.uint64(16)
+        | np.uint64(octets[at + six]) << np.uint64(8)
+        | np.uint64(octets[at + seven])
+    )
+
+
+@compiled
+def read_4(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
+    """Four bytes as one number."""
+    return (
+        np.uint64(octets[at]) << np.uint64(24)
+        | np.uint64(octets[at + np.uint64(1)]) << np.uint64(16)
+        | np.uint64(octets[at + np.uint64(2)]) << np.uint64(8)
+        | np.uint64(octets[at + np.uint64(3)])
+    )
+
+
+@compiled
+def read_2(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
+    """Two bytes as one number."""
+    return np.uint64(octets[at]) << np.uint64(8) | np.uint64(octets[at + np.uint64(1)])
+
+
+@compiled
+def read_1(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
+    """One byte."""
+    return np.uint64(octets[at])
+
+
+@compiled
+def write_8(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
+    """A number as eight bytes."""
+    octets[at] = value >> np.uint64(56)
+    octets[at + np.uint64(1)] = value >> np.uint64(48)
+    octets[at + np.uint64(2)] = value >> np.uint64(40)
+    octets[at + np.uint64(3)] = value >> np.uint64(32)
+    octets[at + np.uint64(4)] = value >> np.uint64(24)
+    octets[at + np.uint64(5)] = value >> np.uint64(16)
+    octets[at + np.uint64(6)] = value >> np.uint64(8)
+    octets[at + np.uint64(7)] = value
+
+
+@compiled
+def write_4(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
+    """The low 32 bits of a number as four bytes."""
+    octets[at] = value >> np.uint64(24)
+    octets[at + np.uint64(1)] = value >> np.uint64(16)
+    octets[at + np.uint64(2)] = value >> np.uint64(8)
+    octets[at + np.uint64(3)] = value
+
+
+@compiled
+def write_2(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
+    """The low 16 bits of a number as two bytes."""
+    octets[at] = value >> np.uint64(8)
+    octets[at + np.uint64(1)] = value
+
+
+@compiled
+def write_1(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
+    """The low 8 bits of a number as a byte."""
+    octets[at] = value
