@@ -5,15 +5,13 @@ Only what P4Runtime refers to is read here; what the rest of the JSON means is f
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal
 
-from finsy.proto import p4i
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from emulator.p4runtime.errors import RequestError, invalid_argument
-from emulator.p4runtime.schema import Action, Profile, Schema, Table
-
-_Declared = p4i.Meter | p4i.DirectMeter | p4i.Register | p4i.ValueSet
+from emulator.p4runtime.errors import invalid_argument
 
 
 class _Part(BaseModel):
@@ -21,57 +19,141 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Parameter(_Part):
+class CompiledParameter(_Part):
+    """One argument of an action."""
+
     name: str
     bitwidth: int
 
 
-class _Action(_Part):
+class CompiledAction(_Part):
+    """An action; p4c makes several of one name where tables need them apart."""
+
     name: str
-    runtime_data: tuple[_Parameter, ...] = ()
+    id: int | None = None
+    runtime_data: tuple[CompiledParameter, ...] = ()
 
 
-class _KeyField(_Part):
+class CompiledKeyField(_Part):
+    """One field of a table's key, of the packet's field ``target``."""
+
     name: str = ""
     match_type: str
+    target: tuple[str, ...] = ()
 
 
-class _Table(_Part):
+class CompiledDefault(_Part):
+    """The action of a table that no entry matches."""
+
+    action_id: int
+    action_const: bool = False
+
+
+class CompiledTable(_Part):
+    """A table. With ``entries`` of the program p4c gives their number as ``max_size``, not what the program says."""
+
     name: str
-    key: tuple[_KeyField, ...] = ()
+    key: tuple[CompiledKeyField, ...] = ()
+    max_size: int
+    action_ids: tuple[int, ...]
+    actions: tuple[str, ...]
     action_profile: str | None = None
+    default_entry: CompiledDefault | None = None
+    entries: tuple[object, ...] | None = None
+
+    @property
+    def constant_default(self) -> str | None:
+        """Name of the default action that nobody can change."""
+        if self.default_entry is None or not self.default_entry.action_const:
+            return None
+        return dict(zip(self.action_ids, self.actions, strict=False)).get(self.default_entry.action_id)
 
 
-class _Named(_Part):
+class CompiledProfile(_Part):
+    """An action profile, with a selector where its tables choose among the members of a group."""
+
     name: str
+    max_size: int
+    selector: object = None
 
 
 class _Pipeline(_Part):
-    tables: tuple[_Table, ...] = ()
-    action_profiles: tuple[_Named, ...] = ()
+    tables: tuple[CompiledTable, ...] = ()
+    action_profiles: tuple[CompiledProfile, ...] = ()
 
 
-class _Counter(_Part):
+class CompiledArray(_Part):
+    """Counters or meters: an array, or those of the entries of the table ``binding``."""
+
     name: str
     size: int | None = None
     is_direct: bool = False
     binding: str | None = None
 
 
+class CompiledRegister(_Part):
+    """A register array."""
+
+    name: str
+    size: int
+    bitwidth: int
+
+
+class CompiledValueSet(_Part):
+    """A value set of the parser."""
+
+    name: str
+
+
+_Width = int | Literal["*"]
+_FieldType = tuple[str, _Width] | tuple[str, _Width, bool] | tuple[str, _Width, bool, bool]
+"""Name, width, and whether it is signed and saturating."""
+
+
+class _HeaderType(_Part):
+    name: str
+    fields: tuple[_FieldType, ...]
+
+
+class _Header(_Part):
+    name: str
+    header_type: str
+
+
 class DeviceConfig(_Part):
     """A program as p4c compiled it for BMv2; ``digest`` tells programs apart and ignores how the JSON is laid out."""
 
     program: str = "an unnamed program"
-    actions: tuple[_Action, ...]
+    header_types: tuple[_HeaderType, ...]
+    headers: tuple[_Header, ...]
+    actions: tuple[CompiledAction, ...]
     pipelines: tuple[_Pipeline, ...]
-    counter_arrays: tuple[_Counter, ...] = ()
-    meter_arrays: tuple[_Named, ...] = ()
-    register_arrays: tuple[_Named, ...] = ()
-    parse_vsets: tuple[_Named, ...] = ()
+    counter_arrays: tuple[CompiledArray, ...] = ()
+    meter_arrays: tuple[CompiledArray, ...] = ()
+    register_arrays: tuple[CompiledRegister, ...] = ()
+    parse_vsets: tuple[CompiledValueSet, ...] = ()
     digest: str = Field(default="", exclude=True)
 
     def __str__(self) -> str:
         return f"{self.program} ({self.digest[:12]})"
+
+    @cached_property
+    def fields_of(self) -> Mapping[str, Mapping[str, int | None]]:
+        """The fields of every header instance in order, with their widths in bits; None for one without a width."""
+        types = {
+            header_type.name: {name: None if width == "*" else width for name, width, *_ in header_type.fields}
+            for header_type in self.header_types
+        }
+        return {header.name: types.get(header.header_type, {}) for header in self.headers}
+
+    def key_width_bits(self, field: CompiledKeyField) -> int | None:
+        """Width of the packet's field that a key has; None where the JSON has no such field."""
+        match field.target:
+            case (header, "$valid$") if header in self.fields_of:
+                return 1
+            case (header, name):
+                return self.fields_of.get(header, {}).get(name)
+        return None
 
 
 def read_device_config(data: bytes) -> DeviceConfig:
@@ -83,78 +165,6 @@ def read_device_config(data: bytes) -> DeviceConfig:
     except (ValueError, RecursionError) as error:
         raise invalid_argument(f"the device config is not a BMv2 JSON: {_first_line(error)}") from None
     return config.model_copy(update={"digest": hashlib.sha256(canonical).hexdigest()})
-
-
-def check_agreement(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> None:
-    """Raises RequestError, INVALID_ARGUMENT, naming the first object on which the two differ."""
-    actions = {action.name: action for action in config.actions}
-    tables = {table.name: table for pipeline in config.pipelines for table in pipeline.tables}
-    profiles = {profile.name for pipeline in config.pipelines for profile in pipeline.action_profiles}
-    counters = {counter.name: counter for counter in config.counter_arrays}
-    for profile in schema.profiles.values():
-        if profile.name not in profiles:
-            raise _disagreement(f"action profile {profile.name}", "the JSON has none of this name")
-    for table in schema.tables.values():
-        _check_table(table, tables.get(table.name))
-        for action_id in table.scopes:
-            _check_action(schema.actions[action_id], actions)
-        if table.direct_counter is not None:
-            direct = counters.get(table.direct_counter)
-            if direct is None or not direct.is_direct or direct.binding != table.name:
-                raise _disagreement(f"direct counter {table.direct_counter}", f"the JSON has none on {table.name}")
-    for counter in schema.counters.values():
-        found = counters.get(counter.name)
-        if found is None or found.is_direct:
-            raise _disagreement(f"counter {counter.name}", "the JSON has none of this name")
-        if found.size != counter.size:
-            raise _disagreement(f"counter {counter.name}", f"size {counter.size}, but {found.size} in the JSON")
-    _check_names("meter", (*p4info.meters, *p4info.direct_meters), config.meter_arrays)
-    _check_names("register", p4info.registers, config.register_arrays)
-    _check_names("value set", p4info.value_sets, config.parse_vsets)
-
-
-def _check_names(kind: str, declared: Iterable[_Declared], compiled: Iterable[_Named]) -> None:
-    names = {part.name for part in compiled}
-    for message in declared:
-        if message.preamble.name not in names:
-            where = f"{kind} {message.preamble.name} with id {message.preamble.id:#010x}"
-            raise _disagreement(where, "the JSON has none of this name")
-
-
-def _check_table(table: Table, found: _Table | None) -> None:
-    where = f"table {table.name}"
-    if found is None:
-        raise _disagreement(where, "the JSON has none of this name")
-    declared = [(field.name, _compiled_kind(field.kind.value)) for field in table.match_fields]
-    compiled = [(field.name, _compiled_kind(field.match_type)) for field in found.key if field.match_type != "selector"]
-    if declared != compiled:
-        raise _disagreement(where, f"key {declared}, but {compiled} in the JSON")
-    if _name_of(table.profile) != found.action_profile:
-        raise _disagreement(where, f"profile {_name_of(table.profile)}, but {found.action_profile} in the JSON")
-
-
-def _check_action(action: Action, compiled: dict[str, _Action]) -> None:
-    where = f"action {action.name}"
-    found = compiled.get(action.name)
-    if found is None:
-        raise _disagreement(where, "the JSON has none of this name")
-    declared = [(parameter.name, parameter.width_bits) for parameter in action.parameters]
-    expected = [(parameter.name, parameter.bitwidth) for parameter in found.runtime_data]
-    if declared != expected:
-        raise _disagreement(where, f"parameters {declared}, but {expected} in the JSON")
-
-
-def _compiled_kind(kind: str) -> str:
-    """BMv2 knows no optional match: p4c makes a ternary one of it."""
-    return "ternary" if kind == "optional" else kind
-
-
-def _name_of(profile: Profile | None) -> str | None:
-    return None if profile is None else profile.name
-
-
-def _disagreement(where: str, what: str) -> RequestError:
-    return invalid_argument(f"the P4Info does not agree with the BMv2 JSON: {where}: {what}")
 
 
 def _first_line(error: Exception) -> str:

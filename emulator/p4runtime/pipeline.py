@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
-from emulator.p4runtime.device_config import DeviceConfig, check_agreement, read_device_config
+from emulator.p4runtime.agreement import check_agreement
+from emulator.p4runtime.device_config import DeviceConfig, read_device_config
 from emulator.p4runtime.errors import invalid_argument
 from emulator.p4runtime.schema import Schema, read_schema
 

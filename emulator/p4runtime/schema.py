@@ -69,6 +69,7 @@ class Profile:
     id: int
     name: str
     has_selector: bool
+    size: int
     max_group_size: int
     table_ids: tuple[int, ...]
 
@@ -113,8 +114,14 @@ class Table:
     direct_counter: str | None
     direct_meter: str | None
     has_const_entries: bool
-    has_const_default: bool
+    const_default_action_id: int
     has_idle_timeout: bool
+    size: int
+
+    @property
+    def has_const_default(self) -> bool:
+        """Whether nobody can set another default action."""
+        return self.const_default_action_id != 0
 
     @property
     def has_priorities(self) -> bool:
@@ -214,8 +221,11 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
 
 
 def _action(message: p4i.Action) -> Action:
-    parameters = tuple(Parameter(parameter.id, parameter.name, parameter.bitwidth) for parameter in message.params)
-    return Action(message.preamble.id, message.preamble.name, parameters)
+    name = message.preamble.name
+    parameters = _unique(
+        (Parameter(parameter.id, parameter.name, parameter.bitwidth) for parameter in message.params), f"action {name}"
+    )
+    return Action(message.preamble.id, name, tuple(parameters.values()))
 
 
 def _profile(message: p4i.ActionProfile) -> Profile:
@@ -224,7 +234,9 @@ def _profile(message: p4i.ActionProfile) -> Profile:
         raise unimplemented(
             f"action profile {name}: the size of a group is the sum of weights; nothing else is supported"
         )
-    return Profile(message.preamble.id, name, message.with_selector, message.max_group_size, tuple(message.table_ids))
+    return Profile(
+        message.preamble.id, name, message.with_selector, message.size, message.max_group_size, tuple(message.table_ids)
+    )
 
 
 def _register(message: p4i.Register) -> Register:
@@ -240,17 +252,20 @@ def _table(
     direct_counters: Mapping[int, str],
     direct_meters: Mapping[int, str],
 ) -> Table:
+    name = message.preamble.name
+    fields = _unique((_match_field(name, field) for field in message.match_fields), f"table {name}")
     return Table(
         id=message.preamble.id,
-        name=message.preamble.name,
-        match_fields=tuple(_match_field(message.preamble.name, field) for field in message.match_fields),
-        scopes={reference.id: _scope(message.preamble.name, reference) for reference in message.action_refs},
+        name=name,
+        match_fields=tuple(fields.values()),
+        scopes={reference.id: _scope(name, reference) for reference in message.action_refs},
         profile=_by_id(profiles, "action profile", message.implementation_id) if message.implementation_id else None,
         direct_counter=direct_counters.get(message.preamble.id),
         direct_meter=direct_meters.get(message.preamble.id),
         has_const_entries=message.is_const_table,
-        has_const_default=bool(message.const_default_action_id),
+        const_default_action_id=message.const_default_action_id,
         has_idle_timeout=message.idle_timeout_behavior != p4i.Table.NO_TIMEOUT,
+        size=message.size,
     )
 
 
@@ -283,11 +298,11 @@ _Object = TypeVar("_Object")
 _NamedObject = TypeVar("_NamedObject", bound=_Named)
 
 
-def _unique(objects: Iterable[_NamedObject]) -> dict[int, _NamedObject]:
+def _unique(objects: Iterable[_NamedObject], where: str = "P4Info") -> dict[int, _NamedObject]:
     by_id: dict[int, _NamedObject] = {}
     for item in objects:
         if item.id in by_id:
-            raise invalid_argument(f"P4Info: {by_id[item.id].name} and {item.name} have the same id {item.id:#010x}")
+            raise invalid_argument(f"{where}: {by_id[item.id].name} and {item.name} have the same id {item.id:#010x}")
         by_id[item.id] = item
     return by_id
 

@@ -9,6 +9,7 @@ from finsy.proto import p4r
 
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline, load_pipeline
+from p4src import PROGRAM
 
 ResponseType = p4r.GetForwardingPipelineConfigRequest
 
@@ -39,6 +40,28 @@ ResponseType = p4r.GetForwardingPipelineConfigRequest
             "packet_out are not a whole",
         ),
         ('name: "packet_in" alias', 'name: "packet_out" alias', "packet_out is declared twice"),
+        (
+            'name: "source" bitwidth: 32',
+            'name: "source" bitwidth: 24',
+            "table Ingress.flow: field source: width in bits: 24",
+        ),
+        (
+            "bitwidth: 12 match_type: EXACT }\n",
+            "bitwidth: 12 match_type: EXACT }\n  action_refs { id: 0x01000003 }\n",
+            "table Ingress.flow: action Ingress.drop: the table of the JSON",
+        ),
+        ("action_refs { id: 0x01000003 }", "", "table Ingress.access: action Ingress.drop: the table of the P4Info"),
+        ("const_default_action_id: 0x01000002", "", "table Ingress.flow: constant default action: None, but NoAction"),
+        ("const_default_action_id: 0x01000002", "const_default_action_id: 7", "no action with id 0x00000007"),
+        ("size: 4\n", "size: 5\n", "table Ingress.flow: size: 5, but 4"),
+        ("size: 64\n  max", "size: 65\n  max", "action profile Ingress.ecmp: size: 65, but 64"),
+        ("with_selector: true", "", "action profile Ingress.ecmp: a selector"),
+        ("bit { bitwidth: 32 }", "bit { bitwidth: 31 }", "register Egress.windows: width in bits: 31, but 32"),
+        ("} }\n  size: 8", "} }\n  size: 9", "register Egress.windows: size: 9, but 8"),
+        ('"egress_port" bitwidth: 9', '"egress_port" bitwidth: 17', "controller header packet_out: fields"),
+        ('name: "packet_in" alias', 'name: "packet" alias', "controller header packet_in: fields"),
+        ('id: 2 name: "port" bitwidth: 12', 'id: 1 name: "port" bitwidth: 12', "source and port have the same id"),
+        ('id: 2 name: "mac"', 'id: 1 name: "mac"', "action Ingress.forward: port and mac have the same id"),
         ("id: 5 name", "id: 4 name", "packet_in have the same id"),
         ("tables {", "tables [", "not one in text form"),
     ],
@@ -51,6 +74,43 @@ def test_a_p4info_that_disagrees_is_refused_by_name(
     with pytest.raises(RequestError, match=named) as error:
         compiled_pipeline(text.replace(old, new, 1), device_config_path.read_bytes())
     assert error.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        (b'"ip_t"}', b'"packet_in_t"}', "table Ingress.flow: field source: width in bits: 32, but None"),
+        (b'"binding": "Ingress.flow"', b'"binding": "Ingress.level"', "direct counter Ingress.flow_counter"),
+        (
+            b'"name": "packet_out", "header_type": "packet_out_t"',
+            b'"name": "out", "header_type": "ip_t"',
+            "packet_out: no header of the JSON",
+        ),
+    ],
+)
+def test_a_json_that_disagrees_is_refused_by_name(pipeline: Pipeline, old: bytes, new: bytes, named: str) -> None:
+    data = pipeline.message.p4_device_config
+    assert old in data
+    with pytest.raises(RequestError, match=named) as error:
+        load_pipeline(
+            p4r.ForwardingPipelineConfig(p4info=pipeline.message.p4info, p4_device_config=data.replace(old, new))
+        )
+    assert error.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_controller_header_may_have_another_name_in_the_program(pipeline: Pipeline) -> None:
+    data = pipeline.message.p4_device_config.replace(b'"name": "packet_out",', b'"name": "from_cpu",')
+    load_pipeline(p4r.ForwardingPipelineConfig(p4info=pipeline.message.p4info, p4_device_config=data))
+
+
+PROGRAMS = [PROGRAM, *(Path(__file__).parents[2] / "bmv2").rglob("programs/*.json")]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PROGRAMS if path.name != "manifest.json"], ids=lambda path: path.stem
+)
+def test_what_p4c_makes_agrees(path: Path) -> None:
+    compiled_pipeline(path.with_suffix(".p4info.txtpb").read_text(), path.read_bytes())
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"program": "x"}', b"\xff\xfe", b"[" * 100_000])

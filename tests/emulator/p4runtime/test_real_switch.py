@@ -40,6 +40,8 @@ def scanned() -> tuple[Pipeline, Program]:
     (flow,) = (table for table in p4info.tables if table.preamble.name == FLOW)
     for declared, kind in zip(flow.match_fields, KINDS, strict=True):
         declared.match_type = declared.MatchType.Value(kind.upper())
+    for declared_profile in p4info.action_profiles:
+        declared_profile.size = NUM_MEMBERS
     program = json.dumps(document)
     return compiled_pipeline(text_format.MessageToString(p4info), program.encode()), compile_program(program)
 
