@@ -150,7 +150,8 @@ class Device:
         if action in (request.VERIFY_AND_SAVE, request.COMMIT):
             raise unimplemented(f"{request.Action.Name(action)} is not supported; use VERIFY_AND_COMMIT")
         if action not in (request.VERIFY, request.VERIFY_AND_COMMIT, request.RECONCILE_AND_COMMIT):
-            raise invalid_argument("the action of SetForwardingPipelineConfig is not set")
+            given = f"has the unknown number {action}" if action else "is not set"
+            raise invalid_argument(f"the action of SetForwardingPipelineConfig {given}")
         pipeline = self._verify(config)
         current = self._target
         if action == request.RECONCILE_AND_COMMIT and current is not None:

@@ -26,7 +26,8 @@ def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
 def write_update(target: Target, update: p4r.Update) -> None:
     """Carry out one update. Raises RequestError or SwitchError and has then changed nothing."""
     if update.type not in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE):
-        raise invalid_argument("the update's type is not set")
+        given = f"has the unknown number {update.type}" if update.type else "is not set"
+        raise invalid_argument(f"the update's type {given}")
     entity = update.entity
     match entity.WhichOneof("entity"):
         case "table_entry":

@@ -113,7 +113,9 @@ def test_a_refused_pipeline_changes_nothing(pipeline: Pipeline) -> None:
             await refused(client, set_pipeline(Set.RECONCILE_AND_COMMIT, documented), unsupported, "another P4Info")
             await refused(client, set_pipeline(Set.VERIFY_AND_SAVE, pipeline.message), unsupported, "VERIFY_AND_SAVE")
             await refused(client, set_pipeline(Set.COMMIT, None), unsupported, "COMMIT is not supported")
-            await refused(client, set_pipeline(Set.UNSPECIFIED, pipeline.message), missing, "action")
+            await refused(client, set_pipeline(Set.UNSPECIFIED, pipeline.message), missing, "action of .* is not set")
+            unknown = cast(Set.Action.ValueType, 9)
+            await refused(client, set_pipeline(unknown, pipeline.message), missing, "the unknown number 9")
             assert (await client.request(GET)).config == pipeline.message
             assert len(list(served.switches[1].entries("Ingress.flow"))) == 1
 

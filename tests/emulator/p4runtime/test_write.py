@@ -1,5 +1,7 @@
 """What may be written, what it does to the switch, and which error says that it may not."""
 
+from typing import cast
+
 import pytest
 from finsy.proto import p4r, rpc_code
 
@@ -387,8 +389,9 @@ def test_a_batch_goes_on_after_an_error_and_tells_of_each_update(target: Target)
         p4r.Update(type=INSERT),
         p4r.Update(entity=table_entry(flow_key())),
         p4r.Update(type=INSERT, entity=p4r.Entity(digest_entry=p4r.DigestEntry())),
+        p4r.Update(type=cast(p4r.Update.Type.ValueType, 17), entity=table_entry(flow_key())),
     ]
-    with pytest.raises(BatchError, match="4 of 6 updates failed") as error:
+    with pytest.raises(BatchError, match="5 of 7 updates failed") as error:
         write_batch(target, updates)
     assert [result.canonical_code for result in error.value.results] == [
         rpc_code.OK,
@@ -397,8 +400,11 @@ def test_a_batch_goes_on_after_an_error_and_tells_of_each_update(target: Target)
         rpc_code.INVALID_ARGUMENT,
         rpc_code.INVALID_ARGUMENT,
         rpc_code.UNIMPLEMENTED,
+        rpc_code.INVALID_ARGUMENT,
     ]
+    assert "type is not set" in error.value.results[4].message
     assert "digest_entry" in error.value.results[5].message
+    assert "the unknown number 17" in error.value.results[6].message
     assert len(list(target.switch.entries("Ingress.flow"))) == 2
 
 
