@@ -48,6 +48,7 @@ from emulator.compiler.replication import (
 )
 from emulator.compiler.survivors import everything, survivors
 from emulator.compiler.tables import Resources, resources
+from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
 from emulator.engine.loop import loop_source
 
@@ -112,6 +113,10 @@ _PARTS = (
 )
 
 
+_SHAPELESS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading raises where a part is missing or is of another kind than BMv2 JSON has there."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A program that the emulator can run. ``source`` is the generated module."""
@@ -157,17 +162,28 @@ class Program:
 def compile_program(text: str) -> Program:
     """Turn BMv2 JSON into a program.
 
-    Raises UnsupportedError for a construct the emulator does not execute, ValueError for what is not BMv2 JSON.
+    Raises UnsupportedError for a construct the emulator does not execute, ValueError for what is not BMv2 JSON or
+    refers to what it does not have.
     """
     try:
         program: Json = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"the program is not JSON: {error}") from error
     if not isinstance(program, dict):
         raise ValueError(f"the program is not BMv2 JSON: it is a {type(program).__name__}")
     missing = [key for key in _PARTS if key not in program]
     if missing:
         raise ValueError(f"the program is not BMv2 JSON: it has no {', '.join(missing)}")
+    try:
+        validate(program)
+        return _compiled(program)
+    except CorruptProgramError:
+        raise
+    except _SHAPELESS as error:
+        raise CorruptProgramError(f"a part of it has not its form ({type(error).__name__}: {error})") from error
+
+
+def _compiled(program: Json) -> Program:
     copies = replicates(program)
     program = with_clock(program)
     if copies:

@@ -97,7 +97,7 @@ def binary(name: str, left: Json, right: Json) -> Json:
 
 def deparser_statement(name: str) -> Patch:
     """Let the deparser do something first."""
-    return lambda program: program["deparsers"][0].update(primitives=[{"op": name, "parameters": []}])
+    return lambda program: program["deparsers"][0].update(primitives=[{"op": name, "parameters": [{}, {}, {}]}])
 
 
 THREE_BITS = {"type": "field", "value": ["scalars", "metadata_t.level"]}
