@@ -14,7 +14,7 @@ from tests.bmv2.meter_sessions import arrival, meter_entry, metered_entry
 from tests.bmv2.session import Packet
 from tests.bmv2.small_programs import METERS, EmulatedProgram
 from tests.emulator.p4runtime.messages import DELETE, INSERT, MODIFY
-from tests.emulator.p4runtime.test_write import write
+from tests.emulator.p4runtime.writing import write
 
 PS_PER_US = 1_000_000
 CONFIG = p4r.MeterConfig(cir=1, cburst=2, pir=3, pburst=4)

@@ -10,7 +10,7 @@ from emulator.replication import Replica, Replication, Replicator
 from tests.bmv2.session import CPU_PORT
 from tests.bmv2.small_programs import REPLICATION, EmulatedProgram
 from tests.emulator.p4runtime.messages import DELETE, INSERT, MODIFY
-from tests.emulator.p4runtime.test_write import write
+from tests.emulator.p4runtime.writing import write
 
 
 @pytest.fixture(scope="module")
