@@ -7,8 +7,8 @@ from functools import reduce
 from operator import xor
 from typing import Any
 
-from tests.emulator.packets import internet_checksum
 from tests.emulator.programs import Json
+from tests.p4src.packets import internet_checksum
 
 
 @dataclass

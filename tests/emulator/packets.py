@@ -1,18 +1,10 @@
 """Packets as bytes."""
 
+from tests.p4src.packets import internet_checksum
 from topologies.addressing import FiveTuple
 
 ETHERNET = bytes.fromhex("06ffffffffff020000000001")
 IPV4_TYPE = b"\x08\x00"
-
-
-def internet_checksum(octets: bytes) -> int:
-    """One's complement of the one's complement sum of 16-bit words (RFC 1071)."""
-    padded = octets + bytes(len(octets) % 2)
-    total = sum(int.from_bytes(padded[at : at + 2], "big") for at in range(0, len(padded), 2))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
 
 
 def ipv4_packet(

@@ -22,7 +22,7 @@ from tests.emulator.constructs import (
 )
 from tests.emulator.interpreter import Interpreter
 from tests.emulator.lone_switch import LoneSwitch
-from tests.emulator.packets import internet_checksum
+from tests.p4src.packets import internet_checksum
 
 DOCUMENT = constructs_json()
 

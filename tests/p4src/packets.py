@@ -31,7 +31,7 @@ class Instruction(IntEnum):
 
 
 def internet_checksum(data: bytes) -> int:
-    """RFC 1071."""
+    """One's complement of the one's complement sum of 16-bit words (RFC 1071)."""
     padded = data + bytes(len(data) % 2)
     total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
