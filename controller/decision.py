@@ -40,7 +40,7 @@ class JobDirectives:
     """A job's part of a Plan."""
 
     plan_number: int
-    time_shift_s: float
+    time_shift_s: float | None
     flows: tuple[FlowDirective, ...]
 
 

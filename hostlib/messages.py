@@ -76,7 +76,7 @@ def directives_from_wire(pages: Sequence[wire.DirectivesResponse]) -> Directives
     """Directives from all messages of one plan."""
     return Directives(
         pages[0].plan_number,
-        pages[0].time_shift_s,
+        pages[0].time_shift_s if pages[0].HasField("time_shift_s") else None,
         tuple(
             FlowDirective(
                 flow.flow_group, flow.flow, _path_from_wire(flow.path), flow.level, flow.order, flow.source_port
@@ -112,7 +112,7 @@ def _job_decision_from_wire(message: wire.JobDecision) -> JobDecision:
         message.intensity if message.HasField("intensity") else None,
         message.correction_factor if message.HasField("correction_factor") else None,
         message.priority if message.HasField("priority") else None,
-        message.time_shift_s,
+        message.time_shift_s if message.HasField("time_shift_s") else None,
         message.reason,
     )
 

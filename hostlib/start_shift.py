@@ -1,4 +1,7 @@
-"""The start shift of a job's directives, applied by the job: once, and again where its iterations have drifted."""
+"""The start shift of a job's directives, applied by the job: once, and again where its iterations have drifted.
+
+Source: the agents of *CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters*, NSDI 2024.
+"""
 
 import math
 
@@ -9,25 +12,27 @@ _TOLERATED_DRIFT = 0.05
 class StartShift:
     """Says before every iteration how long to wait, so that iterations begin where the directives want them.
 
-    The first one after a new shift begins that much later, and sets the rhythm of those that follow. One that begins
-    more than 5 % of an iteration off that rhythm waits for its next beat.
+    The rhythm's beats come a shift after ``arrival_s``, when the job was registered, and whole iterations later. The
+    first iteration under a new shift waits for its beat, a later one where it is more than 5 % of an iteration off.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, arrival_s: float) -> None:
+        self._arrival_s = arrival_s
         self._shift_s: float | None = None
-        self._beat_s = 0.0
 
-    def delay_s(self, now_s: float, shift_s: float, iteration_s: float) -> float:
+    def delay_s(self, now_s: float, shift_s: float | None, iteration_s: float) -> float:
         """Seconds to wait before an iteration that could begin now; ``iteration_s`` is how long one takes alone.
 
-        Raises ValueError where that is not positive.
+        Nothing without a shift. Raises ValueError where ``iteration_s`` is not positive and finite.
         """
         if not 0 < iteration_s < math.inf:
             raise ValueError(f"iteration_s must be positive and finite, not {iteration_s}")
-        if shift_s != self._shift_s:
-            self._shift_s, self._beat_s = shift_s, now_s + shift_s
-            return shift_s
-        drift_s = math.remainder(now_s - self._beat_s, iteration_s)
-        if abs(drift_s) <= _TOLERATED_DRIFT * iteration_s:
+        is_new, self._shift_s = shift_s != self._shift_s, shift_s
+        if shift_s is None:
             return 0.0
-        return -drift_s if drift_s < 0 else iteration_s - drift_s
+        late_s = math.remainder(now_s - self._arrival_s - shift_s, iteration_s)
+        if late_s > _TOLERATED_DRIFT * iteration_s:
+            return iteration_s - late_s
+        if is_new or late_s < -_TOLERATED_DRIFT * iteration_s:
+            return max(0.0, -late_s)
+        return 0.0

@@ -96,10 +96,14 @@ class FlowDirective:
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """A job's part of one plan; the job starts ``time_shift_s`` later, once."""
+    """A job's part of one plan.
+
+    Its iterations are to begin ``time_shift_s`` later than it arrived, or whole iterations after that (``StartShift``);
+    None: whenever they can.
+    """
 
     plan_number: int
-    time_shift_s: float
+    time_shift_s: float | None
     flows: tuple[FlowDirective, ...]
 
 
@@ -126,7 +130,7 @@ class JobDecision:
     intensity: float | None
     correction_factor: float | None
     priority: float | None
-    time_shift_s: float
+    time_shift_s: float | None
     reason: str
 
 

@@ -1,5 +1,6 @@
 """Replays a job iteration after iteration: a state machine without clock or I/O, driven by an emulator or simulator."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from workloads.jobs import TrainingJob
@@ -24,7 +25,19 @@ class StartTransfer:
     flows: tuple[int, ...]
 
 
-Action = StartComputation | StartTransfer
+@dataclass(frozen=True, slots=True)
+class HoldIteration:
+    """The next iteration is held; the runner calls ``JobReplay.begin_iteration`` when the time has come."""
+
+    until_s: float
+
+
+Action = StartComputation | StartTransfer | HoldIteration
+
+
+def never_held(_now_s: float) -> float:
+    """Every iteration begins when it can."""
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class CommunicationInterval:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One completed iteration."""
+    """One completed iteration, from the end of the one before it: a hold counts."""
 
     number: int
     start_s: float
@@ -61,12 +74,14 @@ class JobReplay:
     """A job in time: says what to start, is told what has ended, and keeps the record.
 
     The job departs after its ``iterations``, or with the iteration in which its ``duration_s`` since arrival ends.
+    ``delay_s`` is asked, whenever an iteration could begin, for how many seconds to hold it.
     Every method raises ValueError for a call that does not fit the state: an end of something that is not running, or a
     time before the last one.
     """
 
-    def __init__(self, job: TrainingJob) -> None:
+    def __init__(self, job: TrainingJob, delay_s: Callable[[float], float] = never_held) -> None:
         self.job = job
+        self._delay_s = delay_s
         self.computing: list[ComputeInterval] = []
         self.communicating: list[CommunicationInterval] = []
         self.iterations: list[Iteration] = []
@@ -75,6 +90,7 @@ class JobReplay:
         self._waits_for: list[int] = []
         self._unfinished = 0
         self._iteration_start_s: float | None = None
+        self._is_held = False
         self._last_s = job.specification.arrival_s
 
     @property
@@ -86,7 +102,15 @@ class JobReplay:
         if self._iteration_start_s is not None or self.departed:
             raise ValueError(f"job {self.job.name!r} has already started")
         self._advance(time_s)
-        return self._begin_iteration(time_s)
+        return self._next_iteration(time_s)
+
+    def begin_iteration(self, time_s: float) -> list[Action]:
+        """The time until which an iteration was held has come; what can start now."""
+        if not self._is_held:
+            raise ValueError(f"job {self.job.name!r} holds no iteration")
+        self._advance(time_s)
+        self._is_held = False
+        return self._begin_tasks(time_s)
 
     def computation_finished(self, task: int, time_s: float) -> list[Action]:
         """A computation has ended; what can start now, in the order of the task graph (empty: nothing, or departed)."""
@@ -107,11 +131,19 @@ class JobReplay:
         self._advance(time_s)
         for task in tuple(self._started):
             self._record(task, time_s)
+        self._is_held = False
         self.departed_s = time_s
 
-    def _begin_iteration(self, time_s: float) -> list[Action]:
-        tasks = self.job.graph.tasks
+    def _next_iteration(self, time_s: float) -> list[Action]:
         self._iteration_start_s = time_s
+        delay_s = self._delay_s(time_s)
+        if delay_s <= 0:
+            return self._begin_tasks(time_s)
+        self._is_held = True
+        return [HoldIteration(time_s + delay_s)]
+
+    def _begin_tasks(self, time_s: float) -> list[Action]:
+        tasks = self.job.graph.tasks
         self._unfinished = len(tasks)
         self._waits_for = [len(set(task.after)) for task in tasks]
         return [self._begin(number, time_s) for number, waits_for in enumerate(self._waits_for) if not waits_for]
@@ -148,7 +180,7 @@ class JobReplay:
         if over:
             self.departed_s = time_s
             return []
-        return self._begin_iteration(time_s)
+        return self._next_iteration(time_s)
 
     def _record(self, task: int, time_s: float) -> None:
         start_s, iteration = self._started.pop(task), len(self.iterations)

@@ -13,8 +13,9 @@ link gets the shifts of its own circle, as by the paper's walk through the graph
 
 Departures. *Loops*: the paper drops placements whose graph has one; here jobs are placed already, so a link that closes
 a loop leaves what the links before it have fixed between its jobs, and turns only the rest. *Zero*: of the jobs tied
-together the one that came first is not shifted, ties by name. *Demand* is taken as even during a transfer. More than
-two on a link are placed by descent (``unified_circle``) instead of by a solver.
+together the one that came first is not shifted, ties by name; a job that is tied to none has no shift to keep. *Demand*
+is taken as even during a transfer. More than two on a link are placed by descent (``unified_circle``) instead of by a
+solver.
 """
 
 from collections import defaultdict
@@ -32,6 +33,7 @@ from controller.policy.unified_circle import UnifiedCircle, Use
 
 _LONGEST_ITERATION_S = 1e7
 _SAME_TIME = 1e-9
+_MEETS_NOBODY = "It meets nobody on a link that could be too little for all."
 
 _Uses = Mapping[int, Use]
 """Uses of one link by job, as a position in the list of all."""
@@ -54,12 +56,13 @@ def cassini(snapshot: Snapshot) -> Plan:
     scores = _lowest_scores(contended, phases_s)
     decisions = []
     for position, coflow in enumerate(coflows):
+        if position not in scores:
+            decisions.append(JobDecision(coflow, level=0, order=0, reason=_MEETS_NOBODY))
+            continue
         first = tied_to.index(tied_to[position])
         shift_s = _shift_s(coflow, phases_s[position], coflows[first], phases_s[first])
         reason = (
             f"Begins {shift_s:.4g} s later; on the link where it meets others most, they score {scores[position]:.3f}."
-            if position in scores
-            else "It meets nobody on a link that could be too little for all."
         )
         decisions.append(JobDecision(coflow, level=0, order=0, reason=reason, time_shift_s=shift_s))
     return plan_of(PolicyName.CASSINI, decisions)
@@ -114,7 +117,5 @@ def _turned(use: Use, phase_s: float) -> Use:
 def _shift_s(coflow: JobCoflow, phase_s: float, first: JobCoflow, first_phase_s: float) -> float:
     """By how much later than it arrived a job begins, so that it keeps its phase to the first of those tied to it."""
     period_s = coflow.iteration.duration_s
-    if not period_s:
-        return 0.0
     shift_s = (phase_s - first_phase_s - coflow.job.arrival_s + first.job.arrival_s) % period_s
     return 0.0 if period_s - shift_s < _SAME_TIME * period_s else shift_s

@@ -84,7 +84,7 @@ def _plan(
             intensity=entry.intensity,
             correction_factor=entry.correction_factor,
             priority=entry.priority,
-            time_shift_s=0.0,
+            time_shift_s=None,
             reason=_reason(entry, reference),
         )
         for rank, (entry, level) in enumerate(zip(ranked, levels, strict=True))

@@ -20,7 +20,7 @@ class JobDecision:
     level: int
     order: int
     reason: str
-    time_shift_s: float = 0.0
+    time_shift_s: float | None = None
 
 
 def plan_in_order(

@@ -13,6 +13,8 @@ class JobPlan:
 
     ``rank`` is unique, 0 the most urgent; ``level`` that of its most urgent flow, 7 the most urgent of eight.
     ``intensity``, ``correction_factor`` and ``priority`` are None where the policy has no such thing.
+    ``time_shift_s`` is how much later than it arrived the job's rhythm begins, None where iterations begin when
+    they can.
     """
 
     name: str
@@ -21,7 +23,7 @@ class JobPlan:
     intensity: float | None
     correction_factor: float | None
     priority: float | None
-    time_shift_s: float
+    time_shift_s: float | None
     reason: str
 
 

@@ -7,6 +7,7 @@ from typing import Self
 
 from controller.run.connections import Connections
 from hostlib.connection import Connection
+from hostlib.start_shift import StartShift
 from hostlib.types import Directives, FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from topologies.addressing import FiveTuple as WireFiveTuple
 from topologies.steering import Steering
@@ -16,12 +17,18 @@ from workloads.jobs import TrainingJob
 class JobAgent:
     """The host library at work for one job. An async context manager, from registration on to the end of the run."""
 
-    def __init__(self, client: Connection, job: TrainingJob, connections: Connections, steering: Steering) -> None:
+    def __init__(
+        self, client: Connection, job: TrainingJob, connections: Connections, steering: Steering, alone_s: float
+    ) -> None:
+        """``alone_s`` is how long an iteration takes with the fabric to itself."""
         self.job = job
+        self.alone_s = alone_s
         self._client = client
         # Where ports steer, the controller assigns them.
         self._flow_groups = _flow_groups(job, connections, opened=steering is Steering.RULE)
         self._newest: Directives | None = None
+        self._followed: Directives | None = None
+        self._start_shift = StartShift(job.specification.arrival_s)
         self._changed = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
 
@@ -43,11 +50,18 @@ class JobAgent:
         self._following = asyncio.create_task(self._follow())
 
     async def directives(self, plan_number: int) -> Directives:
-        """The job's directives of this plan or a later one, as soon as they have come."""
+        """The job's directives of this plan or a later one, as soon as they have come; it follows them from now on."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._newest is not None and self._newest.plan_number >= plan_number)
             assert self._newest is not None
-            return self._newest
+            self._followed = self._newest
+            return self._followed
+
+    def delay_s(self, now_s: float) -> float:
+        """Seconds for which the directives that the job follows have it hold an iteration that could begin now."""
+        if self._followed is None:
+            return 0.0
+        return self._start_shift.delay_s(now_s, self._followed.time_shift_s, self.alone_s)
 
     async def renew(self) -> None:
         """Renew the job's lease."""

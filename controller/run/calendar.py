@@ -21,6 +21,13 @@ class ComputationEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldEnd:
+    """The time until which a job holds its next iteration has come."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
 class HandOver:
     """The controller is told what has happened, or has a timer of its own to serve."""
 
@@ -35,7 +42,7 @@ class Sample:
     """The loads of the links are sampled."""
 
 
-Event = Arrival | ComputationEnd | HandOver | Renewal | Sample
+Event = Arrival | ComputationEnd | HoldEnd | HandOver | Renewal | Sample
 
 
 class Calendar:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from controller.config import ClockName, ControllerConfig, SwitchAddress
 from controller.policy.policy_name import PolicyName
 from controller.run.agent import JobAgent
-from controller.run.calendar import Arrival, Calendar, ComputationEnd, HandOver, Renewal, Sample
+from controller.run.calendar import Arrival, Calendar, ComputationEnd, HandOver, HoldEnd, Renewal, Sample
 from controller.run.connections import open_connections
 from controller.run.controller_process import controller_process
 from controller.run.record import Record, result_of
@@ -28,8 +28,8 @@ from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
-from workloads.jobs import TrainingJob, training_jobs
-from workloads.replay import Action, JobReplay, StartComputation
+from workloads.jobs import training_jobs
+from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
 from workloads.scenario import Scenario
 
 Progress = Callable[[float, float], None]
@@ -72,11 +72,14 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         )
         address = await stack.enter_async_context(controller_process(config))
         client = await stack.enter_async_context(Connection(address))
-        agents = [JobAgent(client, job, connections, scenario.steering) for job in jobs]
+        agents = [
+            JobAgent(client, job, connections, scenario.steering, alone_s=run_alone(job, routing).iteration_time_s)
+            for job in jobs
+        ]
         for agent in agents:
             await stack.enter_async_context(agent)
         clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
-        run = _Run(scenario, routing, traffic, client, agents, clock)
+        run = _Run(scenario, traffic, client, agents, clock)
         await run.to_the_end(on_progress)
     return result_of(scenario, policy, routing, traffic, run.record)
 
@@ -87,7 +90,6 @@ class _Run:
     def __init__(
         self,
         scenario: Scenario,
-        routing: Routing,
         traffic: Traffic,
         client: Connection,
         agents: Sequence[JobAgent],
@@ -98,13 +100,13 @@ class _Run:
         self._clock = clock
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._agents = {agent.job.name: agent for agent in agents}
-        self._replays = {agent.job.name: JobReplay(agent.job) for agent in agents}
+        self._replays = {agent.job.name: JobReplay(agent.job, agent.delay_s) for agent in agents}
         self._registered: dict[str, JobAgent] = {}
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
         self._timer_ps: int | None = None
         self._calendar = Calendar()
-        self._expected_end_s = max(_expected_end_s(agent.job, routing) for agent in agents)
+        self._expected_end_s = max(_expected_end_s(agent) for agent in agents)
         self.record = Record(list(self._replays.values()))
 
     async def to_the_end(self, on_progress: Progress) -> None:
@@ -132,6 +134,8 @@ class _Run:
                         self._act(job, replay.start(max(self._now_s, replay.job.specification.arrival_s)))
                     case ComputationEnd(job, task):
                         self._act(job, self._replays[job].computation_finished(task, self._now_s))
+                    case HoldEnd(job):
+                        self._act(job, self._replays[job].begin_iteration(self._now_s))
                     case HandOver():
                         await self._hand_over()
                     case Renewal():
@@ -145,11 +149,13 @@ class _Run:
     def _act(self, job: str, actions: Sequence[Action]) -> None:
         """Start what a replay asks for, and note when it has departed."""
         for action in actions:
-            if isinstance(action, StartComputation):
-                ends_ps = max(self._now_ps, round(action.ends_at_s * PS_PER_S))
-                self._calendar.add(ends_ps, ComputationEnd(job, action.task))
-            else:
-                self._traffic.start(job, action)
+            match action:
+                case StartComputation(task, _, ends_at_s):
+                    self._calendar.add(max(self._now_ps, round(ends_at_s * PS_PER_S)), ComputationEnd(job, task))
+                case HoldIteration(until_s):
+                    self._calendar.add(max(self._now_ps, round(until_s * PS_PER_S)), HoldEnd(job))
+                case StartTransfer():
+                    self._traffic.start(job, action)
         if self._replays[job].departed:
             self._departed_ps[job] = self._now_ps
             self._tell_later()
@@ -213,9 +219,9 @@ class _Run:
         return self._now_ps / PS_PER_S
 
 
-def _expected_end_s(job: TrainingJob, routing: Routing) -> float:
-    specification = job.specification
+def _expected_end_s(agent: JobAgent) -> float:
+    specification = agent.job.specification
     if specification.duration_s is not None:
         return specification.arrival_s + specification.duration_s
     assert specification.iterations is not None
-    return specification.arrival_s + specification.iterations * run_alone(job, routing).iteration_time_s
+    return specification.arrival_s + specification.iterations * agent.alone_s

@@ -10,6 +10,7 @@ from workloads.placement import Placement
 from workloads.replay import (
     CommunicationInterval,
     ComputeInterval,
+    HoldIteration,
     Iteration,
     JobReplay,
     StartComputation,
@@ -25,7 +26,7 @@ OVERLAPPED = (
 )
 
 
-def replay_of(tasks: tuple[Task, ...], **end: Any) -> JobReplay:
+def job_of(tasks: tuple[Task, ...], **end: Any) -> TrainingJob:
     specification = JobSpecification.model_validate(
         {
             "name": "job",
@@ -41,7 +42,11 @@ def replay_of(tasks: tuple[Task, ...], **end: Any) -> JobReplay:
         for task in tasks
         if isinstance(task, GroupTransfer)
     )
-    return JobReplay(TrainingJob(specification, Placement({}, {}), TaskGraph(tasks, tuple(groups))))
+    return TrainingJob(specification, Placement({}, {}), TaskGraph(tasks, tuple(groups)))
+
+
+def replay_of(tasks: tuple[Task, ...], **end: Any) -> JobReplay:
+    return JobReplay(job_of(tasks, **end))
 
 
 def test_an_iteration_ends_when_computation_and_communication_have() -> None:
@@ -76,6 +81,24 @@ def test_a_job_finishes_the_iteration_in_which_its_duration_ends() -> None:
         (action,) = following
     assert [iteration.end_s for iteration in replay.iterations] == [12.5, 14.5, 16.5]
     assert replay.departed_s == 16.5
+
+
+def test_a_held_iteration_begins_when_it_is_told_to_and_counts_the_wait() -> None:
+    delays_s = iter([0.0, 0.5, 0.25])
+    replay = JobReplay(job_of((Computation("only", ("h0", "h1"), 2.0),), iterations=3), lambda _: next(delays_s))
+    assert replay.start(10.0) == [StartComputation(0, "only", 12.0)]
+    with pytest.raises(ValueError, match="holds no iteration"):
+        replay.begin_iteration(11.0)
+    assert replay.computation_finished(0, 12.0) == [HoldIteration(12.5)]
+    with pytest.raises(ValueError, match="not running computation 0"):
+        replay.computation_finished(0, 12.25)
+    assert replay.begin_iteration(12.5) == [StartComputation(0, "only", 14.5)]
+    assert replay.computation_finished(0, 14.5) == [HoldIteration(14.75)]
+    replay.withdraw(14.6)
+    with pytest.raises(ValueError, match="holds no iteration"):
+        replay.begin_iteration(14.75)
+    assert replay.iterations == [Iteration(0, 10.0, 12.0), Iteration(1, 12.0, 14.5)]
+    assert [interval.start_s for interval in replay.computing] == [10.0, 12.5]
 
 
 def test_a_withdrawn_job_keeps_what_it_did_but_not_the_iteration() -> None:

@@ -1,0 +1,69 @@
+"""A run applies the shifts of its directives: under CASSINI jobs that would always meet take turns on their link."""
+
+import asyncio
+from functools import cache
+
+import pytest
+
+from controller.policy.policy_name import PolicyName
+from controller.run.emulated import run_on_emulator
+from controller.run.results import RunResult
+from workloads.scenario import Scenario
+
+_ITERATIONS = 12
+# Two jobs that compute for 1 s, then use the whole link for 1 s.
+_SCENARIO = {
+    "name": "two that meet",
+    "topology": {
+        "kind": "dumbbell",
+        "hosts_per_side": 2,
+        "gpus_per_host": 1,
+        "host_link_gbps": 4,
+        "bottleneck_gbps": 1,
+    },
+    "jobs": [
+        {
+            "name": name,
+            "hosts": [source, destination],
+            "gpus_per_host": 1,
+            "iterations": _ITERATIONS,
+            "workload": {
+                "type": "phases",
+                "compute_s": 1.0,
+                "comm_start": 1.0,
+                "flows": [{"source": source, "destination": destination, "bytes": 0.125e9}],
+            },
+        }
+        for name, source, destination in (("first", "h0", "h2"), ("second", "h1", "h3"))
+    ],
+}
+
+
+@cache
+def _run(policy: PolicyName) -> RunResult:
+    scenario = Scenario.model_validate(_SCENARIO)
+    return asyncio.run(run_on_emulator(scenario, policy, on_progress=lambda _now_s, _end_s: None))
+
+
+def _begins_s(result: RunResult) -> list[list[float]]:
+    return [[interval.start_s for interval in job.computing] for job in result.jobs]
+
+
+def test_jobs_without_shifts_meet_in_every_iteration() -> None:
+    """1 s of computation, 2 s of half a link."""
+    both = [pytest.approx(3.0 * number, rel=0.01) for number in range(_ITERATIONS)]
+    assert _begins_s(_run(PolicyName.ECMP)) == [both, both]
+
+
+def test_jobs_with_shifts_take_turns_from_their_second_iteration_on() -> None:
+    """Their first ends at 3 s: a beat of the second, whose shift is 1 s; the first job waits for its own at 4 s."""
+    first, second = _begins_s(_run(PolicyName.CASSINI))
+    assert first == pytest.approx([0.0, *(2.0 + 2.0 * number for number in range(1, _ITERATIONS))], abs=0.1)
+    assert second == pytest.approx([0.0, *(1.0 + 2.0 * number for number in range(1, _ITERATIONS))], abs=0.1)
+
+
+def test_turns_make_iterations_as_fast_as_alone() -> None:
+    waiting, taking_turns = _run(PolicyName.ECMP), _run(PolicyName.CASSINI)
+    assert waiting.gpu_utilisation == pytest.approx(1 / 3, abs=0.005)
+    # Of 2 s each, but for the first one of 3 s and the wait.
+    assert taking_turns.gpu_utilisation == pytest.approx(1 / 2, abs=0.03)
