@@ -6,19 +6,27 @@ from types import TracebackType
 from typing import Self
 
 from controller.run.connections import Connections
-from hostlib.connection import Connection
+from hostlib.client import Client
+from hostlib.errors import UnreachableError
 from hostlib.start_shift import StartShift
 from hostlib.types import Directives, FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from topologies.addressing import FiveTuple as WireFiveTuple
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 
+_PATIENCE_S = 30.0
+"""Of wall time, in which a controller that is there has acknowledged what it was told."""
+
 
 class JobAgent:
-    """The host library at work for one job. An async context manager, from registration on to the end of the run."""
+    """The host library at work for one job. An async context manager, from registration on to the end of the run.
+
+    Here the controller has to be there: what waits for it raises RefusedError or UnreachableError where a real job
+    would go on without.
+    """
 
     def __init__(
-        self, client: Connection, job: TrainingJob, connections: Connections, steering: Steering, alone_s: float
+        self, client: Client, job: TrainingJob, connections: Connections, steering: Steering, alone_s: float
     ) -> None:
         """``alone_s`` is how long an iteration takes with the fabric to itself."""
         self.job = job
@@ -43,11 +51,17 @@ class JobAgent:
             await asyncio.gather(self._following, return_exceptions=True)
 
     async def register(self) -> None:
-        """Register the job with the flow groups it repeats, and follow its directives from now on."""
+        """Register the job with the flow groups it repeats, and listen to its directives from now on."""
         profile = Profile(self.job.profile.compute_s, self.job.profile.comm_start, self.job.profile.work)
-        await self._client.register_job(Job(self.job.name, self.job.hosts, self.job.gpus, profile))
-        await self._client.register_flow_groups(self.job.name, self._flow_groups)
+        self._client.register_job(Job(self.job.name, self.job.hosts, self.job.gpus, profile))
+        self._client.register_flow_groups(self.job.name, self._flow_groups)
         self._following = asyncio.create_task(self._follow())
+        await self.acknowledged()
+
+    async def acknowledged(self) -> None:
+        """Wait until the controller has acknowledged all that was said, and every heartbeat that was due."""
+        if not await self._client.acknowledged(self.job.name, _PATIENCE_S):
+            raise self._client.refusal(self.job.name) or UnreachableError(f"job {self.job.name!r} is not acknowledged")
 
     async def directives(self, plan_number: int) -> Directives:
         """The job's directives of this plan or a later one, as soon as they have come; it follows them from now on."""
@@ -63,13 +77,11 @@ class JobAgent:
             return 0.0
         return self._start_shift.delay_s(now_s, self._followed.time_shift_s, self.alone_s)
 
-    async def renew(self) -> None:
-        """Renew the job's lease."""
-        await self._client.heartbeat(self.job.name)
-
     async def deregister(self) -> None:
-        """Withdraw the job."""
-        await self._client.deregister(self.job.name)
+        """Withdraw the job; its directives end when the controller knows."""
+        assert self._following is not None
+        self._client.deregister(self.job.name)
+        await self._following
 
     async def _follow(self) -> None:
         async for directives in self._client.directives(self.job.name):

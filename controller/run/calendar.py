@@ -34,7 +34,7 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The jobs' leases are renewed."""
+    """The host libraries' clock is moved on, by which leases are renewed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from emulator.fabric import PS_PER_S
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
+from hostlib.client import Client
+from hostlib.clock import DrivenClock
 from hostlib.connection import Connection
 from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
@@ -71,7 +73,9 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             clock=ClockName.DRIVEN,
         )
         address = await stack.enter_async_context(controller_process(config))
-        client = await stack.enter_async_context(Connection(address))
+        connection = await stack.enter_async_context(Connection(address))
+        job_clock = DrivenClock()
+        client = await stack.enter_async_context(Client(address, clock=job_clock))
         agents = [
             JobAgent(client, job, connections, scenario.steering, alone_s=run_alone(job, routing).iteration_time_s)
             for job in jobs
@@ -79,7 +83,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         for agent in agents:
             await stack.enter_async_context(agent)
         clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
-        run = _Run(scenario, traffic, client, agents, clock)
+        run = _Run(scenario, traffic, connection, agents, clock, job_clock)
         await run.to_the_end(on_progress)
     return result_of(scenario, policy, routing, traffic, run.record)
 
@@ -91,19 +95,23 @@ class _Run:
         self,
         scenario: Scenario,
         traffic: Traffic,
-        client: Connection,
+        connection: Connection,
         agents: Sequence[JobAgent],
         clock: Clock,
+        job_clock: DrivenClock,
     ) -> None:
         self._traffic = traffic
-        self._client = client
+        self._connection = connection
         self._clock = clock
+        self._job_clock = job_clock
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._agents = {agent.job.name: agent for agent in agents}
         self._replays = {agent.job.name: JobReplay(agent.job, agent.delay_s) for agent in agents}
         self._registered: dict[str, JobAgent] = {}
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
+        self._hand_over_ps: int | None = None
+        self._followed_plan: int | None = None
         self._timer_ps: int | None = None
         self._calendar = Calendar()
         self._expected_end_s = max(_expected_end_s(agent) for agent in agents)
@@ -161,12 +169,16 @@ class _Run:
             self._tell_later()
 
     def _tell_later(self) -> None:
-        self._calendar.add(self._now_ps + self._reaction_ps, HandOver())
+        """One hand-over is for all that happens at one time."""
+        if self._hand_over_ps != self._now_ps + self._reaction_ps:
+            self._hand_over_ps = self._now_ps + self._reaction_ps
+            self._calendar.add(self._hand_over_ps, HandOver())
 
     async def _hand_over(self) -> None:
-        """Tell the controller who has come and gone, in the scenario's order, and follow what it decides."""
-        now_s = self._now_s
-        await self._client.settle(now_s)
+        """Tell the controller what has happened, jobs in the scenario's order, and follow what it decides."""
+        if self._hand_over_ps == self._now_ps:
+            self._hand_over_ps = None
+        await self._move_clocks()
         due_ps = self._now_ps - self._reaction_ps
         for name in self._due(self._arrived_ps, due_ps):
             await self._agents[name].register()
@@ -174,12 +186,14 @@ class _Run:
         for name in self._due(self._departed_ps, due_ps):
             await self._agents[name].deregister()
             del self._registered[name]
-        settled = await self._client.settle(now_s)
-        self._traffic.follow(
-            {name: await agent.directives(settled.plan_number) for name, agent in self._registered.items()}
-        )
+        settled = await self._connection.settle(self._now_s)
+        if settled.plan_number != self._followed_plan:
+            self._followed_plan = settled.plan_number
+            self._traffic.follow(
+                {name: await agent.directives(settled.plan_number) for name, agent in self._registered.items()}
+            )
         if self._registered and settled.plan_number != self.record.newest_plan_number:
-            self.record.plans.append((now_s, await self._client.plan()))
+            self.record.plans.append((self._now_s, await self._connection.plan()))
         self._keep_timer(settled.next_timer_s)
 
     def _due(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
@@ -200,11 +214,15 @@ class _Run:
                 self._calendar.add(timer_ps, HandOver())
 
     async def _renew(self) -> None:
-        if self._registered:
-            await self._client.settle(self._now_s)
-        for agent in self._registered.values():
-            await agent.renew()
+        await self._move_clocks()
         self._calendar.add(self._now_ps + round(RENEWAL_S * PS_PER_S), Renewal())
+
+    async def _move_clocks(self) -> None:
+        """The controller's clock, then the jobs', which renew the leases that are due."""
+        await self._connection.settle(self._now_s)
+        self._job_clock.advance_to(self._now_s)
+        for agent in self._registered.values():
+            await agent.acknowledged()
 
     @property
     def _sample_ps(self) -> int:
