@@ -158,6 +158,7 @@ class EmulatedFabric:
         }
         overhead = wire_overhead(self.options)
         self._state = first_state(fabric, program, self._blocks, rate_scale / overhead, queue_limit_bytes, trace_rows)
+        self._is_wanted = [True] * len(fabric.links)
         self._num_flows = 0
         self._captured: list[Capture] = []
         self._packets_in: list[PacketIn] = []
@@ -275,21 +276,25 @@ class EmulatedFabric:
 
     def set_link(self, link: int, *, up: bool) -> None:
         """Take one direction of a cable down, with all that waits for it or is on it, or bring it up again."""
-        self._state.links[link, s.LINK_UP] = up
-        if not up:
-            flush(self._state, link)
-        end = self.fabric.links[link]
-        if end.source in self.switches:
-            self.switches[end.source].set_port(end.source_port, up)
+        self._is_wanted[link] = up
+        self._update_link(link)
 
     def set_switch(self, switch: str, *, up: bool) -> None:
-        """Take a switch down with all its links, or bring it up: empty, as one that was never given a pipeline."""
+        """Take a switch down with all its links, or bring it up: empty, as one that was never given a pipeline.
+
+        Its controllers' connections end, and it takes none while it is down. A link comes up with it unless it was
+        taken down by itself or its other end is down.
+        """
+        found = self.switches[switch]
+        if found.power.is_on == up:
+            return
+        if up:
+            found.power.turn_on()
+        else:
+            found.shut_down()
         for link in self.fabric.links:
             if switch in (link.source, link.destination):
-                self.set_link(link.index, up=up)
-        if not up:
-            self.switches[switch].clear()
-            self.switches[switch].is_ready = False
+                self._update_link(link.index)
 
     def is_up(self, link: int) -> bool:
         """Whether packets pass a link."""
@@ -342,6 +347,17 @@ class EmulatedFabric:
 
     def _cpu_link(self, switch: str) -> int:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
+
+    def _update_link(self, link: int) -> None:
+        """A link is up where its cable is wanted and the switches at its ends are on."""
+        end = self.fabric.links[link]
+        switches = [self.switches[name] for name in (end.source, end.destination) if name in self.switches]
+        up = self._is_wanted[link] and all(switch.power.is_on for switch in switches)
+        self._state.links[link, s.LINK_UP] = up
+        if not up:
+            flush(self._state, link)
+        if end.source in self.switches:
+            self.switches[end.source].set_port(end.source_port, up)
 
     def _make_room(self) -> None:
         """Grow what a single event might overfill."""

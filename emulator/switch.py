@@ -22,6 +22,7 @@ from emulator.keys import key_words
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
 from emulator.meters import MeterMemory, MeterRates, read_rates, write_rates
 from emulator.ports import Ports
+from emulator.power import Power
 from emulator.profile import EncodedSet, ProfileMemory, encode_call
 from emulator.replication import ReplicationMemory, Replicator
 from emulator.scanned_slots import ScannedSlots
@@ -51,6 +52,7 @@ class EmulatedSwitch:
         self.name = name
         self.device_id = device_id
         self.ports = Ports(ports)
+        self.power = Power()
         self.is_ready = False
         self._arena = arena
         self._block = block
@@ -62,6 +64,12 @@ class EmulatedSwitch:
         self._free()
         self._set_up()
         self.is_ready = True
+
+    def shut_down(self) -> None:
+        """Lose power: no pipeline, no entries, no connections, until ``power`` is turned on and ``clear`` called."""
+        self.clear()
+        self.is_ready = False
+        self.power.turn_off()
 
     def _set_up(self) -> None:
         resources = self._resources

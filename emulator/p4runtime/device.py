@@ -40,6 +40,7 @@ class Device:
         self._arbitration = Arbitration()
         self._streams: dict[int, Send] = {}
         self._target: Target | None = None
+        switch.power.listen(self._lose_pipeline)
 
     # ---- arbitration ------------------------------------------------------------------------------------------------
 
@@ -127,6 +128,14 @@ class Device:
         self._streams[primary](p4r.StreamMessageResponse(packet=packet))
 
     # ---- pipeline ---------------------------------------------------------------------------------------------------
+
+    def require_power(self) -> None:
+        """Raises RequestError, UNAVAILABLE, while the switch is down."""
+        if not self.switch.power.is_on:
+            raise RequestError(grpc.StatusCode.UNAVAILABLE, f"switch {self.switch.name} is down")
+
+    def _lose_pipeline(self) -> None:
+        self._target = None
 
     def require_target(self) -> Target:
         """The switch with its pipeline. Raises RequestError, FAILED_PRECONDITION, before one has been set."""

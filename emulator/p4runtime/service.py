@@ -144,6 +144,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         device = self._devices.get(device_id)
         if device is None:
             raise not_found(f"there is no device {device_id}")
+        device.require_power()
         return device
 
     def _primary_device(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> Device:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+import grpc
 from finsy.proto import U128, p4r
 
 from emulator.p4runtime.device import Device
@@ -31,15 +32,28 @@ class StreamSession:
         self._exclusive = exclusive
         self._devices = devices
         self._device: Device | None = None
+        self._loop = asyncio.get_running_loop()
+        self._power_lost = asyncio.Event()
+        self._stop_listening: Callable[[], None] = lambda: None
         self._outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
 
     async def run(self, requests: AsyncIterator[p4r.StreamMessageRequest], write: Write) -> None:
-        """Serve the stream until the client ends it. Raises RequestError where the server must end it."""
+        """Serve the stream until the client ends it.
+
+        Raises RequestError where the server must end it, UNAVAILABLE where the switch goes down.
+        """
         writer = asyncio.create_task(self._drain(write))
+        reader = asyncio.create_task(self._read(requests))
+        power_lost = asyncio.create_task(self._power_lost.wait())
         try:
-            async for request in requests:
-                await self._receive(request)
+            await asyncio.wait({reader, power_lost}, return_when=asyncio.FIRST_COMPLETED)
+            if self._power_lost.is_set():
+                raise RequestError(grpc.StatusCode.UNAVAILABLE, "the switch has gone down")
+            await reader
         finally:
+            reader.cancel()
+            power_lost.cancel()
+            self._stop_listening()
             if self._device is not None:
                 self._device.leave(self._stream)
             # The call cannot end while a message is being written.
@@ -47,6 +61,10 @@ class StreamSession:
             await asyncio.wait({writer}, timeout=_LAST_WORDS_S)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
+
+    async def _read(self, requests: AsyncIterator[p4r.StreamMessageRequest]) -> None:
+        async for request in requests:
+            await self._receive(request)
 
     async def _drain(self, write: Write) -> None:
         while (message := await self._outbox.get()) is not None:
@@ -74,6 +92,7 @@ class StreamSession:
             raise failed_precondition(f"the stream belongs to device {self._device.switch.device_id}")
         if device is None:
             raise not_found(f"there is no device {update.device_id}")
+        device.require_power()
         role = update.role
         if role.name or role.id:
             raise unimplemented(f"role {role.name or role.id!r} is not supported, only the default role")
@@ -81,7 +100,13 @@ class StreamSession:
             raise unimplemented("a role config is not supported")
         election_id = U128.decode(update.election_id) if update.HasField("election_id") else None
         device.bid(self._stream, election_id, self._outbox.put_nowait)
-        self._device = device
+        if self._device is None:
+            self._device = device
+            self._stop_listening = device.switch.power.listen(self._note_power_lost)
+
+    def _note_power_lost(self) -> None:
+        # A switch may go down in another thread, where the fabric's time passes.
+        self._loop.call_soon_threadsafe(self._power_lost.set)
 
     async def _packet_out(self, message: p4r.PacketOut) -> None:
         try:

@@ -19,6 +19,7 @@ from tests.emulator.fabrics import (
     prioritise,
     routing_of,
     star,
+    write_entries,
 )
 from tests.emulator.packets import ipv4_packet
 from tests.emulator.programs import trainyard
@@ -234,6 +235,47 @@ def test_link_that_is_down_loses_what_waits_what_is_on_it_and_what_comes() -> No
     assert capture.link == down
     assert drops(result, "s") == {"link_down": 6}
     assert result.is_up(result.fabric.reverse(down))
+
+
+def links_up(result: EmulatedFabric) -> set[tuple[str, str]]:
+    """The ends of the links that packets pass."""
+    return {(link.source, link.destination) for link in result.fabric.links if result.is_up(link.index)}
+
+
+def test_link_is_up_where_it_is_wanted_and_both_its_ends_are_up() -> None:
+    result = emulated(dumbbell(1))
+    everything = {("h0", "t0"), ("t0", "h0"), ("t0", "t1"), ("t1", "t0"), ("t1", "h1"), ("h1", "t1")}
+    assert links_up(result) == everything
+    result.set_switch("t0", up=False)
+    result.set_switch("t1", up=False)
+    assert links_up(result) == set()
+    result.set_switch("t0", up=True)
+    assert links_up(result) == {("h0", "t0"), ("t0", "h0")}
+    result.set_link(uplink(result.fabric, "h0"), up=False)
+    result.set_link(uplink(result.fabric, "h1"), up=True)
+    result.set_switch("t1", up=True)
+    assert links_up(result) == everything - {("h0", "t0")}
+    result.set_switch("t0", up=False)
+    result.set_switch("t0", up=True)
+    assert links_up(result) == everything - {("h0", "t0")}
+    switch = result.switches["t0"]
+    assert all(switch.ports.is_up(port) for port in switch.ports)
+
+
+def test_switch_comes_back_empty_and_others_keep_what_they_have() -> None:
+    result = emulated(dumbbell(1))
+    connection = five_tuple(result.fabric, "h0", "h1")
+    packet = ipv4_packet(connection)
+    result.set_switch("t1", up=False)
+    assert send(result, "h0", packet) == ()
+    assert drops(result, "t0") == {"link_down": 1}
+    result.set_switch("t1", up=True)
+    assert list(result.switches["t1"].entries("ingress.routing")) == []
+    assert send(result, "h0", packet) == ()
+    assert drops(result, "t1") == {"no_pipeline": 1}
+    result.switches["t1"].clear()
+    write_entries(result.switches["t1"], routing_of(result.fabric))
+    assert len(send(result, "h0", packet)) == 1
 
 
 def test_transfer_goes_on_when_its_link_is_up_again() -> None:

@@ -13,6 +13,7 @@ from emulator.entries import (
     ResourceExhaustedError,
 )
 from emulator.ports import Ports
+from emulator.power import Power
 from emulator.switch import NO_WATCH_PORTS, EmulatedSwitch
 
 PROGRAM_DEFAULT = ActionCall("Ingress.set_level", (0,))
@@ -28,6 +29,7 @@ class FakeSwitch(EmulatedSwitch):
         self.name = f"switch{device_id}"
         self.device_id = device_id
         self.ports = Ports(PORTS)
+        self.power = Power()
         self.commits = -1
         self.clear()
 

@@ -232,3 +232,32 @@ def test_a_request_that_is_too_long_is_refused_and_the_server_serves_on(pipeline
             await client.request(p4r.CapabilitiesRequest())
 
     run(test())
+
+
+def test_a_switch_that_goes_down_ends_its_streams_and_comes_back_without_a_pipeline(pipeline: Pipeline) -> None:
+    async def test() -> None:
+        async with serving(pipeline) as served, primary(served) as client, P4Client(served.address) as other:
+            await client.request(set_pipeline(Set.VERIFY_AND_COMMIT, pipeline.message))
+            await bid(other, 5, device_id=2)
+            assert await advice(other) == ("OK", 5)
+            served.switches[1].shut_down()
+            with pytest.raises(P4ClientError, match="has gone down") as ended:
+                await client.receive()
+            assert ended.value.code is GRPCStatusCode.UNAVAILABLE
+            for request in (write(FLOW_UPDATE), GET, p4r.ReadRequest(device_id=1)):
+                await refused(client, request, GRPCStatusCode.UNAVAILABLE, "switch switch1 is down")
+            async with P4Client(served.address) as early:
+                await bid(early, 6)
+                with pytest.raises(P4ClientError, match="switch switch1 is down"):
+                    await early.receive()
+            served.switches[1].power.turn_on()
+            await refused(client, GET, GRPCStatusCode.FAILED_PRECONDITION, "No forwarding pipeline")
+            commits = served.switches[1].commits
+            async with primary(served, 7) as again:
+                await again.request(set_pipeline(Set.RECONCILE_AND_COMMIT, pipeline.message, 7))
+                assert served.switches[1].commits == commits + 1
+                await again.request(write(FLOW_UPDATE, election_id=7))
+            await bid(other, 6, device_id=2)
+            assert await advice(other) == ("OK", 6)
+
+    run(test())
