@@ -225,14 +225,21 @@ class EmulatedFabric:
         return flow
 
     def set_flow_level(self, flow: int, level: int) -> None:
-        """The queue in which the sending host's NIC keeps the flow's packets from now on; the wire does not show it."""
+        """The queue in which the sending host's NIC keeps the flow's packets from now on; the wire does not show it.
+
+        Raises ValueError for a flow or a level that is not there.
+        """
+        self._require_flow(flow)
+        if not 0 <= level < s.LEVELS:
+            raise ValueError(f"flow {flow}: a level is within 0 to {s.LEVELS - 1}, not {level}")
         self._state.flows[flow, s.FLOW_LEVEL] = level
 
     def start_transfer(self, flow: int, size_bytes: int) -> None:
         """Send so many bytes of payload now, at least one; the flow's transfer before must be complete.
 
-        Raises ValueError where it is not, or the size is not positive.
+        Raises ValueError where it is not, the size is not positive or there is no such flow.
         """
+        self._require_flow(flow)
         row = self._state.flows[flow]
         if row[s.FLOW_EXPECTED] != row[s.FLOW_LAST]:
             raise ValueError(f"flow {flow} has not finished its last transfer")
@@ -247,20 +254,18 @@ class EmulatedFabric:
     def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
         """Let a packet arrive now at the end of a link; bytes beyond those given, up to ``length``, are zeros.
 
-        Raises ValueError where more bytes are given than a packet keeps or has.
+        Raises ValueError where more bytes are given than a packet keeps or has, and for a link that is not there.
         """
-        length = len(octets) if length is None else length
-        if len(octets) > min(s.OCTETS, length):
-            raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
-        self._make_room()
-        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
+        self._require_link(link)
+        self._inject(link, octets, length)
 
     def packet_out(self, switch: str, octets: bytes) -> None:
         """Let the control plane of a switch send a packet into its CPU port, now.
 
-        Raises ValueError where it has more bytes than a packet keeps.
+        Raises ValueError where it has more bytes than a packet keeps, and for a switch that is not there.
         """
-        self.inject(self._cpu_link(switch), octets)
+        self._require_switch(switch)
+        self._inject(self._cpu_link(switch), octets)
 
     def packets_in(self) -> tuple[PacketIn, ...]:
         """Packets that have reached the control planes of switches since the last call."""
@@ -275,7 +280,11 @@ class EmulatedFabric:
     # ---- failures ---------------------------------------------------------------------------------------------------
 
     def set_link(self, link: int, *, up: bool) -> None:
-        """Take one direction of a cable down, with all that waits for it or is on it, or bring it up again."""
+        """Take one direction of a cable down, with all that waits for it or is on it, or bring it up again.
+
+        Raises ValueError for a link that is not there.
+        """
+        self._require_link(link)
         self._is_wanted[link] = up
         self._update_link(link)
 
@@ -283,8 +292,9 @@ class EmulatedFabric:
         """Take a switch down with all its links, or bring it up: empty, as one that was never given a pipeline.
 
         Its controllers' connections end, and it takes none while it is down. A link comes up with it unless it was
-        taken down by itself or its other end is down.
+        taken down by itself or its other end is down. Raises ValueError for a switch that is not there.
         """
+        self._require_switch(switch)
         found = self.switches[switch]
         if found.power.is_on == up:
             return
@@ -297,7 +307,8 @@ class EmulatedFabric:
                 self._update_link(link.index)
 
     def is_up(self, link: int) -> bool:
-        """Whether packets pass a link."""
+        """Whether packets pass a link. Raises ValueError for one that is not there."""
+        self._require_link(link)
         return bool(self._state.links[link, s.LINK_UP])
 
     # ---- what has happened ------------------------------------------------------------------------------------------
@@ -313,11 +324,13 @@ class EmulatedFabric:
         return int(self._state.scalars[s.MISDELIVERED])
 
     def drops(self, switch: str) -> Drops:
-        """What a switch has dropped so far."""
+        """What a switch has dropped so far. Raises ValueError for one that is not there."""
+        self._require_switch(switch)
         return Drops(*(int(count) for count in self._state.drops[self.fabric.switch_index[switch]]))
 
     def retransmissions(self, flow: int) -> int:
-        """Packets that a flow has sent more than once."""
+        """Packets that a flow has sent more than once. Raises ValueError for one that is not there."""
+        self._require_flow(flow)
         return int(self._state.flows[flow, s.FLOW_RETRANSMISSIONS])
 
     def sent_bytes(self) -> NDArray[np.int64]:
@@ -344,6 +357,26 @@ class EmulatedFabric:
         return Drops(*(int(count) for count in self._state.drops[s.NONE]))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _require_flow(self, flow: int) -> None:
+        if not 0 <= flow < self._num_flows:
+            raise ValueError(f"there is no flow {flow}; flows are numbered from 0, and there are {self._num_flows}")
+
+    def _require_link(self, link: int) -> None:
+        num_links = len(self.fabric.links)
+        if not 0 <= link < num_links:
+            raise ValueError(f"there is no link {link}; links are numbered from 0, and there are {num_links}")
+
+    def _require_switch(self, switch: str) -> None:
+        if switch not in self.switches:
+            raise ValueError(f"there is no switch {switch!r}")
+
+    def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
+        length = len(octets) if length is None else length
+        if len(octets) > min(s.OCTETS, length):
+            raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
+        self._make_room()
+        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
 
     def _cpu_link(self, switch: str) -> int:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]

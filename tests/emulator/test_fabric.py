@@ -1,5 +1,6 @@
 """Single packets: the way they take, what they look like at its end, and why they are dropped."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
@@ -107,6 +108,39 @@ def test_packet_with_more_bytes_than_are_kept_or_than_it_has_is_refused() -> Non
     with pytest.raises(ValueError, match="a packet of 10 bytes keeps 10, not 11"):
         result.inject(0, bytes(11), length=10)
     result.run(LATER_PS)
+    assert result.captured() == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda result: result.inject(-1, b"x"), "there is no link -1"),
+        (lambda result: result.inject(4, b"x"), "there is no link 4; links are numbered from 0, and there are 4"),
+        (lambda result: result.inject(10**7, b"x"), "there is no link 10000000"),
+        (lambda result: result.set_link(-1, up=False), "there is no link -1"),
+        (lambda result: result.set_link(9999, up=False), "there is no link 9999"),
+        (lambda result: result.is_up(4), "there is no link 4"),
+        (lambda result: result.set_switch("nope", up=False), "there is no switch 'nope'"),
+        (lambda result: result.packet_out("h0", b"x"), "there is no switch 'h0'"),
+        (lambda result: result.drops("nope"), "there is no switch 'nope'"),
+        (lambda result: result.set_flow_level(-1, 3), "there is no flow -1"),
+        (lambda result: result.set_flow_level(1, 3), "there is no flow 1; flows are numbered from 0, and there are 1"),
+        (lambda result: result.set_flow_level(0, 8), "flow 0: a level is within 0 to 7, not 8"),
+        (lambda result: result.set_flow_level(0, -1), "flow 0: a level is within 0 to 7, not -1"),
+        (lambda result: result.start_transfer(1, 1000), "there is no flow 1"),
+        (lambda result: result.retransmissions(-1), "there is no flow -1"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name_and_the_fabric_forwards_on(
+    call: Callable[[EmulatedFabric], None], words: str
+) -> None:
+    result = emulated(star(2))
+    flow = result.add_flow(five_tuple(result.fabric, "h0", "h1"))
+    with pytest.raises(ValueError, match=words):
+        call(result)
+    assert links_up(result) == {("h0", "s"), ("s", "h0"), ("h1", "s"), ("s", "h1")}
+    result.start_transfer(flow, 10_000)
+    assert [completion.flow for completion in advance(result, LATER_PS)] == [flow]
     assert result.captured() == ()
 
 
