@@ -19,6 +19,7 @@ from emulator.engine.queues import flush, release_packet
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
+from emulator.ports import CPU_PORT, NUM_PORTS
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
@@ -126,7 +127,9 @@ class EmulatedFabric:
     Rates of the topology are payload rates: a link is as much faster as headers and acknowledgements of full packets
     take. ``rate_scale`` divides all rates (the caller divides sizes by the same), which shortens a run and changes no
     times but those of single packets. Every queue holds ``queue_limit_bytes``. ``trace_rows`` above 0 keeps a trace of
-    that many queue and link events, see ``take_trace``.
+    that many queue and link events, see ``take_trace``. By ``cpu_port`` every switch reaches its control plane.
+
+    Raises ValueError where that is no port, or it or the program's drop port is another port of a switch.
     """
 
     def __init__(
@@ -138,10 +141,15 @@ class EmulatedFabric:
         rate_scale: float = 1.0,
         queue_limit_bytes: int = 16_000_000,
         trace_rows: int = 0,
+        cpu_port: int = CPU_PORT,
     ) -> None:
         self.fabric = fabric
         self.program = program
         self.options = options or HostOptions()
+        _require_free(fabric, "CPU port", cpu_port)
+        _require_free(fabric, "drop port", program.drop_port)
+        if cpu_port == program.drop_port:
+            raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
         self._arena = Arena()
         block_words = program.resources.block_words
         self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
@@ -153,11 +161,14 @@ class EmulatedFabric:
                 self._blocks + index * block_words,
                 program.resources,
                 (link.source_port for link in fabric.links_from[name]),
+                cpu_port,
             )
             for index, name in enumerate(fabric.switches)
         }
         overhead = wire_overhead(self.options)
-        self._state = first_state(fabric, program, self._blocks, rate_scale / overhead, queue_limit_bytes, trace_rows)
+        self._state = first_state(
+            fabric, program, self._blocks, cpu_port, rate_scale / overhead, queue_limit_bytes, trace_rows
+        )
         self._is_wanted = [True] * len(fabric.links)
         self._num_flows = 0
         self._captured: list[Capture] = []
@@ -420,6 +431,14 @@ class EmulatedFabric:
         for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
             self._traced.append(TraceRow(time_ps, TraceKind(kind), *rest))
         state.scalars[s.TRACED] = 0
+
+
+def _require_free(fabric: Fabric, what: str, port: int) -> None:
+    if not 0 <= port < NUM_PORTS:
+        raise ValueError(f"the {what} is within 0 to {NUM_PORTS - 1}, not {port}")
+    for switch in fabric.switches:
+        if any(link.source_port == port for link in fabric.links_from[switch]):
+            raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a cable there")
 
 
 def wire_overhead(options: HostOptions) -> float:

@@ -2,6 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+CPU_PORT = 510
+"""A packet that leaves by this port goes to the control plane, and what that sends comes in by it; unless told else."""
+
+DROP_PORT = 511
+"""What ``mark_to_drop`` gives a packet as its egress port, unless told else."""
+
+NUM_PORTS = 512
+"""v1model numbers ports with 9 bits."""
+
 PortListener = Callable[[int, bool], None]
 """Told the number of a port and whether it is up now."""
 

@@ -4,7 +4,6 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from emulator.engine.build import CPU_PORT
 from emulator.engine.state import LEVELS, MAX_REPLICAS
 from emulator.entries import AlreadyExistsError, InvalidRequestError, NotFoundError, ResourceExhaustedError
 from emulator.memory import PAGE_WORDS, REPLICA_WORDS, REPLICAS, Arena
@@ -133,7 +132,7 @@ class ReplicationMemory:
             raise InvalidRequestError(f"the number of a {self._kind} is within 1 to {self._kind.highest}, not {number}")
         seen: set[Replica] = set()
         for replica in replication.replicas:
-            if replica.port not in self._ports and replica.port != CPU_PORT:
+            if replica.port not in self._ports:
                 raise InvalidRequestError(f"{where}: the switch has no port {replica.port}")
             if not 0 <= replica.instance <= MAX_INSTANCE:
                 raise InvalidRequestError(f"{where}: an instance is within 0 to {MAX_INSTANCE}, not {replica.instance}")

@@ -21,7 +21,7 @@ from emulator.entries import (
 from emulator.keys import key_words
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
 from emulator.meters import MeterMemory, MeterRates, read_rates, write_rates
-from emulator.ports import Ports
+from emulator.ports import CPU_PORT, Ports
 from emulator.power import Power
 from emulator.profile import EncodedSet, ProfileMemory, encode_call
 from emulator.replication import ReplicationMemory, Replicator
@@ -37,7 +37,7 @@ class EmulatedSwitch:
     Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. Every method that changes
     something raises a ``SwitchError`` and changes nothing where the request cannot be carried out. A switch forwards
     nothing until ``clear`` has been called, as one that was never given a pipeline. ``ports`` are those a group may
-    watch; each is up until ``set_port`` says otherwise.
+    watch; each is up until ``set_port`` says otherwise. By ``cpu_port`` it reaches its control plane.
     """
 
     def __init__(
@@ -48,11 +48,13 @@ class EmulatedSwitch:
         block: int,
         resources: Resources,
         ports: Iterable[int] = (),
+        cpu_port: int = CPU_PORT,
     ) -> None:
         self.name = name
         self.device_id = device_id
         self.ports = Ports(ports)
         self.power = Power()
+        self._cpu_port = cpu_port
         self.is_ready = False
         self._arena = arena
         self._block = block
@@ -92,7 +94,7 @@ class EmulatedSwitch:
         places = {Replicator.GROUP: resources.group_descriptor, Replicator.SESSION: resources.session_descriptor}
         self._replication = {
             kind: ReplicationMemory(
-                self._arena, kind, self._block + place if resources.replicates else None, self.ports
+                self._arena, kind, self._block + place if resources.replicates else None, {*self.ports, self._cpu_port}
             )
             for kind, place in places.items()
         }

@@ -12,7 +12,6 @@ from emulator.compiler.tables import Meter, Resources
 from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 
 ACTION_PARAMETERS = "phv, memory, block, data"
-DROP_PORT = 511
 
 _GOLDEN = 0x9E37_79B9_7F4A_7C15  # 2^64 by the golden ratio: the step of SplitMix64
 _JUMPS = ("_jump", "_jump_if_zero")
@@ -38,11 +37,14 @@ _WITHOUT_MEMORY = frozenset(
 class ActionCompiler:
     """Turns the primitives of actions into source."""
 
-    def __init__(self, actions: list[Json], layout: Layout, hashes: HashCompiler, resources: Resources) -> None:
+    def __init__(
+        self, actions: list[Json], layout: Layout, hashes: HashCompiler, resources: Resources, drop_port: int
+    ) -> None:
         self._actions = actions
         self._layout = layout
         self._hashes = hashes
         self._resources = resources
+        self._drop_port = drop_port
         self._expressions = ExpressionCompiler(layout)
         self._headers = HeaderCompiler(layout, self._expressions)
 
@@ -102,7 +104,7 @@ class ActionCompiler:
             case "mark_to_drop":
                 spec = word(self._layout.field(["standard_metadata", "egress_spec"]).word)
                 multicast = word(self._layout.field(["standard_metadata", "mcast_grp"]).word)
-                return [f"{spec} = {constant(DROP_PORT)}", f"{multicast} = U(0)"]
+                return [f"{spec} = {constant(self._drop_port)}", f"{multicast} = U(0)"]
             case clone if clone in _CLONES:
                 session = f"{self._expressions.words(parameters[0], 1)} & {constant((1 << SESSION_BITS) - 1)}"
                 wanted = f"{session} | {constant(1 << SESSION_BITS)}"

@@ -28,7 +28,7 @@ from typing import Any, cast
 
 import numba
 
-from emulator.compiler.actions import DROP_PORT, ActionCompiler
+from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.clock import set_clock, with_clock
 from emulator.compiler.control import ControlCompiler
 from emulator.compiler.deparsers import DROPPED, TOO_LARGE, deparser_function
@@ -51,6 +51,7 @@ from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
 from emulator.engine.loop import loop_source
+from emulator.ports import DROP_PORT, NUM_PORTS
 
 _EMULATOR = Path(__file__).resolve().parent.parent
 
@@ -119,13 +120,17 @@ _SHAPELESS = (ArithmeticError, AssertionError, AttributeError, LookupError, Recu
 
 @dataclass(frozen=True)
 class Program:
-    """A program that the emulator can run. ``source`` is the generated module."""
+    """A program that the emulator can run. ``source`` is the generated module.
+
+    A packet that is to be dropped has ``drop_port`` as its egress port.
+    """
 
     name: str
     layout: Layout
     resources: Resources
     longest_parse_bytes: int
     row_words: int
+    drop_port: int
     source: str
 
     @cached_property
@@ -159,12 +164,14 @@ class Program:
         return cast(Callable[..., Any], self.module.run)
 
 
-def compile_program(text: str) -> Program:
-    """Turn BMv2 JSON into a program.
+def compile_program(text: str, *, drop_port: int = DROP_PORT) -> Program:
+    """Turn BMv2 JSON into a program that gives packets to be dropped ``drop_port`` as their egress port.
 
     Raises UnsupportedError for a construct the emulator does not execute, ValueError for what is not BMv2 JSON or
-    refers to what it does not have.
+    refers to what it does not have, and for a drop port that is none.
     """
+    if not 0 <= drop_port < NUM_PORTS:
+        raise ValueError(f"the drop port is within 0 to {NUM_PORTS - 1}, not {drop_port}")
     try:
         program: Json = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -176,14 +183,14 @@ def compile_program(text: str) -> Program:
         raise ValueError(f"the program is not BMv2 JSON: it has no {', '.join(missing)}")
     try:
         validate(program)
-        return _compiled(program)
+        return _compiled(program, drop_port)
     except CorruptProgramError:
         raise
     except _SHAPELESS as error:
         raise CorruptProgramError(f"a part of it has not its form ({type(error).__name__}: {error})") from error
 
 
-def _compiled(program: Json) -> Program:
+def _compiled(program: Json, drop_port: int) -> Program:
     copies = replicates(program)
     program = with_clock(program)
     if copies:
@@ -191,7 +198,7 @@ def _compiled(program: Json) -> Program:
     layout = Layout(program)
     found = resources(program, layout, replicates=copies)
     hashes = HashCompiler(program, layout)
-    actions = ActionCompiler(program["actions"], layout, hashes, found)
+    actions = ActionCompiler(program["actions"], layout, hashes, found, drop_port)
     functions = parser_functions(program, layout, actions)
     functions += [hashes.verify_function(), hashes.update_function()]
     functions += actions.functions()
@@ -217,7 +224,7 @@ def _compiled(program: Json) -> Program:
     body = "\n\n".join([*(function.source() for function in wide_functions(body)), body])
     header = _HEADER.format(
         name=name,
-        drop_port=DROP_PORT,
+        drop_port=drop_port,
         dropped=DROPPED,
         too_large=TOO_LARGE,
         priority_word=layout.field(["standard_metadata", "priority"]).word,
@@ -225,7 +232,7 @@ def _compiled(program: Json) -> Program:
     )
     header += "".join(f"{name} = {value}\n" for name, value in constants.items())
     source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop_source(replicates=copies)}"
-    return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, source)
+    return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, drop_port, source)
 
 
 def _with_named_constants(body: str) -> str:
@@ -308,7 +315,7 @@ def _departure(layout: Layout) -> list[str]:
 
 def _end(layout: Layout) -> list[str]:
     return [
-        f"if {_standard(layout, 'egress_spec')} == U({DROP_PORT}):",
+        f"if {_standard(layout, 'egress_spec')} == U(DROP_PORT):",
         "    return DROPPED",
         "update_checksums(phv)",
         f"return deparse(phv, octets, at, {word(layout.payload_word)}, U(stored))",

@@ -8,12 +8,8 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.events import NEVER_PS, calendar_of
+from emulator.ports import NUM_PORTS
 from topologies.fabric import Fabric
-
-_PORTS = 512
-
-CPU_PORT = 510
-"""A packet that leaves by this port goes to the control plane; what that sends comes in by it."""
 
 _FIRST_PACKETS = 4096
 _FIRST_FLOWS = 256
@@ -23,13 +19,20 @@ _PS_PER_S = 1e12
 
 
 def first_state(
-    fabric: Fabric, program: Program, blocks: int, rate_scale: float, queue_limit_bytes: int, trace_rows: int
+    fabric: Fabric,
+    program: Program,
+    blocks: int,
+    cpu_port: int,
+    rate_scale: float,
+    queue_limit_bytes: int,
+    trace_rows: int,
 ) -> s.State:
     """Arrays of a fabric at rest.
 
     Behind the fabric's links stand two per switch, from and to the control plane, which take no time; and last, where
     the program copies packets, one for each switch by which packets come back to it. ``blocks`` is where the switches'
-    descriptors stand in memory; rates are divided by ``rate_scale``.
+    descriptors stand in memory, ``cpu_port`` the port by which a switch reaches its control plane; rates are divided
+    by ``rate_scale``.
     """
     num_links, num_switches = len(fabric.links), len(fabric.switches)
     more_links = (3 if program.resources.replicates else 2) * num_switches
@@ -38,7 +41,7 @@ def first_state(
     links[:, s.LINK_FIRST] = s.NONE
     links[:, [s.LINK_ARRIVES_PS, s.LINK_STARTS_PS]] = NEVER_PS
     links[:, s.LINK_QUEUE_LIMIT_BYTES] = queue_limit_bytes
-    port_links = np.full((len(fabric.switches), _PORTS), s.NONE, dtype=np.int64)
+    port_links = np.full((len(fabric.switches), NUM_PORTS), s.NONE, dtype=np.int64)
     for link in fabric.links:
         row = links[link.index]
         row[s.LINK_SOURCE_SWITCH] = fabric.switch_index.get(link.source, s.NONE)
@@ -54,10 +57,10 @@ def first_state(
     for switch in range(len(fabric.switches)):
         from_cpu, to_cpu = links[num_links + 2 * switch], links[num_links + 2 * switch + 1]
         from_cpu[s.LINK_SOURCE_SWITCH], from_cpu[s.LINK_DESTINATION_SWITCH] = s.NONE, switch
-        from_cpu[s.LINK_DESTINATION_PORT] = to_cpu[s.LINK_SOURCE_PORT] = CPU_PORT
+        from_cpu[s.LINK_DESTINATION_PORT] = to_cpu[s.LINK_SOURCE_PORT] = cpu_port
         to_cpu[s.LINK_SOURCE_SWITCH], to_cpu[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
         to_cpu[s.LINK_ADDRESS] = s.CONTROL_PLANE
-        port_links[switch, CPU_PORT] = num_links + 2 * switch + 1
+        port_links[switch, cpu_port] = num_links + 2 * switch + 1
     for switch, way_back in enumerate(links[num_links + 2 * num_switches :]):
         way_back[s.LINK_SOURCE_SWITCH] = way_back[s.LINK_DESTINATION_SWITCH] = switch
         way_back[s.LINK_DESTINATION_PORT] = s.NONE

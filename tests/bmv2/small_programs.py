@@ -49,7 +49,10 @@ class SmallProgram:
 
 REPLICATION = SmallProgram("replication")
 METERS = SmallProgram("meters")
+PASSING = SmallProgram("passing")
 PROGRAMS = (REPLICATION, METERS)
+"""Those of which BMv2's answers are recorded."""
+EVERY_PROGRAM = (*PROGRAMS, PASSING)
 
 
 class EmulatedProgram:
@@ -108,5 +111,5 @@ def compile_program_into(program: SmallProgram, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in PROGRAMS:
+    for each in EVERY_PROGRAM:
         compile_program_into(each, FOLDER)

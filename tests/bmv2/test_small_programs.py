@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.bmv2.small_programs import COMPILER, FOLDER, PROGRAMS, SmallProgram, compile_program_into
+from tests.bmv2.small_programs import COMPILER, EVERY_PROGRAM, FOLDER, SmallProgram, compile_program_into
 
 
 def meaning(path: Path) -> Any:
@@ -18,10 +18,10 @@ def meaning(path: Path) -> Any:
 
 
 def test_every_source_is_a_program() -> None:
-    assert {path.stem for path in FOLDER.glob("*.p4")} == {program.name for program in PROGRAMS}
+    assert {path.stem for path in FOLDER.glob("*.p4")} == {program.name for program in EVERY_PROGRAM}
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+@pytest.mark.parametrize("program", EVERY_PROGRAM, ids=lambda program: program.name)
 def test_the_compiled_program_is_that_of_its_source(program: SmallProgram, tmp_path: Path) -> None:
     if not shutil.which(COMPILER):
         pytest.skip(f"{COMPILER} is not on PATH: that the small programs are those of their sources is not checked")

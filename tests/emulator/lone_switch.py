@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.compiler.actions import DROP_PORT
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
@@ -51,7 +50,7 @@ class LoneSwitch:
         at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
         egress_port = int(module.receive(words, octets, at, len(packet), port, 7, memory, block))
         sent = None
-        if egress_port != DROP_PORT:
+        if egress_port != self._program.drop_port:
             level = int(words[self._program.layout.field(["standard_metadata", "priority"]).word])
             payload = int(words[self._program.layout.payload_word])
             module.store(words, rows, place)

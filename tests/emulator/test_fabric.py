@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 import pytest
 
-from emulator.engine.build import CPU_PORT
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall, CounterValue, GroupReference
 from emulator.fabric import Capture, EmulatedFabric
+from emulator.ports import CPU_PORT
 from tests.emulator.fabrics import (
     advance,
     dumbbell,

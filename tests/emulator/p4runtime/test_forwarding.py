@@ -8,7 +8,6 @@ import pytest
 from finsy.p4client import P4Client
 from finsy.proto import p4r
 
-from emulator.engine.build import CPU_PORT
 from emulator.entries import ActionCall
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.bytestrings import encode_value
@@ -17,6 +16,7 @@ from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.write import write_batch
+from emulator.ports import CPU_PORT
 from p4src import P4INFO, PROGRAM
 from tests.emulator.fabrics import advance, emulated, exact, five_tuple, routing_of, star, write_entries
 from tests.emulator.p4runtime.clients import advice, bid, run, set_pipeline
