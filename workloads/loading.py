@@ -39,12 +39,14 @@ def load_scenario(path: Path, policies: Collection[str] | None = None) -> Scenar
 
 
 def load_topology(path: Path) -> Topology:
-    """The topology of a scenario's file, or of one with its ``topology:`` alone. Raises ScenarioError as above."""
+    """The topology of a scenario's file, or of one with its ``topology:`` alone.
+
+    A file without ``name`` and ``jobs`` is such a one. Raises ScenarioError as above."""
     document, problems = _read(path)
     found = find_problems(document)
-    if isinstance(document, Mapping) and document.keys() == {"topology"}:
-        # The rest of a scenario is not there, nor missed.
-        found = [problem for problem in found if problem.location[0] == "topology"]
+    if isinstance(document, Mapping) and not document.keys() & {"name", "jobs"}:
+        # The rest of a scenario is not there, nor missed; a key that means nothing is.
+        found = [problem for problem in found if problem.location[0] not in ("name", "jobs")]
     _refuse(path, problems + found)
     return _TOPOLOGY.validate_python(document["topology"])
 
