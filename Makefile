@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/trainyard demo
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -rs
 
 lint: setup
 	$(BIN)/ruff check .
