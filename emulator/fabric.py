@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
+from emulator.engine.events import FIRST_PS
 from emulator.engine.queues import flush, release_packet
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
@@ -181,6 +182,11 @@ class EmulatedFabric:
     def now_ps(self) -> int:
         """The virtual time."""
         return int(self._state.scalars[s.NOW_PS])
+
+    @property
+    def next_event_ps(self) -> int:
+        """When something happens next, unless Python acts before; long after any run where nothing will."""
+        return int(self._state.calendar[FIRST_PS])
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.

@@ -12,6 +12,8 @@ from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
 from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
+from emulator.p4runtime.tls import ServerTls
+from emulator.ports import CPU_PORT, DROP_PORT
 from emulator.wall_clock import WallClock
 from topologies.fabric import Fabric
 
@@ -21,38 +23,47 @@ _END_PS = 2**63 - 1
 class FabricAlone:
     """The switches of a fabric, all with the pipeline that ``p4info`` and ``json`` hold as p4c emits them.
 
-    Making one compiles the pipeline. Raises ValueError where the pipeline is corrupt or the emulator cannot run it.
+    Making one compiles the pipeline. Raises ValueError where the pipeline is corrupt or the emulator cannot run it, or
+    a switch has a cable at ``cpu_port`` or ``drop_port``.
     """
 
-    def __init__(self, fabric: Fabric, p4info: str, json: str) -> None:
+    def __init__(
+        self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int = CPU_PORT, drop_port: int = DROP_PORT
+    ) -> None:
         try:
             self._pipeline: Pipeline = compiled_pipeline(p4info, json.encode())
-            self._emulated = EmulatedFabric(fabric, compile_program(json))
+            self._emulated = EmulatedFabric(fabric, compile_program(json, drop_port=drop_port), cpu_port=cpu_port)
         except (RequestError, UnsupportedError) as error:
             raise ValueError(str(error)) from error
         self._emulated.run(0)
 
-    async def serve(self, address: str, *, port_per_switch: bool) -> None:
+    async def serve(self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None) -> None:
         """Serve P4Runtime until SIGTERM or SIGINT stops the clock; prints where once every switch answers.
 
         With a port per switch, they count up from that of the address, and gNMI tells the state of the switch's ports.
-        Raises OSError where an address cannot be bound.
+        With ``tls`` every client has to show a certificate. Raises OSError where an address cannot be bound.
         """
         exclusive = asyncio.Lock()
         emulated = self._emulated
-        service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, emulated.packet_out)
+
+        def send_packet(switch: str, octets: bytes) -> None:
+            emulated.packet_out(switch, octets)
+            clock.wake()
+
+        service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, send_packet)
+        clock = WallClock(emulated, exclusive, service.deliver)
         host, _, first_port = address.rpartition(":")
         async with AsyncExitStack() as stack:
             if port_per_switch:
-                ports = await stack.enter_async_context(serve_each(service, host, int(first_port)))
+                ports = await stack.enter_async_context(serve_each(service, host, int(first_port), tls))
             else:
-                ports = dict.fromkeys(emulated.switches, await stack.enter_async_context(serve(service, address)))
-            clock = asyncio.create_task(WallClock(emulated, exclusive, service.deliver).run(_END_PS))
+                ports = dict.fromkeys(emulated.switches, await stack.enter_async_context(serve(service, address, tls)))
+            passing = asyncio.create_task(clock.run(_END_PS))
             for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, clock.cancel)
+                asyncio.get_running_loop().add_signal_handler(number, passing.cancel)
             self._print_addresses({name: f"{host}:{port}" for name, port in ports.items()})
             with suppress(asyncio.CancelledError):
-                await clock
+                await passing
 
     def _print_addresses(self, addresses: Mapping[str, str]) -> None:
         switches = self._emulated.switches.values()
