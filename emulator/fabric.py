@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
-from emulator.engine.events import FIRST_PS
+from emulator.engine.events import FIRST_KEY
 from emulator.engine.queues import flush, release_packet
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
@@ -186,7 +186,7 @@ class EmulatedFabric:
     @property
     def next_event_ps(self) -> int:
         """When something happens next, unless Python acts before; long after any run where nothing will."""
-        return int(self._state.calendar[FIRST_PS])
+        return int(self._state.calendar[FIRST_KEY]) >> 1
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.

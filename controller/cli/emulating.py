@@ -10,6 +10,7 @@ import typer
 from controller.cli.exits import fail, refuse
 from controller.cli.progress import progress
 from controller.config import check_host_port
+from emulator.ports import CPU_PORT, DROP_PORT
 from p4src import P4INFO, PROGRAM
 from workloads.loading import ScenarioError, load_topology
 
@@ -29,6 +30,22 @@ PortsOption = Annotated[
     typer.Option("--port-per-switch", help="A port for every switch, counted up from that of --listen, with gNMI."),
 ]
 
+CpuPortOption = Annotated[
+    int, typer.Option("--cpu-port", min=0, max=511, help="The program's port to and from its controller.")
+]
+DropPortOption = Annotated[
+    int, typer.Option("--drop-port", min=0, max=511, help="The egress port of packets that the program drops.")
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Serve TLS with this certificate chain (PEM).")
+]
+KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")]
+ClientCaOption = Annotated[
+    Path | None, typer.Option("--tls-client-ca", metavar="FILE", help="Authorities of the clients' certificates.")
+]
+
+_HIGHEST_TCP_PORT = 65535
+
 
 def emulator(
     topology: TopologyOption,
@@ -36,6 +53,11 @@ def emulator(
     json: JsonOption = None,
     listen: ListenOption = "127.0.0.1:9559",
     port_per_switch: PortsOption = False,
+    cpu_port: CpuPortOption = CPU_PORT,
+    drop_port: DropPortOption = DROP_PORT,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    tls_client_ca: ClientCaOption = None,
 ) -> None:
     """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT."""
     try:
@@ -48,20 +70,37 @@ def emulator(
         check_host_port(listen)
     except ValueError as error:
         refuse((f"--listen: {error}, got {listen!r}",))
+    built = accepted.build()
+    port = listen.rpartition(":")[2]
+    last_port = int(port) + (len(built.switches) - 1 if port_per_switch and int(port) else 0)
+    if last_port > _HIGHEST_TCP_PORT:
+        refuse((f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}",))
+    tls_files = (tls_cert, tls_key, tls_client_ca)
+    if any(tls_files) and not all(tls_files):
+        refuse(("--tls-cert, --tls-key and --tls-client-ca: expected all three or none",))
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
     # The emulator takes a while to import.
     from controller.cli.fabric_alone import FabricAlone
+    from emulator.p4runtime.tls import ServerTls
+
+    tls = None
+    if tls_cert and tls_key and tls_client_ca:
+        tls = ServerTls(tls_cert, tls_key, tls_client_ca)
+        try:
+            tls.credentials()
+        except (OSError, ValueError) as error:
+            refuse((f"TLS: {error}",))
 
     try:
         with progress("compiling the pipeline"):
-            fabric = FabricAlone(accepted.build(), p4info_text, json_text)
+            fabric = FabricAlone(built, p4info_text, json_text, cpu_port=cpu_port, drop_port=drop_port)
     except ValueError as error:
         refuse((f"{p4info} and {json}: {error}",))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        asyncio.run(fabric.serve(listen, port_per_switch=port_per_switch))
-    except (OSError, RuntimeError) as error:
+        asyncio.run(fabric.serve(listen, port_per_switch=port_per_switch, tls=tls))
+    except OSError as error:
         fail(f"the emulator failed: {error}")
 
 

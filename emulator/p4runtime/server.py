@@ -19,16 +19,18 @@ async def serve(
 ) -> AsyncIterator[int]:
     """Serve all switches until the block ends; gives the TCP port, chosen by the system if the address asks for port 0.
 
-    A request may have up to MAX_REQUEST_BYTES; a longer one is refused with RESOURCE_EXHAUSTED. Raises RuntimeError,
+    A request may have up to MAX_REQUEST_BYTES; a longer one is refused with RESOURCE_EXHAUSTED. Raises OSError,
     naming the address, where it cannot be bound, and as ``ServerTls.credentials`` does.
     """
     server = grpc.aio.server(options=(("grpc.max_receive_message_length", MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0)))
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
     gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches), server)
-    if credentials is None:
-        port = server.add_insecure_port(address)
-    else:
-        port = server.add_secure_port(address, credentials.credentials())
+    secrets = credentials and credentials.credentials()
+    try:
+        port = server.add_secure_port(address, secrets) if secrets else server.add_insecure_port(address)
+    except RuntimeError:
+        # gRPC says it in words of its own.
+        raise OSError(f"{address} is taken or cannot be bound") from None
     await server.start()
     try:
         yield port

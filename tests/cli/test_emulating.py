@@ -20,14 +20,15 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
     fabrics: list[tuple[Fabric, str]] = []
 
     class FabricAlone:
-        def __init__(self, fabric: Fabric, p4info: str, json: str) -> None:
+        def __init__(self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int) -> None:
+            assert (cpu_port, drop_port) == (510, 511)
             assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
             self._fabric = fabric
 
-        async def serve(self, address: str, *, port_per_switch: bool) -> None:
-            assert not port_per_switch
+        async def serve(self, address: str, *, port_per_switch: bool, tls: object) -> None:
+            assert (port_per_switch, tls) == (False, None)
             if address.endswith(":13"):
-                raise RuntimeError(f"cannot bind {address}")
+                raise OSError(f"{address} is taken or cannot be bound")
             fabrics.append((self._fabric, address))
 
     module = ModuleType("controller.cli.fabric_alone")
@@ -57,7 +58,7 @@ def test_an_address_that_is_taken_is_status_1(
 ) -> None:
     result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), "--listen", "127.0.0.1:13")
     assert (result.exit_code, served) == (1, [])
-    assert "cannot bind 127.0.0.1:13" in result.stderr
+    assert "127.0.0.1:13 is taken or cannot be bound" in result.stderr
 
 
 def _link(*ends: str) -> dict[str, object]:
@@ -71,7 +72,6 @@ def _link(*ends: str) -> dict[str, object]:
         ({"topology": {**_DUMBBELL, "hosts_per_side": 0}}, "topology.hosts_per_side"),
         ({"topology": {"kind": "torus"}}, "topology.kind: expected one of"),
         ({"topology": 3}, "topology: "),
-        ({"topology": _DUMBBELL, "colour": "red"}, "colour: unknown key"),
         (_DUMBBELL, "kind: unknown key"),
         (
             {
@@ -102,11 +102,28 @@ def test_only_a_topology_is_asked_for_where_there_is_only_a_topology(
     assert (len(result.stderr.splitlines()), served) == (1, [])
 
 
+def test_a_misspelt_key_beside_a_topology_is_all_that_is_told(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    path = write({"topology": _DUMBBELL, "colour": "red"})
+    result = trainyard("emulator", "--topology", path)
+    assert (result.exit_code, served) == (2, [])
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"{path}: colour: unknown key")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--listen", "9559"), "--listen: expected HOST:PORT with a port up to 65535, got '9559'"),
         (("--listen", "localhost:99999"), "expected HOST:PORT with a port up to 65535, got 'localhost:99999'"),
+        (("--listen", "[::1]:65535", "--port-per-switch"), "ports of at most 65535, the last would be 65536"),
+        (("--tls-cert", P4INFO), "--tls-cert, --tls-key and --tls-client-ca: expected all three or none"),
+        (("--tls-cert", P4INFO, "--tls-key", P4INFO, "--tls-client-ca", P4INFO), "are not a key pair"),
+        (("--tls-cert", "nowhere", "--tls-key", P4INFO, "--tls-client-ca", P4INFO), "nowhere"),
+        (("--cpu-port", "2"), "the CPU port cannot be 2: switch 't0' has a cable there"),
+        (("--drop-port", "510"), "the CPU port and the drop port are both 510"),
+        (("--drop-port", "512"), "--drop-port"),
         (("--p4info", P4INFO), "expected both or neither"),
         (("--json", PROGRAM), "expected both or neither"),
         (("--p4info", "nowhere", "--json", PROGRAM), "nowhere: cannot be read"),
