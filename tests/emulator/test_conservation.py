@@ -109,7 +109,8 @@ def waiting(result: EmulatedFabric) -> Counter[int]:
     state, found = result._state, Counter[int]()
     for row in state.links:
         chains = [(row[s.LINK_FIRST], None)]
-        chains += [(row[s.LINK_HEAD + level], row[s.LINK_PACKETS + level]) for level in range(s.QUEUES)]
+        queues = range(0, s.QUEUES * s.QUEUE_COLUMNS, s.QUEUE_COLUMNS)
+        chains += [(row[s.LINK_HEAD + queue], row[s.LINK_PACKETS + queue]) for queue in queues]
         for first, count in chains:
             packet, number = int(first), 0
             while packet != s.NONE and number != count:

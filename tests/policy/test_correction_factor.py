@@ -162,7 +162,8 @@ def test_long_run_factor_agrees_with_stepping(job: SteppedJob, reference: Steppe
             gain += sign * (tried[0].carried_s - before[0]) / 840 / period_s
             reference_gain -= sign * (tried[1].carried_s - before[1]) / 840 / period_s
     factor = correction_factors([job.iteration], reference.iteration)[0]
-    assert factor == pytest.approx(factor_of_gains(gain, reference_gain), rel=0.1)
+    # Sixteen phases stand for all: against every whole second of a period they are up to an eighth off.
+    assert factor == pytest.approx(factor_of_gains(gain, reference_gain), rel=0.2)
 
 
 @given(stepped_jobs(), stepped_jobs(), st.sampled_from([1e-3, 0.5, 1e3]))
