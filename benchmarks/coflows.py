@@ -5,14 +5,13 @@ there from the start.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.provenance import provenance
+from benchmarks.provenance import print_figures, provenance
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.madd import madd
 from controller.policy.rates.max_min import max_min
@@ -66,11 +65,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     figures = measure(parse_coflow_benchmark(arguments.file.read_text()))
-    if arguments.json:
-        print(json.dumps(figures | provenance(("numpy", "scipy", "numba")), indent=2))
-    else:
-        for name, value in figures.items():
-            print(f"{name:12} {value:.4g}")
+    print_figures(figures | provenance(("numpy", "scipy", "numba")), as_json=arguments.json)
 
 
 if __name__ == "__main__":

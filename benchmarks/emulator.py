@@ -7,7 +7,6 @@ half by ECMP, at 70 % load; median of five.
 """
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -23,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.base_entries import install_routing, steer
 from benchmarks.probes import probe
-from benchmarks.provenance import provenance
+from benchmarks.provenance import print_figures, provenance
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
 from p4src import PROGRAM
@@ -189,11 +188,7 @@ def main() -> None:
         "seed": SEED,
         **provenance(("numba", "numpy")),
     }
-    if arguments.json:
-        print(json.dumps(figures))
-    else:
-        for name, figure in figures.items():
-            print(f"{name:24} {figure}")
+    print_figures(figures, as_json=arguments.json)
 
 
 if __name__ == "__main__":

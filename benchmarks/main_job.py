@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.emulator import LARGE, TESTBED
-from benchmarks.provenance import provenance
+from benchmarks.provenance import print_figures, provenance
 from controller.config import ControllerConfig, SwitchAddress
 from controller.operations import operations_pb2
 from controller.operations.client import Operations
@@ -213,11 +213,7 @@ def main() -> None:
         "seed": SEED,
         **provenance(("grpcio", "finsy", "numpy", "numba")),
     }
-    if arguments.json:
-        print(json.dumps(figures))
-    else:
-        for name, figure in figures.items():
-            print(f"{name:32} {figure}")
+    print_figures(figures, as_json=arguments.json)
 
 
 if __name__ == "__main__":

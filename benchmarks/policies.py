@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.clusters import Cluster
 from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
-from benchmarks.provenance import provenance
+from benchmarks.provenance import print_figures, provenance
 from controller.policy.catalogue import decide
 from controller.policy.correction_factor import GainOptions, correction_factors
 from controller.policy.intensity import Iteration
@@ -163,11 +163,7 @@ def main() -> None:
     for measurement in MEASUREMENTS:
         figures |= measurement()
     figures |= {"seed": SEED, **provenance(("numba", "numpy", "scipy"))}
-    if arguments.json:
-        print(json.dumps(figures))
-    else:
-        for name, figure in figures.items():
-            print(f"{name:32} {figure}")
+    print_figures(figures, as_json=arguments.json)
 
 
 if __name__ == "__main__":

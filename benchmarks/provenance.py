@@ -1,8 +1,10 @@
-"""Where a figure comes from: machine, versions, command."""
+"""Where a figure comes from: machine, versions, command; and how figures are printed."""
 
+import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +17,16 @@ def provenance(packages: tuple[str, ...]) -> dict[str, object]:
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
     }
+
+
+def print_figures(figures: Mapping[str, object], *, as_json: bool) -> None:
+    """One JSON object in a line, or a figure a line."""
+    if as_json:
+        print(json.dumps(figures))
+        return
+    width = max(map(len, figures))
+    for name, figure in figures.items():
+        print(f"{name:{width}} {figure}")
 
 
 def _processor() -> str:

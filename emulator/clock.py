@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from emulator.fabric import Completion, EmulatedFabric, PacketIn
+from emulator.fabric import EmulatedFabric
+from emulator.observations import Completion, PacketIn
 
 Deliver = Callable[[Iterable[PacketIn]], None]
 

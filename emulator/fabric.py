@@ -7,7 +7,6 @@ give the same results, to the picosecond, on every machine.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from emulator.engine.queues import flush, release_packet
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
+from emulator.observations import Capture, Completion, Drops, PacketIn, TraceKind, TraceRow
 from emulator.ports import CPU_PORT, NUM_PORTS
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple
@@ -51,75 +51,6 @@ class HostOptions:
                 f"acknowledge_every, window_packets and widest_window_packets must be in 1..{MAX_WINDOW} in this "
                 f"order, not {self.acknowledge_every}, {self.window_packets} and {widest}"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The last byte of a flow's transfer has reached its receiver."""
-
-    flow: int
-    time_ps: int
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """A packet that was injected and has reached a NIC; ``link`` is the one it came by.
-
-    ``octets`` are the bytes that were kept; up to ``length`` the rest are zeros.
-    """
-
-    link: int
-    time_ps: int
-    octets: bytes
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class PacketIn:
-    """A packet that a switch has sent to its control plane."""
-
-    switch: str
-    time_ps: int
-    octets: bytes
-
-
-class TraceKind(IntEnum):
-    """What a row of the trace says of a packet."""
-
-    QUEUED = s.QUEUED
-    STARTED = s.STARTED
-    LOST = s.LOST
-
-
-@dataclass(frozen=True, slots=True)
-class TraceRow:
-    """A packet has come to a queue, started on its link, or found the queue full; ``flow`` is -1 for injected ones."""
-
-    time_ps: int
-    kind: TraceKind
-    link: int
-    level: int
-    flow: int
-    number: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Drops:
-    """Packets that a switch has dropped so far, by reason.
-
-    ``no_group`` are those for a multicast group that has no replicas; ``too_many_passes`` those that were copied,
-    resubmitted or recirculated too often in a row.
-    """
-
-    by_program: int
-    no_such_port: int
-    queue_full: int
-    no_pipeline: int
-    too_long: int
-    link_down: int
-    no_group: int
-    too_many_passes: int
 
 
 class EmulatedFabric:
@@ -297,7 +228,9 @@ class EmulatedFabric:
     # ---- failures ---------------------------------------------------------------------------------------------------
 
     def set_link(self, link: int, *, up: bool) -> None:
-        """Take one direction of a cable down, with all that waits for it or is on it, or bring it up again.
+        """Take one direction of a cable down, or bring it up again.
+
+        What waits for it is lost, and what reaches its end while it is down.
 
         Raises ValueError for a link that is not there.
         """

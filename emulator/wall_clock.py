@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from emulator.clock import Deliver, VirtualClock
-from emulator.fabric import PS_PER_S, Completion, EmulatedFabric
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.observations import Completion
 
 SLICE_S = 0.001
 """The fabric's time stands between slices of this length, and controllers have their turn."""

@@ -12,7 +12,8 @@ from controller.run.host_order import host_queues
 from controller.run.results import LoadSample
 from emulator.compiler.program import compile_program
 from emulator.engine.transport import MAX_WINDOW
-from emulator.fabric import PS_PER_S, Completion, EmulatedFabric, HostOptions
+from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
+from emulator.observations import Completion
 from hostlib.types import Directives
 from p4src import PROGRAM
 from topologies.fabric import Fabric

@@ -9,7 +9,8 @@ from ipaddress import IPv4Address
 from controller.config import ClockName, ControllerConfig, SwitchAddress
 from controller.run.controller_process import controller_process
 from emulator.compiler.program import compile_program
-from emulator.fabric import PS_PER_S, Completion, EmulatedFabric, TraceKind
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.observations import Completion, TraceKind
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService

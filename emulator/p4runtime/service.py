@@ -8,7 +8,7 @@ from itertools import count
 import grpc
 from finsy.proto import U128, p4r, p4r_grpc
 
-from emulator.fabric import PacketIn
+from emulator.observations import PacketIn
 from emulator.p4runtime.aborting import Aborting
 from emulator.p4runtime.device import Device, SendPacket
 from emulator.p4runtime.errors import not_found, require_success, unimplemented

@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from emulator.compiler.program import Program, compile_program
-from emulator.fabric import HostOptions, TraceKind
+from emulator.fabric import HostOptions
+from emulator.observations import TraceKind
 from tests.emulator.fabrics import advance, emulated, five_tuple, star
 from tests.emulator.programs import trainyard, trainyard_json
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.engine import state as s
-from emulator.fabric import EmulatedFabric, TraceKind
+from emulator.fabric import EmulatedFabric
+from emulator.observations import TraceKind
 from tests.emulator.fabrics import advance, dumbbell, emulated, five_tuple, prioritise
 from tests.emulator.packets import ipv4_packet
 

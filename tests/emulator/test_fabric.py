@@ -7,7 +7,8 @@ import pytest
 
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall, CounterValue, GroupReference
-from emulator.fabric import Capture, EmulatedFabric
+from emulator.fabric import EmulatedFabric
+from emulator.observations import Capture
 from emulator.ports import CPU_PORT
 from tests.emulator.fabrics import (
     advance,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy import float64
 from numpy.typing import NDArray
 
-from emulator.fabric import EmulatedFabric, HostOptions, TraceKind, TraceRow
+from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.observations import TraceKind, TraceRow
 from tests.emulator.fabrics import advance, dumbbell, emulated, five_tuple, prioritise, star
 from topologies.fabric import Fabric
 

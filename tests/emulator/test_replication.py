@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.entries import AlreadyExistsError, InvalidRequestError, NotFoundError, ResourceExhaustedError, SwitchError
-from emulator.fabric import Drops
+from emulator.observations import Drops
 from emulator.replication import Replica, Replication, Replicator
 from tests.bmv2.replication_sessions import (
     CLONE,

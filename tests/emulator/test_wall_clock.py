@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from emulator.clock import Clock
-from emulator.fabric import PS_PER_S, Completion, PacketIn
+from emulator.fabric import PS_PER_S
+from emulator.observations import Completion, PacketIn
 from emulator.wall_clock import IDLE_S, LATE_WITHIN_S, SLICE_S, TOLERANCE_S, WallClock
 
 _MS = PS_PER_S // 1000

@@ -6,7 +6,8 @@ from typing import cast
 
 import finsy as fy
 
-from emulator.fabric import PS_PER_S, TraceKind
+from emulator.fabric import PS_PER_S
+from emulator.observations import TraceKind
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET
 from tests.integration.fabrics import DUMBBELL, ServedFabric, base_routing, controlled, served_dumbbell

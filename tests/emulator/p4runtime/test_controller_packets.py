@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.fabric import PacketIn
+from emulator.observations import PacketIn
 from emulator.p4runtime.controller_packets import (
     ControllerHeader,
     MetadataField,

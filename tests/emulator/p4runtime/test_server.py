@@ -11,7 +11,7 @@ from finsy.grpcutil import GRPCCredentialsTLS, GRPCStatusCode
 from finsy.p4client import P4Client, P4ClientError
 from finsy.proto import p4r
 
-from emulator.fabric import PacketIn
+from emulator.observations import PacketIn
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
