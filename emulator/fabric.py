@@ -15,7 +15,8 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
 from emulator.engine.events import FIRST_KEY
-from emulator.engine.queues import flush, release_packet
+from emulator.engine.packets import octets_of, release_packet
+from emulator.engine.queues import flush
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
@@ -117,7 +118,7 @@ class EmulatedFabric:
     @property
     def next_event_ps(self) -> int:
         """When something happens next, unless Python acts before; long after any run where nothing will."""
-        return int(self._state.calendar[FIRST_KEY]) >> 1
+        return int(min(self._state.calendar[FIRST_KEY], self._state.timers[FIRST_KEY])) >> 1
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
@@ -357,7 +358,7 @@ class EmulatedFabric:
         if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
             return
         for link, packet, time_ps in state.captures[: state.scalars[s.CAPTURES]].tolist():
-            at, stored = packet * s.OCTETS, state.packets[packet, s.PACKET_STORED]
+            at, stored = octets_of(state, packet), state.packets[packet, s.PACKET_STORED]
             octets = state.octets[at : at + stored].tobytes()
             length = int(state.packets[packet, s.PACKET_LENGTH])
             if link < len(self.fabric.links):

@@ -108,6 +108,13 @@ class Layout:
             if instance["metadata"]:
                 self.initial_words = self.num_words
         self.payload_word = self._take(1)
+        self._bits = dict.fromkeys(valid_words.values(), 1)
+        for header in self.headers.values():
+            for field in header.fields.values():
+                if not field.signed:
+                    self._bits |= {
+                        index: min(field.bits - WORD_BITS * part, WORD_BITS) for part, index in enumerate(field.words)
+                    }
         by_id = {instance.get("id"): self.headers[instance["name"]] for instance in instances}
         self.stacks = {
             stack["name"]: Stack(
@@ -126,6 +133,10 @@ class Layout:
         if name == "$valid$":
             return Field(f"{header}.$valid$", 1, self.headers[header].valid_word, 0)
         return self.headers[header].fields[name]
+
+    def bits_of(self, index: int) -> int:
+        """How many bits of a word are used: the others are 0."""
+        return self._bits.get(index, WORD_BITS)
 
     def siblings(self, header: Header) -> list[Header]:
         """The other headers of the same union: of all of them, one at most is valid."""

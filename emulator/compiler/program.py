@@ -77,6 +77,7 @@ from emulator.compiler.support import (
     subtract_saturating,
 )
 from emulator.engine.events import FIRST_KEY, FIRST_PLACE, NEVER_PS, schedule_link
+from emulator.engine.packets import *
 from emulator.engine.queues import *
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, time_out

@@ -27,40 +27,51 @@ class Survivors:
 def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
     """Survivors of a queue, given what is called ``before`` it and ``after`` it.
 
-    A row begins with which headers are valid, a bit each, and the words of metadata. Then come, without a gap, the
-    fields of those headers that are.
+    A row begins with which headers are valid and the metadata. Then come, without a gap, the fields of those headers
+    that are. Several small values share a word.
     """
     alive = _words(functions, before) & _words(functions, after)
     headers = [header for header in layout.headers.values() if not header.metadata]
-    validity = [header.valid_word for header in headers if header.valid_word in alive]
-    alone = [index for index in range(layout.initial_words) if index in alive and index not in validity]
-    clear = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)"]
-    store, load, used = [], [*clear], 0
-    for first in range(0, len(validity), WORD_BITS):
-        bits = list(enumerate(validity[first : first + WORD_BITS]))
-        store.append(
-            f"rows[row + {constant(used)}] = {' | '.join(f'{word(index)} << U({bit})' for bit, index in bits)}"
-        )
-        load.append(f"validity = rows[row + {constant(used)}]")
-        load += [f"{word(index)} = validity >> U({bit}) & U(1)" for bit, index in bits]
-        used += 1
-    for index in (*alone, layout.payload_word):
-        store.append(f"rows[row + {constant(used)}] = {word(index)}")
-        load.append(f"{word(index)} = rows[row + {constant(used)}]")
-        used += 1
-    for lines in (store, load):
-        lines.append(f"row += {constant(used)}")
+    always = [index for index in range(layout.initial_words) if index in alive]
+    store, load, used = _packed(layout, [*always, layout.payload_word])
+    load = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)", *load]
     for header in headers:
         fields = [index for field in header.fields.values() for index in field.words if index in alive]
         if fields:
-            size = fields[-1] - fields[0] + 1
-            begin, count = constant(fields[0]), constant(size)
+            stored, loaded, size = _packed(layout, fields)
             test = f"if {word(header.valid_word)} != U(0):"
-            store += [test, f"    copy(phv, {begin}, rows, row, {count})", f"    row += {count}"]
-            load += [test, f"    copy(rows, row, phv, {begin}, {count})", f"    row += {count}"]
+            store += [test, *(f"    {line}" for line in stored)]
+            load += [test, *(f"    {line}" for line in loaded)]
             used += size
     parameters = "phv, rows, row"
     return Survivors((Function("store", parameters, store), Function("load", parameters, load)), used)
+
+
+def _packed(layout: Layout, indices: list[int]) -> tuple[list[str], list[str], int]:
+    """Lines that store and load some words, each in as many bits as it uses, and how many words of a row they take."""
+    shared: list[list[tuple[int, int, int]]] = []  # by word of the row: word, its first bit there, its bits
+    free = 0
+    for index in indices:
+        bits = layout.bits_of(index)
+        if bits > free:
+            shared.append([])
+            free = WORD_BITS
+        shared[-1].append((index, WORD_BITS - free, bits))
+        free -= bits
+    store, load = [], []
+    for number, values in enumerate(shared):
+        at = f"rows[row + {constant(number)}]"
+        store.append(f"{at} = {' | '.join(_shifted(word(index), '<<', first) for index, first, _ in values)}")
+        load.append(f"packed = {at}")
+        for index, first, bits in values:
+            mask = "" if first + bits == WORD_BITS else f" & {constant((1 << bits) - 1)}"
+            load.append(f"{word(index)} = {_shifted('packed', '>>', first)}{mask}")
+    end = [f"row += {constant(len(shared))}"]
+    return store + end, load + end, len(shared)
+
+
+def _shifted(source: str, operator: str, bits: int) -> str:
+    return f"{source} {operator} {constant(bits)}" if bits else source
 
 
 def everything(layout: Layout) -> Survivors:

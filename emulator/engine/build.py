@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.events import NEVER_PS, calendar_of
+from emulator.engine.packets import packet_words, with_packets
 from emulator.ports import NUM_PORTS
 from topologies.fabric import Fabric
 
@@ -67,18 +68,19 @@ def first_state(
     rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]
     scalars = np.zeros(s.SCALARS, dtype=np.int64)
     scalars[s.FREE_PACKET] = s.NONE
-    scalars[s.ROW_WORDS] = program.row_words
+    scalars[s.PACKET_WORDS] = packet_words(program.row_words)
     scalars[s.BLOCK_WORDS] = program.resources.block_words
     scalars[s.BLOCKS] = blocks
     scalars[s.PARSE_BYTES] = program.longest_parse_bytes
     scalars[s.IDLE_UNTIL_PS] = s.NONE
-    nothing = np.zeros((0, s.PACKET_COLUMNS), dtype=np.int64)
+    nothing = np.zeros(0, dtype=np.uint64)
     state = s.State(
         scalars=scalars,
-        calendar=calendar_of(len(links) + _FIRST_FLOWS),
-        packets=nothing,
-        octets=np.zeros(0, dtype=np.uint8),
-        rows=np.zeros(0, dtype=np.uint64),
+        calendar=calendar_of(len(links)),
+        timers=calendar_of(_FIRST_FLOWS),
+        packets=nothing.view(np.int64).reshape(0, 1),
+        words=nothing,
+        octets=nothing.view(np.uint8),
         phv=np.zeros(program.layout.num_words, dtype=np.uint64),
         links=links,
         ps_per_byte=np.array(rates + [0.0] * more_links),
@@ -92,7 +94,7 @@ def first_state(
         kicks=np.zeros(len(links), dtype=np.int64),
         trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
     )
-    return _with_packets(state, _FIRST_PACKETS)
+    return with_packets(state, _FIRST_PACKETS)
 
 
 def grown(array: NDArray[Any]) -> NDArray[Any]:
@@ -103,26 +105,10 @@ def grown(array: NDArray[Any]) -> NDArray[Any]:
 def grown_flows(state: s.State) -> s.State:
     """Room for twice as many flows; those there are keep their numbers."""
     flows = grown(state.flows)
-    calendar = calendar_of(len(state.links) + len(flows), state.calendar)
-    return state._replace(flows=flows, templates=grown(state.templates), calendar=calendar)
+    timers = calendar_of(len(flows), state.timers)
+    return state._replace(flows=flows, templates=grown(state.templates), timers=timers)
 
 
 def grown_packets(state: s.State) -> s.State:
     """Twice as many packets; those in use keep their numbers."""
-    return _with_packets(state, 2 * len(state.packets))
-
-
-def _with_packets(state: s.State, num_packets: int) -> s.State:
-    before = len(state.packets)
-    packets = np.zeros((num_packets, s.PACKET_COLUMNS), dtype=np.int64)
-    packets[:before] = state.packets
-    added = np.arange(before, num_packets)
-    packets[before:, s.PACKET_NEXT] = added + 1
-    packets[-1, s.PACKET_NEXT] = state.scalars[s.FREE_PACKET]
-    state.scalars[s.FREE_PACKET] = before
-    state.scalars[s.FREE_PACKETS] += num_packets - before
-    octets = np.zeros(num_packets * s.OCTETS, dtype=np.uint8)
-    octets[: len(state.octets)] = state.octets
-    rows = np.zeros(num_packets * int(state.scalars[s.ROW_WORDS]), dtype=np.uint64)
-    rows[: len(state.rows)] = state.rows
-    return state._replace(packets=packets, octets=octets, rows=rows)
+    return with_packets(state, 2 * len(state.packets))

@@ -31,7 +31,7 @@ def forward(state, memory, switch, packet, port):
         state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
         release_packet(state, packet)
     else:
-        store(state.phv, state.rows, U(packet * state.scalars[ROW_WORDS]))
+        store(state.phv, state.words, U(row_of(state, packet)))
         enqueue(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
 
@@ -52,16 +52,16 @@ def arrive(state, memory, link, packet):
         return
     # replication
     if state.links[link, LINK_DESTINATION_PORT] == NONE:
-        load(state.phv, state.rows, U(packet * scalars[ROW_WORDS]))
+        load(state.phv, state.words, U(row_of(state, packet)))
         port = receive_again(
-            state.phv, state.octets, U(packet * OCTETS), state.packets[packet, PACKET_LENGTH],
+            state.phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_LENGTH],
             scalars[NOW_PS] // 1_000_000, memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
         )
         forward(state, memory, switch, packet, port)
         return
     # end
     port = receive(
-        state.phv, state.octets, U(packet * OCTETS), state.packets[packet, PACKET_LENGTH],
+        state.phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_LENGTH],
         state.links[link, LINK_DESTINATION_PORT], scalars[NOW_PS] // 1_000_000, memory,
         U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
     )
@@ -83,10 +83,10 @@ def start(state, memory, link):
         switch = links[link, LINK_SOURCE_SWITCH]
         if switch == NONE:
             break
-        load(state.phv, state.rows, U(packet * scalars[ROW_WORDS]))
+        load(state.phv, state.words, U(row_of(state, packet)))
         payload = np.int64(state.phv[PAYLOAD_WORD])
         size = transmit(
-            state.phv, state.octets, U(packet * OCTETS), packets[packet, PACKET_STORED],
+            state.phv, state.octets, U(octets_of(state, packet)), packets[packet, PACKET_STORED],
             links[link, LINK_SOURCE_PORT], packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
             scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH],
             links[link, LINK_PACKETS + QUEUE_COLUMNS * level],
@@ -131,7 +131,7 @@ def start(state, memory, link):
 @njit(cache=True, **OPTIONS)
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
-    scalars, calendar, num_links = state.scalars, state.calendar, len(state.links)
+    scalars, calendar, timers = state.scalars, state.calendar, state.timers
     last_key = 2 * min(until_ps, NEVER_PS - 1) + 1
     while True:
         while scalars[KICKED] > 0:
@@ -149,15 +149,16 @@ def run(state, memory, until_ps):
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
         ):
             return
-        if calendar[FIRST_KEY] > last_key:
+        key, place = calendar[FIRST_KEY], calendar[FIRST_PLACE]
+        timer_key = timers[FIRST_KEY]
+        if min(key, timer_key) > last_key:
             scalars[NOW_PS] = until_ps
             scalars[IDLE_UNTIL_PS] = until_ps
             return
-        scalars[NOW_PS] = calendar[FIRST_KEY] >> 1
-        place = calendar[FIRST_PLACE]
-        if place >= num_links:
-            time_out(state, place - num_links)
-        elif calendar[FIRST_KEY] & 1:
+        scalars[NOW_PS] = min(key, timer_key) >> 1
+        if timer_key < key:
+            time_out(state, timers[FIRST_PLACE])
+        elif key & 1:
             kick(state, place)
         else:
             arrive(state, memory, place, take_from_link(state, place))

@@ -3,9 +3,8 @@
 import numpy as np
 
 from emulator.engine.events import NEVER_PS, schedule_link
+from emulator.engine.packets import WORDS_IN_LINE, octets_of, release_packet, row_of
 from emulator.engine.state import (
-    FREE_PACKET,
-    FREE_PACKETS,
     KICKED,
     LINK_ARRIVES_PS,
     LINK_BYTES,
@@ -25,9 +24,7 @@ from emulator.engine.state import (
     LOST,
     NONE,
     NOW_PS,
-    OCTETS,
     PACKET_ARRIVES_PS,
-    PACKET_COLUMNS,
     PACKET_DEPTH,
     PACKET_ENQUEUED_PS,
     PACKET_FLOW,
@@ -35,11 +32,11 @@ from emulator.engine.state import (
     PACKET_NEXT,
     PACKET_NEXT_ARRIVES_PS,
     PACKET_NUMBER,
+    PACKET_WORDS,
     QUEUE_COLUMNS,
     QUEUE_FULL,
     QUEUED,
     QUEUES,
-    ROW_WORDS,
     TRACE_FLOW,
     TRACE_KIND,
     TRACE_LENGTH,
@@ -52,42 +49,8 @@ from emulator.engine.state import (
 )
 from emulator.jit import compiled, prefetch
 
-_WORDS_IN_LINE = 8  # of the processor's cache
-_PREFETCHED_WORDS = 4 * _WORDS_IN_LINE  # of a packet's row: as much as the headers of a packet without telemetry fill
-
 _HIGHEST_BIT = np.array([occupied.bit_length() - 1 for occupied in range(1 << QUEUES)])
 """Looked up, as a processor cannot foresee where a loop over the levels ends."""
-
-
-@compiled
-def take_packet(state: State) -> int:
-    """A packet of the free list; the event loop sees to it that there is one."""
-    packet = state.scalars[FREE_PACKET]
-    state.scalars[FREE_PACKET] = state.packets[packet, PACKET_NEXT]
-    state.scalars[FREE_PACKETS] -= 1
-    return int(packet)
-
-
-@compiled
-def copy_packet(state: State, packet: int) -> int:
-    """A packet of the free list with all that this one has."""
-    other = take_packet(state)
-    for column in range(PACKET_COLUMNS):
-        state.packets[other, column] = state.packets[packet, column]
-    for index in range(OCTETS):
-        state.octets[other * OCTETS + index] = state.octets[packet * OCTETS + index]
-    row_words = state.scalars[ROW_WORDS]
-    for index in range(row_words):
-        state.rows[other * row_words + index] = state.rows[packet * row_words + index]
-    return other
-
-
-@compiled
-def release_packet(state: State, packet: int) -> None:
-    """Put a packet back on the free list."""
-    state.packets[packet, PACKET_NEXT] = state.scalars[FREE_PACKET]
-    state.scalars[FREE_PACKET] = packet
-    state.scalars[FREE_PACKETS] += 1
 
 
 @compiled
@@ -161,10 +124,9 @@ def dequeue(state: State, link: int, level: int) -> int:
     packet = links[link, LINK_HEAD + queue]
     following = state.packets[packet, PACKET_NEXT]
     links[link, LINK_HEAD + queue] = following
-    prefetch(state.packets, following * PACKET_COLUMNS)
-    row = following * state.scalars[ROW_WORDS]
-    for word in range(0, _PREFETCHED_WORDS, _WORDS_IN_LINE):
-        prefetch(state.rows, row + word)
+    prefetch(state.packets, following * state.scalars[PACKET_WORDS])
+    prefetch(state.words, row_of(state, following))
+    prefetch(state.words, row_of(state, following) + WORDS_IN_LINE)
     links[link, LINK_PACKETS + queue] -= 1
     links[link, LINK_BYTES + queue] -= state.packets[packet, PACKET_LENGTH]
     if links[link, LINK_PACKETS + queue] == 0:
@@ -203,8 +165,8 @@ def take_from_link(state: State, link: int) -> int:
     packet = state.links[link, LINK_FIRST]
     following = state.packets[packet, PACKET_NEXT]
     state.links[link, LINK_FIRST] = following
-    prefetch(state.packets, following * PACKET_COLUMNS)
-    prefetch(state.octets, following * OCTETS)
+    prefetch(state.packets, following * state.scalars[PACKET_WORDS])
+    prefetch(state.octets, octets_of(state, following))
     state.links[link, LINK_ARRIVES_PS] = state.packets[packet, PACKET_NEXT_ARRIVES_PS]
     schedule_link(state, link)
     return int(packet)

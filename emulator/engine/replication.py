@@ -12,10 +12,10 @@ SESSION = U(0x7fff)
 @njit(**OPTIONS)
 def replicate(state, memory, switch, packet, place):
     """Put a copy of a packet into a queue for every replica of a group or session, and release it."""
-    rows, row_words = state.rows, state.scalars[ROW_WORDS]
+    rows = state.words
     for number in range(np.int64(memory[place + REPLICAS_COUNT])):
         other = copy_packet(state, packet)
-        row = other * row_words
+        row = row_of(state, other)
         ask_nothing(rows, row)
         at = place + REPLICAS + number * REPLICA_WORDS
         rows[row + EGRESS_RID_WORD] = memory[at + 1]
@@ -31,8 +31,8 @@ def replicate(state, memory, switch, packet, place):
 @njit(**OPTIONS)
 def clone(state, memory, switch, packet, at_ingress):
     """Replicate a stored packet as the session says that it has asked for; nothing happens where there is none."""
-    phv, rows, scalars = state.phv, state.rows, state.scalars
-    row = packet * scalars[ROW_WORDS]
+    phv, rows, scalars = state.phv, state.words, state.scalars
+    row = row_of(state, packet)
     session, fields = rows[row + CLONE_SESSION_WORD] & SESSION, np.int64(rows[row + CLONE_FIELDS_WORD])
     place = numbered_place(memory, memory[scalars[BLOCKS] + switch * scalars[BLOCK_WORDS] + SESSIONS], session)
     if place == 0:
@@ -41,10 +41,10 @@ def clone(state, memory, switch, packet, at_ingress):
         state.drops[switch, TOO_MANY_PASSES] += 1
         return
     other = copy_packet(state, packet)
-    to = other * scalars[ROW_WORDS]
+    to = row_of(state, other)
     if at_ingress:
         length, port = state.packets[other, PACKET_LENGTH], rows[row + ARRIVAL_PORT_WORD]
-        reparse(phv, state.octets, U(other * OCTETS), length, port)
+        reparse(phv, state.octets, U(octets_of(state, other)), length, port)
         store(phv, rows, U(to))
     renew(rows, to, row, fields, INGRESS_CLONE if at_ingress else EGRESS_CLONE)
     rows[to + PASSES_WORD] += U(1)
@@ -58,12 +58,12 @@ def clone(state, memory, switch, packet, at_ingress):
 @njit(**OPTIONS)
 def pass_again(state, switch, packet, fields, instance, time_ps):
     """Let a stored packet reach ingress once more, with the metadata of a list and no other."""
-    rows, row = state.rows, packet * state.scalars[ROW_WORDS]
+    rows, row = state.words, row_of(state, packet)
     if rows[row + PASSES_WORD] >= MAX_PASSES:
         state.drops[switch, TOO_MANY_PASSES] += 1
     else:
         other = copy_packet(state, packet)
-        to = other * state.scalars[ROW_WORDS]
+        to = row_of(state, other)
         renew(rows, to, row, fields, instance)
         rows[to + PACKET_LENGTH_WORD] = U(state.packets[packet, PACKET_LENGTH])
         rows[to + PASSES_WORD] += U(1)
@@ -74,7 +74,7 @@ def pass_again(state, switch, packet, fields, instance, time_ps):
 @njit(**OPTIONS)
 def after_ingress(state, memory, switch, packet):
     """Do what ingress has asked for; True where that was the end of the packet itself."""
-    phv, rows, scalars, row = state.phv, state.rows, state.scalars, packet * state.scalars[ROW_WORDS]
+    phv, rows, scalars, row = state.phv, state.words, state.scalars, row_of(state, packet)
     store(phv, rows, U(row))
     if phv[CLONE_SESSION_WORD]:
         clone(state, memory, switch, packet, True)
@@ -101,11 +101,11 @@ def after_ingress(state, memory, switch, packet):
 @njit(**OPTIONS)
 def after_egress(state, memory, switch, packet):
     """Clone a packet where egress has asked for it, and write its headers; gives what ``finish`` does."""
-    phv, rows, row = state.phv, state.rows, packet * state.scalars[ROW_WORDS]
+    phv, rows, row = state.phv, state.words, row_of(state, packet)
     store(phv, rows, U(row))
     if phv[CLONE_SESSION_WORD]:
         clone(state, memory, switch, packet, False)
-    return finish(phv, state.octets, U(packet * OCTETS), state.packets[packet, PACKET_STORED])
+    return finish(phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_STORED])
 
 
 @njit(**OPTIONS)

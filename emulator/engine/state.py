@@ -15,22 +15,26 @@ LEVELS: Final = 8
 QUEUES: Final = LEVELS + 1  # the last is a NIC's own for acknowledgements, which go before all data
 NONE: Final = -1
 
-# Packets. A packet's bytes start at octets[packet * OCTETS], the words that it takes through a queue at
-# rows[packet * row_words].
-OCTETS: Final = 512
+# Packets. All of one lies together, in whole lines of the processor's cache, so many words as PACKET_WORDS says: what
+# switches need of every packet, its bytes, what hosts need, and from PACKET_ROW on the words that it takes through a
+# queue.
 PACKET_NEXT: Final = 0  # next packet of the same queue, on the same link, or of the free list
 PACKET_LENGTH: Final = 1  # bytes on the wire, Ethernet header to end of payload
-PACKET_STORED: Final = 2  # the first so many are stored in octets; the rest are zeros that nobody keeps
+PACKET_STORED: Final = 2  # the first so many are stored; the rest are zeros that nobody keeps
 PACKET_ENQUEUED_PS: Final = 3
 PACKET_DEPTH: Final = 4  # packets in the queue when it came
 PACKET_ARRIVES_PS: Final = 5  # at the end of the link that it is on
 PACKET_NEXT_ARRIVES_PS: Final = 6  # when the next packet on the same link does
 PACKET_FLOW: Final = 7  # the flow of a host's transport, or NONE
-PACKET_KIND: Final = 8
-PACKET_NUMBER: Final = 9  # data: the packet's number in its flow; acknowledgement: the number expected next
-PACKET_RECEIVED: Final = 10  # acknowledgement: bit i says that expected + 1 + i has come; data: 1 asks for an answer
-PACKET_MARKED: Final = 11  # acknowledgement: how many of the packets that it answers had met congestion
-PACKET_COLUMNS: Final = 12
+PACKET_OCTETS: Final = 8
+OCTETS: Final = 512
+PACKET_KIND: Final = PACKET_OCTETS + OCTETS // 8
+PACKET_NUMBER: Final = PACKET_KIND + 1  # data: the packet's in its flow; acknowledgement: the number expected next
+PACKET_RECEIVED: Final = (
+    PACKET_KIND + 2
+)  # acknowledgement: bit i: expected + 1 + i has come; data: 1 asks for an answer
+PACKET_MARKED: Final = PACKET_KIND + 3  # acknowledgement: how many of the packets that it answers had met congestion
+PACKET_ROW: Final = PACKET_KIND + 4
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
 CONTROL_PLANE: Final = -1
 
@@ -108,7 +112,7 @@ TRACED: Final = 5
 KICKED: Final = 6
 HOPS: Final = 7
 MISDELIVERED: Final = 8
-ROW_WORDS: Final = 9
+PACKET_WORDS: Final = 9
 BLOCK_WORDS: Final = 10
 BLOCKS: Final = 11  # where the switches' blocks start in memory
 PARSE_BYTES: Final = 12
@@ -131,13 +135,17 @@ RESERVE: Final = 2 * MAX_REPLICAS + 66
 
 
 class State(NamedTuple):
-    """All arrays of a fabric but the switches' memory. Python may change them only while the engine stands."""
+    """All arrays of a fabric but the switches' memory. Python may change them only while the engine stands.
+
+    ``packets`` has a row per packet; ``words`` and ``octets`` are the same memory as one sequence of words or bytes.
+    """
 
     scalars: NDArray[np.int64]
     calendar: NDArray[np.int64]
+    timers: NDArray[np.int64]
     packets: NDArray[np.int64]
+    words: NDArray[np.uint64]
     octets: NDArray[np.uint8]
-    rows: NDArray[np.uint64]
     phv: NDArray[np.uint64]
     links: NDArray[np.int64]
     ps_per_byte: NDArray[np.float64]

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.engine.events import NEVER_PS, schedule_timer
-from emulator.engine.queues import enqueue, put_on_link, release_packet, take_packet
+from emulator.engine.packets import octets_of, release_packet, take_packet
+from emulator.engine.queues import enqueue, put_on_link
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
     CAPTURES,
@@ -88,7 +89,7 @@ _UDP_HEADERS = 42
 def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> None:
     """Let a packet that no flow owns arrive now at the end of a link."""
     packet = take_packet(state)
-    at = packet * OCTETS
+    at = octets_of(state, packet)
     for index in range(OCTETS):
         state.octets[at + index] = octets[index] if index < len(octets) else 0
     state.packets[packet, PACKET_FLOW] = NONE
@@ -155,7 +156,7 @@ def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
 @compiled
 def write_headers(state: State, packet: int, flow: int, direction: int, length: int, tos: Integer) -> None:
     """Fill in a packet's bytes from the flow's template: lengths, class and IPv4 checksum are its own."""
-    octets, template, at = state.octets, state.templates[flow, direction], packet * OCTETS
+    octets, template, at = state.octets, state.templates[flow, direction], octets_of(state, packet)
     stored = state.flows[flow, FLOW_HEADER_BYTES]
     for index in range(TEMPLATE):
         octets[at + index] = template[index]
@@ -189,7 +190,7 @@ def deliver(state: State, link: int, packet: int) -> None:
         state.captures[row, 0], state.captures[row, 1], state.captures[row, 2] = link, packet, state.scalars[NOW_PS]
         state.scalars[CAPTURES] += 1
         return
-    octets, at = state.octets, packet * OCTETS
+    octets, at = state.octets, octets_of(state, packet)
     address = np.int64(0)
     for index in range(4):
         address = address << 8 | np.int64(octets[at + _DESTINATION + index])

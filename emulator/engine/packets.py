@@ -1,0 +1,82 @@
+"""The packets of a fabric: where what belongs to one stands, and which are free."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.engine.state import (
+    FREE_PACKET,
+    FREE_PACKETS,
+    PACKET_NEXT,
+    PACKET_OCTETS,
+    PACKET_ROW,
+    PACKET_WORDS,
+    Integer,
+    State,
+)
+from emulator.jit import compiled
+
+WORDS_IN_LINE = 8
+"""Of the processor's cache."""
+
+
+@compiled
+def octets_of(state: State, packet: Integer) -> int:
+    """Where a packet's bytes start in ``octets``."""
+    return 8 * int(packet * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
+
+
+@compiled
+def row_of(state: State, packet: Integer) -> int:
+    """Where the words that a packet takes through a queue start in ``words``."""
+    return int(packet * state.scalars[PACKET_WORDS] + PACKET_ROW)
+
+
+@compiled
+def take_packet(state: State) -> int:
+    """A packet of the free list; the event loop sees to it that there is one."""
+    packet = state.scalars[FREE_PACKET]
+    state.scalars[FREE_PACKET] = state.packets[packet, PACKET_NEXT]
+    state.scalars[FREE_PACKETS] -= 1
+    return int(packet)
+
+
+@compiled
+def copy_packet(state: State, packet: int) -> int:
+    """A packet of the free list with all that this one has."""
+    other = take_packet(state)
+    for word in range(state.scalars[PACKET_WORDS]):
+        state.packets[other, word] = state.packets[packet, word]
+    return other
+
+
+@compiled
+def release_packet(state: State, packet: int) -> None:
+    """Put a packet back on the free list."""
+    state.packets[packet, PACKET_NEXT] = state.scalars[FREE_PACKET]
+    state.scalars[FREE_PACKET] = packet
+    state.scalars[FREE_PACKETS] += 1
+
+
+def packet_words(row_words: int) -> int:
+    """Words of a packet whose row has so many: an odd number of lines, so that packets spread over all of a cache."""
+    lines = -(-(PACKET_ROW + row_words) // WORDS_IN_LINE)
+    return WORDS_IN_LINE * (lines | 1)
+
+
+def with_packets(state: State, num_packets: int) -> State:
+    """Room for so many packets; those there are keep their numbers and the added ones are free."""
+    before, num_words = len(state.packets), int(state.scalars[PACKET_WORDS])
+    words = _aligned_zeros(num_packets * num_words)
+    words[: len(state.words)] = state.words
+    packets = words.view(np.int64).reshape(num_packets, num_words)
+    packets[before:, PACKET_NEXT] = np.arange(before + 1, num_packets + 1)
+    packets[-1, PACKET_NEXT] = state.scalars[FREE_PACKET]
+    state.scalars[FREE_PACKET] = before
+    state.scalars[FREE_PACKETS] += num_packets - before
+    return state._replace(packets=packets, words=words, octets=words.view(np.uint8))
+
+
+def _aligned_zeros(num_words: int) -> NDArray[np.uint64]:
+    words = np.zeros(num_words + WORDS_IN_LINE, dtype=np.uint64)
+    first = -(words.ctypes.data // words.itemsize) % WORDS_IN_LINE
+    return words[first : first + num_words]
