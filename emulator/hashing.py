@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.jit import compiled
+from emulator.jit import inlined
 
 
 def _crc_table(polynomial: int) -> NDArray[np.uint64]:
@@ -28,7 +28,7 @@ CRC16_TABLE = _crc_table(0xA001)
 assert (int(CRC32_TABLE[0xFF ^ 0x61]) ^ 0x00FF_FFFF) ^ 0xFFFF_FFFF == zlib.crc32(b"a")
 
 
-@compiled
+@inlined
 def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.uint64:
     """CRC-32 remainder after ``num_bytes`` more bytes, the low ones of ``value``, most significant first."""
     low = np.uint64(0xFF)
@@ -50,7 +50,7 @@ def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
     return remainder
 
 
-@compiled
+@inlined
 def crc16_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.uint64:
     """The same for CRC-16/ARC, which begins with remainder 0."""
     for position in range(num_bytes - 1, -1, -1):
@@ -59,7 +59,7 @@ def crc16_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
     return remainder
 
 
-@compiled
+@inlined
 def xor16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
     """Append bits to an exclusive or of 16-bit words; a state is made as that of ``csum16_add``."""
     if bits == np.uint64(0):
@@ -75,7 +75,7 @@ def xor16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
     return total << np.uint64(8) | end % np.uint64(16)
 
 
-@compiled
+@inlined
 def identity_add(state: tuple[np.uint64, np.uint64], value: np.uint64, bits: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Append bits to a number that keeps the first 64 of them; a state is the number and how many it has."""
     room = np.uint64(64) - state[1]
@@ -87,13 +87,13 @@ def identity_add(state: tuple[np.uint64, np.uint64], value: np.uint64, bits: np.
     return before | value, state[1] + bits
 
 
-@compiled
+@inlined
 def identity_finish(state: tuple[np.uint64, np.uint64]) -> np.uint64:
     """The number, filled up with zeros to whole bytes."""
     return state[0] << ((np.uint64(8) - state[1] % np.uint64(8)) % np.uint64(8))
 
 
-@compiled
+@inlined
 def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
     """Append bits to a sum of 16-bit words; a state is the sum, and in its low eight bits where in a word it stands."""
     if bits == np.uint64(0):
@@ -109,7 +109,7 @@ def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64
     return total << np.uint64(8) | end % np.uint64(16)
 
 
-@compiled
+@inlined
 def csum16_finish(total: np.uint64) -> np.uint64:
     """The Internet checksum (RFC 1071) of 16-bit words that add up to ``total``."""
     total = (total & np.uint64(0xFFFF)) + (total >> np.uint64(16))

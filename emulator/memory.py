@@ -8,7 +8,7 @@ Growing moves nothing.
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.jit import compiled
+from emulator.jit import inlined
 
 # Descriptor of a table (that of a counter or register array has one word, the offset of its cells).
 SLOTS = 0  # offset of its slots
@@ -72,14 +72,14 @@ class Arena:
         self._free.setdefault(num_words, []).append(offset)
 
 
-@compiled
+@inlined
 def mix(hashed: np.uint64, word: np.uint64) -> np.uint64:
     """One step of the hash over a key's words, as compiled programs compute it."""
     hashed = (hashed ^ word) * np.uint64(0x9E37_79B9_7F4A_7C15)
     return hashed ^ (hashed >> np.uint64(29))
 
 
-@compiled
+@inlined
 def numbered_place(memory: NDArray[np.uint64], pages: np.uint64, number: np.uint64) -> int:
     """Where what has this number stands, as the pages say; 0 where there is nothing."""
     page = memory[pages + (number >> np.uint64(8))]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from emulator.compiler.tables import Meter
 from emulator.entries import InvalidRequestError
-from emulator.jit import compiled
+from emulator.jit import inlined
 from emulator.memory import METER_WORDS, Arena
 
 GREEN, YELLOW, RED = 0, 1, 2
@@ -27,7 +27,7 @@ _RATE, _BURST, _TOKENS, _FILLED, _BUCKET_WORDS = 0, 1, 2, 3, 4
 _US_PER_S = 1e6
 
 
-@compiled
+@inlined
 def execute_meter(memory: NDArray[np.uint64], meter: int, amount: np.uint64, now_us: np.uint64) -> np.uint64:
     """The colour of so many tokens, which are taken where they are there."""
     if memory[meter + _CONFIGURED] == np.uint64(0):

@@ -14,4 +14,4 @@ class Function:
     def source(self) -> str:
         """The definition as Python source."""
         body = "\n".join(f"    {line}" for line in self.lines) or "    pass"
-        return f"@njit(**OPTIONS)\ndef {self.name}({self.parameters}):\n{body}\n"
+        return f"@njit(**INNER_OPTIONS)\ndef {self.name}({self.parameters}):\n{body}\n"

@@ -6,10 +6,10 @@ Byte by byte as Python must, in a form that LLVM makes one load or one store of.
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.jit import compiled
+from emulator.jit import inlined
 
 
-@compiled
+@inlined
 def read_8(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     """Eight bytes as one number."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -26,7 +26,7 @@ def read_8(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     )
 
 
-@compiled
+@inlined
 def read_4(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     """Four bytes as one number."""
     return (
@@ -37,19 +37,19 @@ def read_4(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     )
 
 
-@compiled
+@inlined
 def read_2(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     """Two bytes as one number."""
     return np.uint64(octets[at]) << np.uint64(8) | np.uint64(octets[at + np.uint64(1)])
 
 
-@compiled
+@inlined
 def read_1(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     """One byte."""
     return np.uint64(octets[at])
 
 
-@compiled
+@inlined
 def write_8(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     """A number as eight bytes."""
     octets[at] = value >> np.uint64(56)
@@ -62,7 +62,7 @@ def write_8(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     octets[at + np.uint64(7)] = value
 
 
-@compiled
+@inlined
 def write_4(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     """The low 32 bits of a number as four bytes."""
     octets[at] = value >> np.uint64(24)
@@ -71,14 +71,14 @@ def write_4(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     octets[at + np.uint64(3)] = value
 
 
-@compiled
+@inlined
 def write_2(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     """The low 16 bits of a number as two bytes."""
     octets[at] = value >> np.uint64(8)
     octets[at + np.uint64(1)] = value
 
 
-@compiled
+@inlined
 def write_1(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     """The low 8 bits of a number as a byte."""
     octets[at] = value

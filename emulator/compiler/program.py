@@ -90,7 +90,7 @@ from emulator.hashing import (
     identity_finish,
     xor16_add,
 )
-from emulator.jit import OPTIONS
+from emulator.jit import INNER_OPTIONS, OPTIONS
 from emulator.memory import *
 from emulator.meters import execute_meter
 

@@ -3,28 +3,28 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.jit import compiled
+from emulator.jit import inlined
 
 
-@compiled
+@inlined
 def shift_left(value: np.uint64, bits: np.uint64) -> np.uint64:
     """Shift that gives 0 from 64 bits on, as P4 defines it."""
     return value << bits if bits < np.uint64(64) else np.uint64(0)
 
 
-@compiled
+@inlined
 def shift_right(value: np.uint64, bits: np.uint64) -> np.uint64:
     """Shift that gives 0 from 64 bits on, as P4 defines it."""
     return value >> bits if bits < np.uint64(64) else np.uint64(0)
 
 
-@compiled
+@inlined
 def shift_right_signed(value: np.uint64, bits: np.uint64) -> np.uint64:
     """Shift of a value in two's complement; only its sign is left from 64 bits on."""
     return np.uint64(np.int64(value) >> np.int64(min(bits, np.uint64(63))))
 
 
-@compiled
+@inlined
 def clamp_signed(value: np.uint64, lowest: np.uint64, highest: np.uint64) -> np.uint64:
     """The value, or the nearest within limits; all three in two's complement."""
     if np.int64(value) < np.int64(lowest):
@@ -32,19 +32,19 @@ def clamp_signed(value: np.uint64, lowest: np.uint64, highest: np.uint64) -> np.
     return highest if np.int64(value) > np.int64(highest) else value
 
 
-@compiled
+@inlined
 def divided(dividend: np.uint64, divisor: np.uint64) -> np.uint64:
     """The quotient; 0 where the divisor is 0."""
     return dividend // divisor if divisor != np.uint64(0) else np.uint64(0)
 
 
-@compiled
+@inlined
 def remainder(dividend: np.uint64, divisor: np.uint64) -> np.uint64:
     """What division leaves; 0 where the divisor is 0."""
     return dividend % divisor if divisor != np.uint64(0) else np.uint64(0)
 
 
-@compiled
+@inlined
 def multiply_high(left: np.uint64, right: np.uint64) -> np.uint64:
     """The upper 64 bits of a product of 128."""
     half, low = np.uint64(32), np.uint64(0xFFFF_FFFF)
@@ -54,7 +54,7 @@ def multiply_high(left: np.uint64, right: np.uint64) -> np.uint64:
     return high_left * high_right + (middle >> half) + (other >> half)
 
 
-@compiled
+@inlined
 def random_bits(state: np.uint64) -> np.uint64:
     """64 bits that look random, of a state that grows by an odd number each time.
 
@@ -65,13 +65,13 @@ def random_bits(state: np.uint64) -> np.uint64:
     return state ^ state >> np.uint64(31)
 
 
-@compiled
+@inlined
 def subtract_saturating(minuend: np.uint64, subtrahend: np.uint64) -> np.uint64:
     """The difference, or 0 where it would be negative."""
     return minuend - subtrahend if minuend > subtrahend else np.uint64(0)
 
 
-@compiled
+@inlined
 def copy(
     source: NDArray[np.uint64], start: np.uint64, target: NDArray[np.uint64], target_start: np.uint64, count: np.uint64
 ) -> None:
@@ -80,7 +80,7 @@ def copy(
         target[target_start + index] = source[start + index]
 
 
-@compiled
+@inlined
 def move(octets: NDArray[np.uint8], source: np.uint64, target: np.uint64, count: np.uint64) -> None:
     """Move bytes within the array; the ranges may overlap."""
     if target < source:

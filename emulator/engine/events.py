@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.engine.state import LINK_ARRIVES_PS, LINK_STARTS_PS, Integer, State
-from emulator.jit import compiled
+from emulator.jit import compiled, inlined
 
 NEVER_PS = 2**61
 
@@ -22,14 +22,14 @@ FIRST_LEAF, FIRST_KEY, FIRST_PLACE = 0, 2, 3
 _SHIFT = 3  # by which a round has fewer rows than the one before
 
 
-@compiled
+@inlined
 def schedule_link(state: State, link: Integer) -> None:
     """What is next on a link has changed: when its first packet arrives, or when it is to be started."""
     arrives_ps, starts_ps = state.links[link, LINK_ARRIVES_PS], state.links[link, LINK_STARTS_PS]
     set_key(state.calendar, link, min(2 * arrives_ps, 2 * starts_ps + 1))
 
 
-@compiled
+@inlined
 def schedule_timer(state: State, flow: Integer, time_ps: Integer) -> None:
     """Set when the timer of a flow runs down; NEVER_PS stops it."""
     set_key(state.timers, flow, 2 * np.int64(time_ps) + 1)
@@ -55,14 +55,14 @@ def set_key(calendar: NDArray[np.int64], place: Integer, key: Integer) -> None:
     calendar[FIRST_PLACE] = first
 
 
-@compiled
+@inlined
 def _earlier_of(calendar: NDArray[np.int64], at: np.uint64) -> tuple[np.int64, np.int64]:
     """The earlier of two rows that follow each other."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     return _earlier(calendar[at], calendar[at + one], calendar[at + two], calendar[at + three])
 
 
-@compiled
+@inlined
 def _earlier(key: np.int64, place: np.int64, other_key: np.int64, other_place: np.int64) -> tuple[np.int64, np.int64]:
     """The earlier of two pairs, the first where they are at one time."""
     other_wins = other_key - key >> 63  # all ones or 0: a processor cannot foresee which

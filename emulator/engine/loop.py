@@ -19,7 +19,7 @@ def loop_source(*, replicates: bool) -> str:
 
 
 _LOOP_SOURCE = '''
-@njit(forceinline=True, **OPTIONS)
+@njit(forceinline=True, **INNER_OPTIONS)
 def forward(state, memory, switch, packet, port):
     """A packet has passed ingress: it joins a queue of its egress port."""
     # replication
@@ -35,7 +35,7 @@ def forward(state, memory, switch, packet, port):
         enqueue(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
 
-@njit(forceinline=True, **OPTIONS)
+@njit(forceinline=True, **INNER_OPTIONS)
 def arrive(state, memory, link, packet):
     """A packet has reached the end of a link: a switch's ingress, or a host."""
     if state.links[link, LINK_UP] == 0:
@@ -68,7 +68,7 @@ def arrive(state, memory, link, packet):
     forward(state, memory, switch, packet, port)
 
 
-@njit(forceinline=True, **OPTIONS)
+@njit(forceinline=True, **INNER_OPTIONS)
 def start(state, memory, link):
     """Send the most urgent packet that waits for an idle link."""
     scalars, links, packets = state.scalars, state.links, state.packets

@@ -13,7 +13,7 @@ from emulator.engine.state import (
     Integer,
     State,
 )
-from emulator.jit import compiled
+from emulator.jit import compiled, inlined
 
 WORDS_IN_LINE = 8
 """Of the processor's cache."""
@@ -25,13 +25,13 @@ def octets_of(state: State, packet: Integer) -> int:
     return 8 * int(packet * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
 
 
-@compiled
+@inlined
 def row_of(state: State, packet: Integer) -> int:
     """Where the words that a packet takes through a queue start in ``words``."""
     return int(packet * state.scalars[PACKET_WORDS] + PACKET_ROW)
 
 
-@compiled
+@inlined
 def take_packet(state: State) -> int:
     """A packet of the free list; the event loop sees to it that there is one."""
     packet = state.scalars[FREE_PACKET]
@@ -40,7 +40,7 @@ def take_packet(state: State) -> int:
     return int(packet)
 
 
-@compiled
+@inlined
 def copy_packet(state: State, packet: int) -> int:
     """A packet of the free list with all that this one has."""
     other = take_packet(state)

@@ -47,13 +47,13 @@ from emulator.engine.state import (
     TRACED,
     State,
 )
-from emulator.jit import compiled, prefetch
+from emulator.jit import compiled, inlined, prefetch
 
 _HIGHEST_BIT = np.array([occupied.bit_length() - 1 for occupied in range(1 << QUEUES)])
 """Looked up, as a processor cannot foresee where a loop over the levels ends."""
 
 
-@compiled
+@inlined
 def enqueue(state: State, link: int, packet: int, level: int) -> None:
     """Put a packet at the end of a queue; where the queue is full or the link is down it is dropped and counted.
 
@@ -88,14 +88,14 @@ def enqueue(state: State, link: int, packet: int, level: int) -> None:
             kick(state, link)
 
 
-@compiled
+@inlined
 def kick(state: State, link: int) -> None:
     """Have a link started at the end of the present event."""
     state.kicks[state.scalars[KICKED]] = link
     state.scalars[KICKED] += 1
 
 
-@compiled
+@inlined
 def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
     """Count a packet that ends before or on a link with the link's sender, and release it."""
     trace(state, LOST, link, level, packet)
@@ -111,13 +111,13 @@ def flush(state: State, link: int) -> None:
             drop(state, LINK_DOWN, link, level, dequeue(state, link, level))
 
 
-@compiled
+@inlined
 def most_urgent_level(state: State, link: int) -> int:
     """Highest level with a waiting packet, or NONE."""
     return int(_HIGHEST_BIT[state.links[link, LINK_OCCUPIED]])
 
 
-@compiled
+@inlined
 def dequeue(state: State, link: int, level: int) -> int:
     """Take the first packet of a queue that is not empty."""
     links, queue = state.links, QUEUE_COLUMNS * level
@@ -134,7 +134,7 @@ def dequeue(state: State, link: int, level: int) -> int:
     return int(packet)
 
 
-@compiled
+@inlined
 def put_on_link(state: State, link: int, packet: int, arrives_ps: int) -> None:
     """Let a packet arrive at the end of a link, behind those that arrive before or at the same time."""
     links, packets = state.links, state.packets
@@ -159,7 +159,7 @@ def put_on_link(state: State, link: int, packet: int, arrives_ps: int) -> None:
     schedule_link(state, link)
 
 
-@compiled
+@inlined
 def take_from_link(state: State, link: int) -> int:
     """The packet that arrives now; the calendar learns when the one behind it does."""
     packet = state.links[link, LINK_FIRST]
@@ -172,7 +172,7 @@ def take_from_link(state: State, link: int) -> int:
     return int(packet)
 
 
-@compiled
+@inlined
 def trace(state: State, kind: int, link: int, level: int, packet: int) -> None:
     """Note what happened, where a trace is kept; the event loop stops before it is full."""
     rows, scalars, packets = state.trace, state.scalars, state.packets

@@ -9,7 +9,7 @@ INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, REPLICATED, RESUBMITTED = 1, 2, 4, 5,
 SESSION = U(0x7fff)
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def replicate(state, memory, switch, packet, place):
     """Put a copy of a packet into a queue for every replica of a group or session, and release it."""
     rows = state.words
@@ -28,7 +28,7 @@ def replicate(state, memory, switch, packet, place):
     release_packet(state, packet)
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def clone(state, memory, switch, packet, at_ingress):
     """Replicate a stored packet as the session says that it has asked for; nothing happens where there is none."""
     phv, rows, scalars = state.phv, state.words, state.scalars
@@ -55,7 +55,7 @@ def clone(state, memory, switch, packet, at_ingress):
     replicate(state, memory, switch, other, place)
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def pass_again(state, switch, packet, fields, instance, time_ps):
     """Let a stored packet reach ingress once more, with the metadata of a list and no other."""
     rows, row = state.words, row_of(state, packet)
@@ -71,7 +71,7 @@ def pass_again(state, switch, packet, fields, instance, time_ps):
     release_packet(state, packet)
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def after_ingress(state, memory, switch, packet):
     """Do what ingress has asked for; True where that was the end of the packet itself."""
     phv, rows, scalars, row = state.phv, state.words, state.scalars, row_of(state, packet)
@@ -98,7 +98,7 @@ def after_ingress(state, memory, switch, packet):
     return True
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def after_egress(state, memory, switch, packet):
     """Clone a packet where egress has asked for it, and write its headers; gives what ``finish`` does."""
     phv, rows, row = state.phv, state.words, row_of(state, packet)
@@ -108,7 +108,7 @@ def after_egress(state, memory, switch, packet):
     return finish(phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_STORED])
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def shorten(state, packet):
     """Cut off what is longer than the packet's session allows."""
     longest = np.int64(state.phv[LONGEST_WORD])
@@ -117,7 +117,7 @@ def shorten(state, packet):
         state.packets[packet, PACKET_STORED] = min(state.packets[packet, PACKET_STORED], longest)
 
 
-@njit(**OPTIONS)
+@njit(**INNER_OPTIONS)
 def recirculate(state, switch, packet, time_ps):
     """Let a packet that has asked for it reach ingress once more, instead of the other end of the link."""
     fields = np.int64(state.phv[RECIRCULATE_WORD])

@@ -62,7 +62,7 @@ from emulator.engine.state import (
     Integer,
     State,
 )
-from emulator.jit import compiled
+from emulator.jit import compiled, inlined
 
 MAX_WINDOW = 62
 """Packets in flight at most: the receiver's picture of what has come is one word."""
@@ -115,7 +115,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
         schedule_timer(state, flow, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS)
 
 
-@compiled
+@inlined
 def fill_window(state: State, flow: int) -> None:
     """Send what the window allows."""
     flows = state.flows
@@ -125,7 +125,7 @@ def fill_window(state: State, flow: int) -> None:
         flows[flow, FLOW_NEXT] += 1
 
 
-@compiled
+@inlined
 def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> None:
     """Put one packet of a flow into the queue of its level at the sending NIC."""
     flows = state.flows
@@ -138,7 +138,7 @@ def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> Non
     enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
 
 
-@compiled
+@inlined
 def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
     """Tell the sender what has come, in the class that the data came with; at the NIC it goes before all data."""
     flows = state.flows
@@ -153,7 +153,7 @@ def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
     enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, LEVELS)
 
 
-@compiled
+@inlined
 def write_headers(state: State, packet: int, flow: int, direction: int, length: int, tos: Integer) -> None:
     """Fill in a packet's bytes from the flow's template: lengths, class and IPv4 checksum are its own."""
     octets, template, at = state.octets, state.templates[flow, direction], octets_of(state, packet)
@@ -181,7 +181,7 @@ def write_headers(state: State, packet: int, flow: int, direction: int, length: 
     state.packets[packet, PACKET_STORED] = stored
 
 
-@compiled
+@inlined
 def deliver(state: State, link: int, packet: int) -> None:
     """A packet has reached the NIC at the end of a link."""
     flow = state.packets[packet, PACKET_FLOW]
@@ -206,7 +206,7 @@ def deliver(state: State, link: int, packet: int) -> None:
     release_packet(state, packet)
 
 
-@compiled
+@inlined
 def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
     """The receiver's side of a data packet."""
     flows, number = state.flows, state.packets[packet, PACKET_NUMBER]
@@ -237,7 +237,7 @@ def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
         state.scalars[COMPLETIONS] += 1
 
 
-@compiled
+@inlined
 def adapt_window(state: State, flow: int, packet: int) -> None:
     """Once a round: back to the flow's own window where packets were marked, else one packet more.
 
@@ -257,7 +257,7 @@ def adapt_window(state: State, flow: int, packet: int) -> None:
     flows[flow, FLOW_ROUND_MARKED] = 0
 
 
-@compiled
+@inlined
 def receive_acknowledgement(state: State, flow: int, expected: int, received: int) -> None:
     """The sender's side of an acknowledgement."""
     flows = state.flows
@@ -278,7 +278,7 @@ def receive_acknowledgement(state: State, flow: int, expected: int, received: in
     fill_window(state, flow)
 
 
-@compiled
+@inlined
 def time_out(state: State, flow: int) -> None:
     """The timer of a flow has run down: send the lowest number again where nothing has moved for the timeout."""
     flows, now_ps = state.flows, state.scalars[NOW_PS]

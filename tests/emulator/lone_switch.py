@@ -1,12 +1,17 @@
 """One switch that runs a program, without fabric or clock: a packet in, a packet out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
 
+import numba
 import numpy as np
 
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
+from emulator.jit import OPTIONS
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
 from tests.emulator.fabrics import exact
@@ -35,6 +40,9 @@ class LoneSwitch:
         self._block = self._arena.allocate(program.resources.block_words)
         self.control = EmulatedSwitch("lone", 1, self._arena, self._block, program.resources)
         self.control.clear()
+        module = program.module
+        self._receive, self._transmit = _for_python(module.receive), _for_python(module.transmit)
+        self._store, self._load = _for_python(module.store), _for_python(module.load)
 
     def process(self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
         """What becomes of a packet of at most ``OCTETS`` bytes; ``depths`` are the queue's when it comes and leaves.
@@ -46,18 +54,18 @@ class LoneSwitch:
         words = np.full(2 * num_words, _ODD_WORD, dtype=np.uint64)
         octets = np.full(3 * OCTETS, _ODD_BYTE, dtype=np.uint8)
         octets[OCTETS : OCTETS + len(packet)] = list(packet)
-        module, memory = self._program.module, self._arena.words
+        memory = self._arena.words
         at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
-        egress_port = int(module.receive(words, octets, at, len(packet), port, 7, memory, block))
+        egress_port = int(self._receive(words, octets, at, len(packet), port, 7, memory, block))
         sent = None
         if egress_port != self._program.drop_port:
             level = int(words[self._program.layout.field(["standard_metadata", "priority"]).word])
             payload = int(words[self._program.layout.payload_word])
-            module.store(words, rows, place)
+            self._store(words, rows, place)
             words[:num_words] = _ODD_WORD
-            module.load(words, rows, place)
+            self._load(words, rows, place)
             times_and_depths = 7, 9, *depths
-            size = int(module.transmit(words, octets, at, len(packet), egress_port, *times_and_depths, memory, block))
+            size = int(self._transmit(words, octets, at, len(packet), egress_port, *times_and_depths, memory, block))
             if size >= 0:
                 length = len(packet) + size - payload
                 sent = Sent(egress_port, level, octets[OCTETS : OCTETS + length].tobytes())
@@ -67,6 +75,17 @@ class LoneSwitch:
         assert (octets[:OCTETS] == _ODD_BYTE).all()
         assert (octets[2 * OCTETS :] == _ODD_BYTE).all()
         return sent
+
+
+@cache
+def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What Python can call in place of a function that only machine code can."""
+
+    @numba.njit(**OPTIONS)
+    def callable_function(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return cast(Callable[..., Any], callable_function)
 
 
 def with_next_hops() -> LoneSwitch:
