@@ -15,7 +15,7 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
 from emulator.engine.events import FIRST_KEY
-from emulator.engine.packets import octets_of, release_packet
+from emulator.engine.packets import take_captured
 from emulator.engine.queues import flush
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
@@ -357,17 +357,12 @@ class EmulatedFabric:
         state = self._state
         if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
             return
-        for link, packet, time_ps in state.captures[: state.scalars[s.CAPTURES]].tolist():
-            at, stored = octets_of(state, packet), state.packets[packet, s.PACKET_STORED]
-            octets = state.octets[at : at + stored].tobytes()
-            length = int(state.packets[packet, s.PACKET_LENGTH])
+        for link, time_ps, octets, length in take_captured(state):
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
             else:
                 switch = self.fabric.switches[(link - len(self.fabric.links)) // 2]
                 self._packets_in.append(PacketIn(switch, time_ps, octets.ljust(length, b"\0")))
-            release_packet(state, packet)
-        state.scalars[s.CAPTURES] = 0
         for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
             self._traced.append(TraceRow(time_ps, TraceKind(kind), *rest))
         state.scalars[s.TRACED] = 0

@@ -4,11 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.engine.state import (
+    CAPTURE_LINK,
+    CAPTURE_PACKET,
+    CAPTURE_TIME_PS,
+    CAPTURES,
     FREE_PACKET,
     FREE_PACKETS,
+    PACKET_LENGTH,
     PACKET_NEXT,
     PACKET_OCTETS,
     PACKET_ROW,
+    PACKET_STORED,
     PACKET_WORDS,
     Integer,
     State,
@@ -19,7 +25,7 @@ WORDS_IN_LINE = 8
 """Of the processor's cache."""
 
 
-@compiled
+@inlined
 def octets_of(state: State, packet: Integer) -> int:
     """Where a packet's bytes start in ``octets``."""
     return 8 * int(packet * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
@@ -49,12 +55,43 @@ def copy_packet(state: State, packet: int) -> int:
     return other
 
 
-@compiled
+@inlined
 def release_packet(state: State, packet: int) -> None:
     """Put a packet back on the free list."""
     state.packets[packet, PACKET_NEXT] = state.scalars[FREE_PACKET]
     state.scalars[FREE_PACKET] = packet
     state.scalars[FREE_PACKETS] += 1
+
+
+@compiled
+def _release_captured(state: State) -> None:
+    for row in range(state.scalars[CAPTURES]):
+        release_packet(state, state.captures[row, CAPTURE_PACKET])
+    state.scalars[CAPTURES] = 0
+
+
+def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
+    """What hosts and control planes have got: on which link and when, the bytes kept, and how many there were.
+
+    The packets are free afterwards.
+    """
+    captures = state.captures[: state.scalars[CAPTURES]]
+    packets = captures[:, CAPTURE_PACKET]
+    starts = 8 * (packets * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
+    ends = starts + state.packets[packets, PACKET_STORED]
+    found = [
+        (link, time_ps, state.octets[start:end].tobytes(), length)
+        for link, time_ps, start, end, length in zip(
+            captures[:, CAPTURE_LINK].tolist(),
+            captures[:, CAPTURE_TIME_PS].tolist(),
+            starts.tolist(),
+            ends.tolist(),
+            state.packets[packets, PACKET_LENGTH].tolist(),
+            strict=True,
+        )
+    ]
+    _release_captured(state)
+    return found
 
 
 def packet_words(row_words: int) -> int:

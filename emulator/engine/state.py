@@ -91,6 +91,11 @@ FLOW_ROUND_MARKED: Final = 23  # packets of the round that came with congestion 
 FLOW_COLUMNS: Final = 24
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
+# Packets that have reached a host or a control plane and belong to no flow, in order.
+CAPTURE_LINK: Final = 0
+CAPTURE_PACKET: Final = 1
+CAPTURE_TIME_PS: Final = 2
+
 # Trace of what queues and links did.
 TRACE_TIME_PS: Final = 0
 TRACE_KIND: Final = 1

@@ -15,6 +15,9 @@ from emulator.engine.packets import octets_of, release_packet, take_packet
 from emulator.engine.queues import enqueue, put_on_link
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
+    CAPTURE_LINK,
+    CAPTURE_PACKET,
+    CAPTURE_TIME_PS,
     CAPTURES,
     COMPLETIONS,
     CONTROL_PLANE,
@@ -187,7 +190,9 @@ def deliver(state: State, link: int, packet: int) -> None:
     flow = state.packets[packet, PACKET_FLOW]
     if flow == NONE or state.links[link, LINK_ADDRESS] == CONTROL_PLANE:
         row = state.scalars[CAPTURES]
-        state.captures[row, 0], state.captures[row, 1], state.captures[row, 2] = link, packet, state.scalars[NOW_PS]
+        state.captures[row, CAPTURE_LINK] = link
+        state.captures[row, CAPTURE_PACKET] = packet
+        state.captures[row, CAPTURE_TIME_PS] = state.scalars[NOW_PS]
         state.scalars[CAPTURES] += 1
         return
     octets, at = state.octets, octets_of(state, packet)
