@@ -28,7 +28,7 @@ VARIABLE = "TRAINYARD_BMV2"
 _COMMAND = "simple_switch_grpc"
 _DEVICE_ID = 1
 _ELECTION_ID = p4r.Uint128(low=1)
-_START_S, _PACKET_S, _POLL_S = 20.0, 5.0, 0.005
+_START_S, _PACKET_S, _POLL_S = 20.0, 30.0, 0.005
 _HEADER = struct.Struct("!H")
 _PADDING_BITS = 7
 _PORT_ID, _PADDING_ID = 1, 2
