@@ -34,6 +34,11 @@ def check_name(name: str, field: str) -> None:
     _require(is_plain(name), f"{field}: must be printable and without a slash, not {name!r}")
 
 
+def check_age(age_s: float) -> None:
+    """Raise InvalidFieldError where a job cannot have arrived so long ago."""
+    _require(math.isfinite(age_s) and age_s >= 0, f"age_s: must be finite and not negative, not {age_s}")
+
+
 def check_profile(profile: Profile) -> None:
     """Raise InvalidFieldError where a profile cannot be meant."""
     _require(

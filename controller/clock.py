@@ -18,10 +18,10 @@ class WallClock:
 
 
 class DrivenClock:
-    """Virtual time: it stands still until somebody moves it forward."""
+    """Virtual time: from ``start_s`` on it stands still until somebody moves it forward."""
 
-    def __init__(self) -> None:
-        self._now_s = 0.0
+    def __init__(self, start_s: float = 0.0) -> None:
+        self._now_s = start_s
 
     def now_s(self) -> float:
         return self._now_s

@@ -53,7 +53,8 @@ class ControllerConfig(BaseModel):
 
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
     known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
-    flows leave the paths of the hash; ``pipeline`` is the folder of the compiled P4 program.
+    flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder of
+    the compiled P4 program.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +70,7 @@ class ControllerConfig(BaseModel):
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8
     lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     clock: ClockName = ClockName.WALL
+    start_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
 

@@ -47,7 +47,7 @@ async def serve(config: ControllerConfig) -> None:
     favour_answers()
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
-    clock: Clock = DrivenClock() if config.clock is ClockName.DRIVEN else WallClock()
+    clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
     registry = Registry(fabric, config.lease_s)
     snapshots = Snapshots(registry, routing, config.num_levels, config.seed)
     board = DirectiveBoard(registry)

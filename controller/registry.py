@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from controller.admission import check_flow, check_job, check_name, check_profile
+from controller.admission import check_age, check_flow, check_job, check_name, check_profile
 from controller.policy.snapshot import FlowKey, Profile
 from controller.registration import (
     ConflictError,
@@ -67,18 +67,19 @@ class Registry:
         if known is not None and not hmac.compare_digest(known.owner_token.encode(), owner_token.encode()):
             raise NotOwnerError(f"owner_token: job {name!r} belongs to another client")
 
-    def register_job(self, request: JobRequest, now_s: float, owner_token: str = "") -> bool:
+    def register_job(self, request: JobRequest, now_s: float, owner_token: str = "", age_s: float = 0.0) -> bool:
         """Register a job and start its lease; False where exactly this job is registered, whose lease is then renewed.
 
-        The same job with another profile has that from now on. Raises InvalidFieldError, and ConflictError where
-        another job has the name.
+        It arrived ``age_s`` ago. The same job with another profile has that from now on. Raises InvalidFieldError, and
+        ConflictError where another job has the name.
         """
         check_job(request, self.fabric)
+        check_age(age_s)
         known = self._jobs.get(request.name)
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
         if known is None:
-            self._jobs[request.name] = RegisteredJob(request, now_s, owner_token)
+            self._jobs[request.name] = RegisteredJob(request, now_s - age_s, owner_token)
         elif known.request != request:
             self._jobs[request.name] = replace(known, request=request)
         self._lease_ends_s[request.name] = now_s + self.lease_s

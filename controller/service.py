@@ -92,7 +92,8 @@ class ControllerService:
             )
         check_name(request.owner_token, "owner_token")
         self._registry.authorise(request.name, request.owner_token)
-        if self._registry.register_job(job_request(request), self._clock.now_s(), request.owner_token):
+        job = job_request(request)
+        if self._registry.register_job(job, self._clock.now_s(), request.owner_token, request.age_s):
             self._planner.mark_changed()
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
@@ -136,6 +137,8 @@ class ControllerService:
                 yield page
 
     async def _settle(self, request: wire.SettleRequest) -> wire.SettleResponse:
+        if unknown := set(request.switches_down) - set(self._registry.fabric.switches):
+            raise InvalidFieldError(f"switches_down: unknown switch {min(unknown)!r}")
         if isinstance(self._clock, DrivenClock):
             try:
                 self._clock.advance_to(request.time_s)
@@ -143,8 +146,8 @@ class ControllerService:
                 raise InvalidFieldError(str(error)) from error
         await self._planner.settle()
         if isinstance(self._clock, DrivenClock):
-            # Time stands still until the switches that are away are back.
-            await self._southbound.caught_up()
+            # Time stands still until all that have power are there, and it is known of all that have none.
+            await self._southbound.caught_up(down=request.switches_down)
         decision = self._planner.decision
         return wire.SettleResponse(
             plan_number=decision.number if decision else 0,

@@ -117,6 +117,10 @@ class Client:
             return False
         return session.is_acknowledged
 
+    async def lost(self, job: str) -> None:
+        """Wait until the controller that knew a job is found to be gone, or to know it no longer."""
+        await self._session(job).lost()
+
     def _session(self, job: str) -> JobSession:
         if job not in self._sessions:
             raise ValueError(f"job {job!r} is not registered")

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -79,10 +79,10 @@ class Connection:
         """Close the connection; streams of directives end."""
         self._channel.close()
 
-    async def register_job(self, job: Job) -> float:
-        """Make a job known and start its lease; returns the length of the lease in seconds."""
-        response = await self._call(methods.REGISTER_JOB, job_to_wire(job, self.owner_token), self._deadline_s)
-        return response.lease_s
+    async def register_job(self, job: Job, age_s: float = 0.0) -> float:
+        """Make a job known that arrived ``age_s`` ago, and start its lease; returns the lease's length in seconds."""
+        request = job_to_wire(job, self.owner_token, age_s)
+        return (await self._call(methods.REGISTER_JOB, request, self._deadline_s)).lease_s
 
     async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
         """Give the template of a job's flow groups; returns the 5-tuple of every flow.
@@ -128,12 +128,16 @@ class Connection:
                 yield directives_from_wire(pages)
                 pages = []
 
-    async def settle(self, time_s: float = 0.0, deadline_s: float | None = None) -> Settled:
+    async def settle(
+        self, time_s: float = 0.0, switches_down: Iterable[str] = (), deadline_s: float | None = None
+    ) -> Settled:
         """Wait until nothing is pending at the controller; where the caller drives its clock, at ``time_s``.
 
-        Planning may take long: there is no deadline but the one given here.
+        There it waits for every switch but those that the caller knows to be down. Planning may take long: there is no
+        deadline but the one given here.
         """
-        return settled_from_wire(await self._call(methods.SETTLE, wire.SettleRequest(time_s=time_s), deadline_s))
+        request = wire.SettleRequest(time_s=time_s, switches_down=switches_down)
+        return settled_from_wire(await self._call(methods.SETTLE, request, deadline_s))
 
     async def plan(self) -> PlanInForce:
         """The plan in force, of all jobs, with its reasons."""

@@ -22,7 +22,7 @@ from hostlib.wire.methods import PROTOCOL_VERSION
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 
 
-def job_to_wire(job: Job, owner_token: str) -> wire.RegisterJobRequest:
+def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobRequest:
     return wire.RegisterJobRequest(
         protocol_version=PROTOCOL_VERSION,
         name=job.name,
@@ -30,6 +30,7 @@ def job_to_wire(job: Job, owner_token: str) -> wire.RegisterJobRequest:
         gpus=job.gpus,
         profile=profile_to_wire(job.profile),
         owner_token=owner_token,
+        age_s=age_s,
     )
 
 

@@ -32,6 +32,7 @@ class JobSession:
         self.refusal: RefusedError | None = None
         self.is_over = False
         self._clock = clock
+        self._arrived_s = clock.now_s()
         self._groups: dict[str, FlowGroup] = {}
         self._started: dict[str, int] = {}
         self._registered: set[str] = set()
@@ -84,6 +85,11 @@ class JobSession:
         async with self._changed:
             await self._changed.wait_for(lambda: self.is_acknowledged or self.refusal is not None or self.is_over)
 
+    async def lost(self) -> None:
+        """Return once no controller is known to know the job, or the session is over."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._is_known or self.is_over)
+
     async def end(self) -> None:
         """Nothing more will come."""
         self.is_over = True
@@ -98,8 +104,9 @@ class JobSession:
                 retry_s = _FIRST_RETRY_S
                 await self._stay_registered(connection)
             except ControllerError as error:
-                await self._note(error)
+                self._note(error)
             self._is_known = False
+            await self._notify()
             await asyncio.sleep(retry_s)
             retry_s = min(2 * retry_s, _LAST_RETRY_S)
 
@@ -108,7 +115,8 @@ class JobSession:
         self._registered.clear()
         self._heartbeat_due_s = self._clock.now_s()
         job = self.job
-        self._period_s = await connection.register_job(job) / _HEARTBEATS_PER_LEASE
+        age_s = self._clock.now_s() - self._arrived_s
+        self._period_s = await connection.register_job(job, age_s) / _HEARTBEATS_PER_LEASE
         self._known_profile = job.profile
         await self._flush(connection)
         self._heartbeat_due_s = self._clock.now_s() + self._period_s
@@ -174,13 +182,12 @@ class JobSession:
             self.newest = directives
             await self._notify()
 
-    async def _note(self, error: ControllerError) -> None:
+    def _note(self, error: ControllerError) -> None:
         """A refusal is shown once; an absent controller, and one that was restarted, are nothing to tell the user."""
         if isinstance(error, RefusedError) and error.status is not grpc.StatusCode.NOT_FOUND:
             if self.refusal is None or str(self.refusal) != str(error):
                 _LOG.error("job %s: refused by the controller, and running without it: %s", self.job.name, error)
             self.refusal = error
-        await self._notify()
 
     async def _notify(self) -> None:
         async with self._changed:

@@ -69,7 +69,7 @@ def _rules(states: Sequence[wire.RuleState]) -> Table:
 
 
 def _switches(states: Sequence[wire.SwitchState]) -> Table:
-    columns = ("Switch", "Address", "Device", "Rules", "Condition", "Problem")
+    columns = ("Switch", "Address", "Device", "Rules", "Planned", "Condition", "Problem")
     table = number_table(f"{len(states)} switches", *columns, left=("Address", "Condition", "Problem"))
     for switch in states:
         condition = wire.Condition.Name(switch.condition).lower().replace("_", " ")
@@ -77,7 +77,8 @@ def _switches(states: Sequence[wire.SwitchState]) -> Table:
             switch.name,
             switch.address,
             str(switch.device_id),
-            count(switch.num_rules),
+            count(switch.num_rules if switch.HasField("num_rules") else None),
+            count(switch.num_planned_rules),
             condition,
             Text(switch.problem),
         )

@@ -109,20 +109,22 @@ class RuleState(_message.Message):
     def __init__(self, switch: _Optional[str] = ..., five_tuple: _Optional[str] = ..., port: _Optional[int] = ..., next_node: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
 
 class SwitchState(_message.Message):
-    __slots__ = ("name", "address", "device_id", "condition", "problem", "num_rules")
+    __slots__ = ("name", "address", "device_id", "condition", "problem", "num_rules", "num_planned_rules")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     NUM_RULES_FIELD_NUMBER: _ClassVar[int]
+    NUM_PLANNED_RULES_FIELD_NUMBER: _ClassVar[int]
     name: str
     address: str
     device_id: int
     condition: Condition
     problem: str
     num_rules: int
-    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., device_id: _Optional[int] = ..., condition: _Optional[_Union[Condition, str]] = ..., problem: _Optional[str] = ..., num_rules: _Optional[int] = ...) -> None: ...
+    num_planned_rules: int
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., device_id: _Optional[int] = ..., condition: _Optional[_Union[Condition, str]] = ..., problem: _Optional[str] = ..., num_rules: _Optional[int] = ..., num_planned_rules: _Optional[int] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("name",)

@@ -114,7 +114,7 @@ def rule_state(rule: FlowRule, fabric: Fabric) -> wire.RuleState:
 
 
 def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -> Iterator[wire.SwitchState]:
-    """Switches, with the rules for single flows that the plan in force asks of each."""
+    """Switches, with the rules for single flows that each holds, and those that the plan in force asks of it."""
     for status in statuses:
         yield wire.SwitchState(
             name=status.name,
@@ -122,5 +122,6 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
             device_id=status.device_id,
             condition=_CONDITIONS[status.condition],
             problem=status.problem,
-            num_rules=len(decision.rules.get(status.name, ())) if decision else 0,
+            num_rules=status.num_rules,
+            num_planned_rules=len(decision.rules.get(status.name, ())) if decision else 0,
         )

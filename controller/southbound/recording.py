@@ -1,6 +1,6 @@
 """A Southbound without switches: it remembers what they would be told."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from controller.southbound.rules import RulesBySwitch
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
@@ -25,9 +25,13 @@ class RecordingSouthbound:
         """See Southbound."""
         self.keeps_found = False
 
-    async def caught_up(self) -> None:
+    async def caught_up(self, down: Collection[str] = ()) -> None:
         """See Southbound."""
 
     def statuses(self) -> tuple[SwitchStatus, ...]:
         """See Southbound."""
-        return tuple(SwitchStatus(name, "", 1, SwitchCondition.CAUGHT_UP, "") for name in self._switches)
+        rules = self.written[-1] if self.written else {}
+        return tuple(
+            SwitchStatus(name, "", 1, SwitchCondition.CAUGHT_UP, "", len(rules.get(name, ())))
+            for name in self._switches
+        )

@@ -1,5 +1,6 @@
 """What the planner asks of whatever speaks to the switches."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -23,13 +24,17 @@ class SwitchCondition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SwitchStatus:
-    """A switch, where it answers, its condition, and what is wrong where something is."""
+    """A switch, where it answers, its condition, and what is wrong where something is.
+
+    ``num_rules`` counts the flow rules that it is known to hold, None where that is not known.
+    """
 
     name: str
     address: str
     device_id: int
     condition: SwitchCondition
     problem: str
+    num_rules: int | None
 
 
 class Southbound(Protocol):
@@ -45,10 +50,11 @@ class Southbound(Protocol):
     async def forget_found(self) -> None:
         """Have every switch hold no other rules than those written. Raises SouthboundError where a switch refuses."""
 
-    async def caught_up(self) -> None:
-        """Return once every switch is connected and has acknowledged what was last written.
+    async def caught_up(self, down: Collection[str] = ()) -> None:
+        """Return once every switch is connected and has acknowledged what was last written, but for those ``down``.
 
-        Raises SouthboundError where a switch is lost to another controller.
+        Of those it waits until their connections have ended. Raises SouthboundError where a switch is lost to another
+        controller.
         """
 
     def statuses(self) -> tuple[SwitchStatus, ...]:

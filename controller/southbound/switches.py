@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ from grpc.aio import UsageError
 from controller.config import SwitchAddress
 from controller.southbound.difference import State, Update, UpdateKind
 from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, base_entries, flow_entry, key_of
+from controller.southbound.reconnecting import ReconnectingSwitch
 from controller.southbound.rules import FlowRule, RulesBySwitch
 from controller.southbound.southbound import SwitchStatus
 from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWriter
@@ -63,7 +64,8 @@ class P4RuntimeSouthbound:
             ready_handler=self._on_ready,
         )
         switches = [
-            Switch(address.name, address.address, options(device_id=address.device_id)) for address in addresses
+            ReconnectingSwitch(address.name, address.address, options(device_id=address.device_id))
+            for address in addresses
         ]
         for switch in switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
@@ -86,15 +88,17 @@ class P4RuntimeSouthbound:
         """See Southbound."""
         await _all(writer.forget_found() for writer in self._writers.values())
 
-    async def caught_up(self) -> None:
+    async def caught_up(self, down: Collection[str] = ()) -> None:
         """See Southbound."""
-        for writer in self._writers.values():
-            await writer.caught_up()
+        for name, writer in self._writers.items():
+            await (writer.away() if name in down else writer.caught_up())
 
     def statuses(self) -> tuple[SwitchStatus, ...]:
         """See Southbound."""
         return tuple(
-            SwitchStatus(address.name, address.address, address.device_id, writer.condition, writer.problem)
+            SwitchStatus(
+                address.name, address.address, address.device_id, writer.condition, writer.problem, writer.num_rules
+            )
             for address in self._addresses
             for writer in (self._writers[address.name],)
         )

@@ -48,6 +48,15 @@ class SwitchWriter:
         self._lock = asyncio.Lock()
         self._caught_up = asyncio.Event()
         self._lost = asyncio.Event()
+        self._away = asyncio.Event()
+        self._away.set()
+
+    @property
+    def num_rules(self) -> int | None:
+        """Flow rules that the switch is known to hold; None while it is away or being written to."""
+        if self._access is None or self._held is None:
+            return None
+        return sum(key.kind is Kind.FLOW for key in self._held)
 
     @property
     def condition(self) -> SwitchCondition:
@@ -84,6 +93,7 @@ class SwitchWriter:
         async with self._lock:
             self._access, self._held, self.problem = access, None, ""
             self._lost.clear()
+            self._away.clear()
             await self._catch_up()
 
     def disconnect(self) -> None:
@@ -91,6 +101,7 @@ class SwitchWriter:
         self._access, self.problem = None, ""
         self._lost.clear()
         self._caught_up.clear()
+        self._away.set()
 
     def lose(self, problem: str) -> None:
         """Another controller has the switch, and is left alone with it until the switch says otherwise."""
@@ -111,6 +122,10 @@ class SwitchWriter:
                 future.cancel()
         if self._lost.is_set():
             raise SouthboundError(f"switch {self.name!r}: {self.problem}")
+
+    async def away(self) -> None:
+        """Return once the switch is not connected."""
+        await self._away.wait()
 
     async def _catch_up(self) -> None:
         access = self._access

@@ -123,9 +123,9 @@ async def _one_of_two_stays_away() -> None:
             await process.wait()
             await leaving.close()
             async with _controller(config.model_copy(update={"listen": address})):
-                assert await client.acknowledged("vision", _PATIENCE_S)
                 await asyncio.sleep(_LEASE_S / 3)
                 assert sum(map(len, _rules(served).values())) == 2
+                assert await client.acknowledged("vision", _PATIENCE_S)
                 await _has_rules(served, 1)
 
 

@@ -17,20 +17,22 @@ class Profile(_message.Message):
     def __init__(self, compute_s: _Optional[float] = ..., comm_start: _Optional[float] = ..., work: _Optional[float] = ...) -> None: ...
 
 class RegisterJobRequest(_message.Message):
-    __slots__ = ("protocol_version", "name", "hosts", "gpus", "profile", "owner_token")
+    __slots__ = ("protocol_version", "name", "hosts", "gpus", "profile", "owner_token", "age_s")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
     protocol_version: str
     name: str
     hosts: _containers.RepeatedScalarFieldContainer[str]
     gpus: int
     profile: Profile
     owner_token: str
-    def __init__(self, protocol_version: _Optional[str] = ..., name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ..., owner_token: _Optional[str] = ...) -> None: ...
+    age_s: float
+    def __init__(self, protocol_version: _Optional[str] = ..., name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ..., owner_token: _Optional[str] = ..., age_s: _Optional[float] = ...) -> None: ...
 
 class RegisterJobResponse(_message.Message):
     __slots__ = ("lease_s",)
@@ -213,10 +215,12 @@ class DeregisterJobResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class SettleRequest(_message.Message):
-    __slots__ = ("time_s",)
+    __slots__ = ("time_s", "switches_down")
     TIME_S_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_DOWN_FIELD_NUMBER: _ClassVar[int]
     time_s: float
-    def __init__(self, time_s: _Optional[float] = ...) -> None: ...
+    switches_down: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, time_s: _Optional[float] = ..., switches_down: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SettleResponse(_message.Message):
     __slots__ = ("plan_number", "next_timer_s", "num_rules")
