@@ -32,7 +32,7 @@ from controller.config import ControllerConfig, SwitchAddress
 from controller.operations import operations_pb2
 from controller.operations.client import Operations
 from controller.operations.methods import LIST_SWITCHES
-from controller.run.controller_process import controller_process
+from controller.run.controller_process import ControllerProcess
 from hostlib.connection import Connection
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 
@@ -86,8 +86,8 @@ async def registrations_to_rules_s() -> list[float]:
         topology.write_text(json.dumps({"topology": TESTBED.model_dump(mode="json")}))
         async with emulated_switches(topology) as switches:
             config = ControllerConfig(listen="127.0.0.1:0", topology=TESTBED, switches=switches)
-            async with controller_process(config) as address, Connection(address) as client:
-                await asyncio.to_thread(_switches_are_caught_up, address)
+            async with ControllerProcess(config) as process, Connection(process.address) as client:
+                await asyncio.to_thread(_switches_are_caught_up, process.address)
                 figures = []
                 for number in range(NUM_RUNNING + NUM_REGISTRATIONS):
                     if number >= NUM_RUNNING:

@@ -53,8 +53,8 @@ class ControllerConfig(BaseModel):
 
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
     known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
-    flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder of
-    the compiled P4 program.
+    flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder
+    of the compiled P4 program.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

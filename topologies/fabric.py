@@ -191,6 +191,10 @@ class Fabric:
         """Rate of every link by its number, host links last."""
         return (*(link.rate_bps for link in self.links), *(link.rate_bps for link in self.host_links))
 
+    def links_between(self, source: str, destination: str) -> tuple[int, ...]:
+        """Numbers of the parallel links from one node to another, in order; none where there is no cable."""
+        return tuple(link.index for link in self.links_from[source] if link.destination == destination)
+
     def reverse(self, link: int) -> int:
         """Number of the link in the other direction of the same cable."""
         return link ^ 1
@@ -204,5 +208,4 @@ class Fabric:
         if link >= len(self.links):
             return 0
         wanted = self.links[link]
-        peers = [other.index for other in self.links_from[wanted.source] if other.destination == wanted.destination]
-        return peers.index(link)
+        return self.links_between(wanted.source, wanted.destination).index(link)

@@ -7,9 +7,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from topologies.fabric import Fabric
 from topologies.specification import Topology
+from workloads.event_checks import Events, problems_of_elements, problems_of_events
 from workloads.placement import GpuLedger, choose_hosts, end_s
 from workloads.problem import Location, Problem, as_list, as_mapping
-from workloads.scenario import Pattern, PlacementPolicy
+from workloads.scenario import DEFAULT_RECOVERY_S, Pattern, PlacementPolicy
 
 _TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
 
@@ -31,12 +32,21 @@ def problems_of_the_whole(
     yield from _nothing_measured(_sound_part(document, (), faulty), jobs)
     for number, job in jobs.items():
         yield from _traffic_outside_the_job(number, job)
+    events = _sound_events(document, faulty)
+    yield from problems_of_events(events, _sound_part(document, (), faulty).get("recovery_s", DEFAULT_RECOVERY_S))
     try:
         topology = _TOPOLOGY.validate_python(_sound_part(as_mapping(document.get("topology")), ("topology",), faulty))
     except ValidationError:
         return
     fabric = topology.build()
     yield from _hosts_and_gpus(jobs, fabric)
+    yield from problems_of_elements(events, fabric)
+
+
+def _sound_events(document: Mapping[str, Any], faulty: set[Location]) -> Events:
+    events = enumerate(as_list(document.get("events")))
+    wrong = {location[1] for location in faulty if location[:1] == ("events",) and len(location) > 1}
+    return {number: event for number, event in events if number not in wrong}
 
 
 def _unknown_policy(document: Mapping[str, Any], policies: Collection[str] | None) -> Iterator[Problem]:

@@ -1,9 +1,9 @@
 """A scenario: a fabric, the jobs that share it and how a run is measured, as its YAML file says."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from topologies.names import PlainName
@@ -16,6 +16,7 @@ PositiveCount = Annotated[int, Field(strict=True, gt=0)]
 FlowsPerPair = Annotated[int, Field(strict=True, gt=0, le=LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1)]
 NonNegativeCount = Annotated[int, Field(strict=True, ge=0)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+DEFAULT_RECOVERY_S = 1.0
 LONGEST_S = 1e6
 """No time in a scenario is longer: the clock of a run ends after 106 days."""
 
@@ -199,11 +200,47 @@ class MeasureWindow(ScenarioModel):
         return to_s
 
 
+class ElementState(StrEnum):
+    """Whether a part of the cluster is there."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+class ScenarioEvent(ScenarioModel):
+    """Something goes down, or comes back: a cable, a switch, a host or the controller, of which exactly one is named.
+
+    A cable is named by its ends in ``link``, and by its place among those ``parallel`` to it. Controllers are numbered
+    from 0; there is one.
+    """
+
+    at_s: Seconds
+    link: tuple[Name, Name] | None = None
+    parallel: NonNegativeCount = 0
+    switch: Name | None = None
+    host: Name | None = None
+    controller: Annotated[int, Field(strict=True, ge=0, le=0)] | None = None
+    state: ElementState
+
+    @model_validator(mode="after")
+    def _names_one_thing(self) -> Self:
+        if sum(getattr(self, key) is not None for key in EVENT_KEYS) != 1:
+            raise ValueError(f"expected exactly one of {', '.join(EVENT_KEYS)}")
+        if self.link is None and "parallel" in self.model_fields_set:
+            raise ValueError("expected parallel only beside link")
+        return self
+
+
+EVENT_KEYS = ("link", "switch", "host", "controller")
+"""What an event may name."""
+
+
 class Scenario(ScenarioModel):
     """A whole scenario. ``workloads.loading.load_scenario`` also checks it across its parts.
 
     ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
     ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
+    ``events`` happen in a packet-level run; a switch or a controller serves again ``recovery_s`` after it came up.
     The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the window outright instead.
     """
 
@@ -215,6 +252,8 @@ class Scenario(ScenarioModel):
     seed: Annotated[int, Field(strict=True)] = 1
     scale: Scale | None = None
     reaction_delay_s: Seconds = 0.01
+    recovery_s: Seconds = DEFAULT_RECOVERY_S
+    events: tuple[ScenarioEvent, ...] = ()
     warm_up_iterations: NonNegativeCount = 0
     measure: MeasureWindow | None = None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from controller.cli.exits import fail, refuse
 from controller.cli.progress import progress
 from controller.policy.policy_name import PolicyName
-from controller.run.carried import as_carried
+from controller.run.carried import as_carried, require_carried_events
 from controller.run.results import RunResult
 from workloads.scenario import Scenario
 
@@ -27,6 +27,10 @@ def require_carried(scenario: Scenario, path: Path, backend: Backend) -> None:
                 as_carried(scenario.topology.build())
             except ValueError as error:
                 refuse((f"{path}: topology.pcie.nics_per_switch: {error}",))
+            try:
+                require_carried_events(scenario.events)
+            except ValueError as error:
+                refuse((f"{path}: {error}",))
 
 
 def run_all(scenario: Scenario, policies: Sequence[PolicyName], backend: Backend) -> Iterator[RunResult]:

@@ -118,7 +118,7 @@ def link_loads(results: Sequence[RunResult], links: Sequence[int], from_s: float
 def link_name(result: RunResult, index: int) -> str:
     """The ends of a link, and its number where it has parallels."""
     link = result.fabric.links[index]
-    parallel = sum(other.destination == link.destination for other in result.fabric.links_from[link.source]) > 1
+    parallel = len(result.fabric.links_between(link.source, link.destination)) > 1
     suffix = f" #{result.fabric.parallel_index(index)}" if parallel else ""
     return f"{link.source} \N{RIGHTWARDS ARROW} {link.destination}{suffix}"
 

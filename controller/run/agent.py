@@ -63,6 +63,11 @@ class JobAgent:
         if not await self._client.acknowledged(self.job.name, _PATIENCE_S):
             raise self._client.refusal(self.job.name) or UnreachableError(f"job {self.job.name!r} is not acknowledged")
 
+    async def lost(self) -> None:
+        """Wait until the controller is found to be gone, whose directives count no longer."""
+        await self._client.lost(self.job.name)
+        self._newest = None
+
     async def directives(self, plan_number: int) -> Directives:
         """The job's directives of this plan or a later one, as soon as they have come; it follows them from now on."""
         async with self._changed:

@@ -4,6 +4,8 @@ import heapq
 from dataclasses import dataclass
 from itertools import count
 
+from workloads.scenario import ScenarioEvent
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
@@ -42,7 +44,21 @@ class Sample:
     """The loads of the links are sampled."""
 
 
-Event = Arrival | ComputationEnd | HoldEnd | HandOver | Renewal | Sample
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An event of the scenario happens."""
+
+    event: ScenarioEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What an event of the scenario has started serves again."""
+
+    event: ScenarioEvent
+
+
+Event = Arrival | ComputationEnd | HoldEnd | HandOver | Renewal | Sample | Fault | Recovery
 
 
 class Calendar:

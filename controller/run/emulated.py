@@ -6,15 +6,28 @@ is made, written to every switch and delivered to every job. The emulator knows 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from controller.config import ClockName, ControllerConfig, SwitchAddress
 from controller.policy.policy_name import PolicyName
 from controller.run.agent import JobAgent
-from controller.run.calendar import Arrival, Calendar, ComputationEnd, HandOver, HoldEnd, Renewal, Sample
+from controller.run.calendar import (
+    Arrival,
+    Calendar,
+    ComputationEnd,
+    Fault,
+    HandOver,
+    HoldEnd,
+    Recovery,
+    Renewal,
+    Sample,
+)
+from controller.run.carried import require_carried_events
 from controller.run.connections import open_connections
-from controller.run.controller_process import controller_process
+from controller.run.controller_process import ControllerProcess
+from controller.run.dialogue import Dialogue
+from controller.run.faults import Faults
 from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.traffic import Traffic, default_scale
@@ -25,7 +38,6 @@ from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from hostlib.client import Client
 from hostlib.clock import DrivenClock
-from hostlib.connection import Connection
 from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -46,8 +58,10 @@ _SHORTEST_SAMPLE_PS = PS_PER_S // 1_000_000
 async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress: Progress) -> RunResult:
     """Run a scenario to the departure of its last job, with a controller in a process of its own.
 
-    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit.
+    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit and for
+    events that the emulator does not carry.
     """
+    require_carried_events(scenario.events)
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
@@ -72,18 +86,20 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             lease_s=LEASE_S,
             clock=ClockName.DRIVEN,
         )
-        address = await stack.enter_async_context(controller_process(config))
-        connection = await stack.enter_async_context(Connection(address))
+        process = await stack.enter_async_context(ControllerProcess(config))
         job_clock = DrivenClock()
-        client = await stack.enter_async_context(Client(address, clock=job_clock))
-        agents = [
-            JobAgent(client, job, connections, scenario.steering, alone_s=run_alone(job, routing).iteration_time_s)
+        client = await stack.enter_async_context(Client(process.address, clock=job_clock))
+        agents = {
+            job.name: JobAgent(
+                client, job, connections, scenario.steering, alone_s=run_alone(job, routing).iteration_time_s
+            )
             for job in jobs
-        ]
-        for agent in agents:
+        }
+        for agent in agents.values():
             await stack.enter_async_context(agent)
+        dialogue = await stack.enter_async_context(Dialogue(process, agents, job_clock))
         clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
-        run = _Run(scenario, traffic, connection, agents, clock, job_clock)
+        run = _Run(scenario, traffic, agents, dialogue, clock)
         await run.to_the_end(on_progress)
     return result_of(scenario, policy, routing, traffic, run.record)
 
@@ -95,26 +111,23 @@ class _Run:
         self,
         scenario: Scenario,
         traffic: Traffic,
-        connection: Connection,
-        agents: Sequence[JobAgent],
+        agents: Mapping[str, JobAgent],
+        dialogue: Dialogue,
         clock: Clock,
-        job_clock: DrivenClock,
     ) -> None:
         self._traffic = traffic
-        self._connection = connection
+        self._dialogue = dialogue
         self._clock = clock
-        self._job_clock = job_clock
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
-        self._agents = {agent.job.name: agent for agent in agents}
-        self._replays = {agent.job.name: JobReplay(agent.job, agent.delay_s) for agent in agents}
-        self._registered: dict[str, JobAgent] = {}
+        self._replays = {name: JobReplay(agent.job, agent.delay_s) for name, agent in agents.items()}
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
         self._hand_over_ps: int | None = None
         self._followed_plan: int | None = None
         self._timer_ps: int | None = None
         self._calendar = Calendar()
-        self._expected_end_s = max(_expected_end_s(agent) for agent in agents)
+        self._faults = Faults(scenario, traffic.emulated, dialogue, self._calendar)
+        self._expected_end_s = max(_expected_end_s(agent) for agent in agents.values())
         self.record = Record(list(self._replays.values()))
 
     async def to_the_end(self, on_progress: Progress) -> None:
@@ -125,7 +138,7 @@ class _Run:
             self._calendar.add(arrival_ps, Arrival(replay.job.name))
         self._calendar.add(self._sample_ps, Sample())
         self._calendar.add(round(RENEWAL_S * PS_PER_S), Renewal())
-        while self._registered or not all(replay.departed for replay in self._replays.values()):
+        while self._departed_ps or not all(replay.departed for replay in self._replays.values()):
             if completions := await self._clock.run(self._calendar.next_ps):
                 for end in self._traffic.ended(completions):
                     if end.tardiness_s is not None:
@@ -148,6 +161,13 @@ class _Run:
                         await self._hand_over()
                     case Renewal():
                         await self._renew()
+                    case Fault(fault):
+                        await self._faults.happen(fault)
+                    case Recovery(fault):
+                        await self._faults.recover(fault)
+                        if fault.controller is not None:
+                            self._followed_plan = None
+                            await self._hand_over()
                     case Sample():
                         self.record.loads.append(self._traffic.sample_loads())
                         self._calendar.add(self._now_ps + self._sample_ps, Sample())
@@ -178,27 +198,22 @@ class _Run:
         """Tell the controller what has happened, jobs in the scenario's order, and follow what it decides."""
         if self._hand_over_ps == self._now_ps:
             self._hand_over_ps = None
-        await self._move_clocks()
+        if not self._dialogue.is_open:
+            return  # it is told when it is back
         due_ps = self._now_ps - self._reaction_ps
-        for name in self._due(self._arrived_ps, due_ps):
-            await self._agents[name].register()
-            self._registered[name] = self._agents[name]
-        for name in self._due(self._departed_ps, due_ps):
-            await self._agents[name].deregister()
-            del self._registered[name]
-        settled = await self._connection.settle(self._now_s)
+        arrived, departed = self._due(self._arrived_ps, due_ps), self._due(self._departed_ps, due_ps)
+        settled = await self._dialogue.tell(self._now_s, arrived, departed)
         if settled.plan_number != self._followed_plan:
             self._followed_plan = settled.plan_number
-            self._traffic.follow(
-                {name: await agent.directives(settled.plan_number) for name, agent in self._registered.items()}
-            )
-        if self._registered and settled.plan_number != self.record.newest_plan_number:
-            self.record.plans.append((self._now_s, await self._connection.plan()))
+            directives = await self._dialogue.directives(settled.plan_number)
+            self._traffic.follow(directives)
+            if directives:
+                self.record.plans.append((self._now_s, await self._dialogue.plan()))
         self._keep_timer(settled.next_timer_s)
 
     def _due(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
         """Take out the jobs to which something happened up to a time, in the scenario's order."""
-        names = [name for name in self._agents if happened_ps.get(name, until_ps + 1) <= until_ps]
+        names = [name for name in self._replays if happened_ps.get(name, until_ps + 1) <= until_ps]
         for name in names:
             del happened_ps[name]
         return names
@@ -214,15 +229,9 @@ class _Run:
                 self._calendar.add(timer_ps, HandOver())
 
     async def _renew(self) -> None:
-        await self._move_clocks()
+        if self._dialogue.is_open:
+            await self._dialogue.move_clocks(self._now_s)
         self._calendar.add(self._now_ps + round(RENEWAL_S * PS_PER_S), Renewal())
-
-    async def _move_clocks(self) -> None:
-        """The controller's clock, then the jobs', which renew the leases that are due."""
-        await self._connection.settle(self._now_s)
-        self._job_clock.advance_to(self._now_s)
-        for agent in self._registered.values():
-            await agent.acknowledged()
 
     @property
     def _sample_ps(self) -> int:

@@ -29,10 +29,6 @@ class Record:
     plans: list[tuple[float, PlanInForce]] = field(default_factory=list)
     ended_s: float = 0.0
 
-    @property
-    def newest_plan_number(self) -> int | None:
-        return self.plans[-1][1].number if self.plans else None
-
     def plans_until(self, time_s: float) -> list[PlanInForce]:
         """The plans that came into force up to a time, oldest first; the first of all where none had."""
         return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
@@ -108,10 +104,9 @@ def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, rec
 
 
 def _path(fabric: Fabric, decision: FlowDecision) -> Path:
-    path = []
-    for here, there, parallel in zip(decision.path.nodes, decision.path.nodes[1:], decision.path.links, strict=False):
-        path.append([link.index for link in fabric.links_from[here] if link.destination == there][parallel])
-    return tuple(path)
+    nodes = decision.path.nodes
+    hops = zip(nodes, nodes[1:], decision.path.links, strict=False)
+    return tuple(fabric.links_between(here, there)[parallel] for here, there, parallel in hops)
 
 
 def _size_bytes(record: Record, key: tuple[str, str, int]) -> float:

@@ -1,36 +1,37 @@
-"""A switch of finsy's that is found again as soon as it is back."""
+"""Keeps a switch of finsy's connected, and finds it again as soon as it is back."""
 
 import asyncio
 import time
 
 from finsy import GRPCStatusCode, P4ClientError, Switch, SwitchEvent
 
-_AWAY_RETRY_S = 0.5
-_FAILED_RETRY_S = 5.0
+_RETRY_S = 0.5
+_LAST_RETRY_S = 8.0
 _SHORT_S = 2.0
-"""A connection that has not held for so long, to a switch that is there, has failed: it is not tried again at once."""
+"""A switch that is there and has not kept a connection for so long is given more and more time."""
 
 
-class ReconnectingSwitch(Switch):
-    """Tried every half second while nothing answers; finsy itself waits 10 s after each attempt that fails soon."""
+async def keep_connected(switch: Switch) -> None:
+    """Connect, and connect again whenever the connection is lost; until cancelled.
 
-    async def run(self) -> None:
-        """Connect, and connect again whenever the connection is lost; until cancelled."""
-        lost = asyncio.Event()
-        self.ee.on(SwitchEvent.CHANNEL_DOWN, lambda _: lost.set())
-        while True:
-            lost.clear()
-            began_s = time.monotonic()
-            has_failed = False
-            try:
-                async with self:
-                    await lost.wait()
-                has_failed = time.monotonic() - began_s < _SHORT_S
-            except P4ClientError as error:
-                has_failed = error.code is not GRPCStatusCode.UNAVAILABLE
-            except asyncio.CancelledError:
-                # finsy also cancels an attempt where another of its tasks has failed, and has logged that.
-                if (task := asyncio.current_task()) is None or task.cancelling():
-                    raise
-                has_failed = True
-            await asyncio.sleep(_FAILED_RETRY_S if has_failed else _AWAY_RETRY_S)
+    While nothing answers it is tried every half second; finsy's own loop waits 10 s after an attempt that fails soon.
+    """
+    lost, retry_s = asyncio.Event(), _RETRY_S
+    switch.ee.on(SwitchEvent.CHANNEL_DOWN, lambda _: lost.set())
+    while True:
+        lost.clear()
+        began_s, is_away = time.monotonic(), False
+        try:
+            async with switch:
+                await lost.wait()
+        except P4ClientError as error:
+            is_away = error.code is GRPCStatusCode.UNAVAILABLE
+        except asyncio.CancelledError:
+            # finsy also cancels an attempt where another of its tasks has failed, and has logged that.
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+        if is_away or time.monotonic() - began_s >= _SHORT_S:
+            retry_s = _RETRY_S
+        await asyncio.sleep(retry_s)
+        if not is_away:
+            retry_s = min(2 * retry_s, _LAST_RETRY_S)

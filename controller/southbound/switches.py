@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from finsy import (
-    Controller,
     GRPCStatusCode,
     P4ActionProfileGroup,
     P4ActionProfileMember,
@@ -25,7 +24,7 @@ from grpc.aio import UsageError
 from controller.config import SwitchAddress
 from controller.southbound.difference import State, Update, UpdateKind
 from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, base_entries, flow_entry, key_of
-from controller.southbound.reconnecting import ReconnectingSwitch
+from controller.southbound.reconnecting import keep_connected
 from controller.southbound.rules import FlowRule, RulesBySwitch
 from controller.southbound.southbound import SwitchStatus
 from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWriter
@@ -63,22 +62,23 @@ class P4RuntimeSouthbound:
             initial_election_id=election_id,
             ready_handler=self._on_ready,
         )
-        switches = [
-            ReconnectingSwitch(address.name, address.address, options(device_id=address.device_id))
-            for address in addresses
+        self._switches = [
+            Switch(address.name, address.address, options(device_id=address.device_id)) for address in addresses
         ]
-        for switch in switches:
+        for switch in self._switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
-        self._controller = Controller(switches)
+        self._connecting: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        await self._controller.__aenter__()
+        self._connecting = [asyncio.create_task(keep_connected(switch)) for switch in self._switches]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._controller.__aexit__(kind, error, traceback)
+        for task in self._connecting:
+            task.cancel()
+        await asyncio.gather(*self._connecting, return_exceptions=True)
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""

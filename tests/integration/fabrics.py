@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from controller.config import ControllerConfig, SwitchAddress
-from controller.run.controller_process import controller_process
+from controller.run.controller_process import ControllerProcess
 from emulator.clock import VirtualClock
 from emulator.compiler.program import compile_program
 from emulator.fabric import EmulatedFabric, HostOptions
@@ -53,8 +53,8 @@ async def controlled(served: ServedFabric, lease_s: float = 30.0) -> AsyncIterat
     config = ControllerConfig(
         listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1
     )
-    async with controller_process(config) as address:
-        yield address
+    async with ControllerProcess(config) as process:
+        yield process.address
 
 
 async def base_routing(emulated: EmulatedFabric, patience_s: float = 20.0) -> None:

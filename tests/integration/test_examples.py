@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from controller.cli.config_file import load_config
-from controller.run.controller_process import controller_process
+from controller.run.controller_process import ControllerProcess
 from workloads.loading import load_scenario, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,9 +47,9 @@ def test_the_readme_shows_the_job_that_is_shipped(tmp_path: Path) -> None:
 
     async def run() -> str:
         config = load_config(EXAMPLES / "controller.yaml").model_copy(update={"listen": "127.0.0.1:0"})
-        async with controller_process(config) as address:
+        async with ControllerProcess(config) as process:
             job = tmp_path / "job.py"
-            job.write_text(shown.replace("127.0.0.1:4790", address))
+            job.write_text(shown.replace("127.0.0.1:4790", process.address))
             return await asyncio.to_thread(_output_of, job)
 
     output = asyncio.run(run())

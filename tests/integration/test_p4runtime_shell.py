@@ -18,7 +18,7 @@ import yaml
 from finsy.proto import p4r, p4r_grpc
 
 from controller.config import ControllerConfig, SwitchAddress
-from controller.run.controller_process import controller_process
+from controller.run.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET, ipv4_packet
 from tests.integration.fabrics import DUMBBELL
@@ -134,7 +134,7 @@ async def _looked_on(shell_python: Path, folder: Path) -> tuple[dict[str, Any], 
             for device_id, (name, address) in devices.items()
         )
         config = ControllerConfig(listen="127.0.0.1:0", topology=DUMBBELL, switches=switches)
-        async with controller_process(config):
+        async with ControllerProcess(config):
             await _pipeline_is_set(devices[1][1], 1)
             return await _session(shell_python, "look_on", devices[1][1])
 

@@ -1,0 +1,57 @@
+"""The events of a scenario on the emulator: cables, switches and the controller go down and come back."""
+
+from controller.run.calendar import Calendar, Fault, Recovery
+from controller.run.dialogue import Dialogue
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from workloads.scenario import ElementState, Scenario, ScenarioEvent
+
+
+class Faults:
+    """Has events happen to a fabric and to its controller.
+
+    A cable is back at once. A switch or a controller needs the scenario's ``recovery_s`` from its start to the moment
+    when it serves again: a switch boots and has no links meanwhile, then comes up empty, and time stands until it has
+    been filled; a controller has read all switches back and been told of all jobs.
+    """
+
+    def __init__(self, scenario: Scenario, emulated: EmulatedFabric, dialogue: Dialogue, calendar: Calendar) -> None:
+        self._emulated = emulated
+        self._dialogue = dialogue
+        self._calendar = calendar
+        self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
+        for event in scenario.events:
+            calendar.add(round(event.at_s * PS_PER_S), Fault(event))
+
+    async def happen(self, event: ScenarioEvent) -> None:
+        """An event's time has come."""
+        is_up = event.state is ElementState.UP
+        if event.link is not None:
+            link = self._emulated.fabric.links_between(*event.link)[event.parallel]
+            for direction in (link, self._emulated.fabric.reverse(link)):
+                self._emulated.set_link(direction, up=is_up)
+        elif is_up:
+            self._calendar.add(self._emulated.now_ps + self._recovery_ps, Recovery(event))
+        elif event.switch is not None:
+            self._dialogue.switches_down.add(event.switch)
+            self._emulated.set_switch(event.switch, up=False)
+            await self._notice()
+        else:
+            await self._dialogue.lose()
+
+    async def recover(self, event: ScenarioEvent) -> None:
+        """A switch or a controller that has come up serves again."""
+        if event.switch is not None:
+            self._dialogue.switches_down.remove(event.switch)
+            self._emulated.set_switch(event.switch, up=True)
+            await self._notice()
+        else:
+            await self._dialogue.restore(self._now_s)
+
+    async def _notice(self) -> None:
+        """Time goes on once the controller, if there is one, has lost the switch, or has it back and filled."""
+        if self._dialogue.is_open:
+            await self._dialogue.move_clocks(self._now_s)
+
+    @property
+    def _now_s(self) -> float:
+        return self._emulated.now_ps / PS_PER_S

@@ -1,0 +1,11 @@
+"""When the iterations of a job in a run began."""
+
+from controller.run.results import JobResult
+
+
+def iteration_begins_s(job: JobResult) -> list[float]:
+    """Virtual times at which iterations begin to compute, in order."""
+    first_s: dict[int, float] = {}
+    for interval in job.computing:
+        first_s[interval.iteration] = min(interval.start_s, first_s.get(interval.iteration, interval.start_s))
+    return [start_s for _, start_s in sorted(first_s.items())]
