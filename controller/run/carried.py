@@ -26,7 +26,7 @@ def as_carried(fabric: Fabric) -> Fabric:
 
 
 def require_carried_events(events: Sequence[ScenarioEvent]) -> None:
-    """Raise ValueError, with its place in the scenario, for an event that the emulator does not carry: any of a host."""
+    """Raise ValueError, with its place in the scenario, for an event that the emulator does not carry: of a host."""
     for number, event in enumerate(events):
         if event.host is not None:
             raise ValueError(f"events[{number}].host: the emulator does not take hosts down yet, got {event.host!r}")

@@ -30,6 +30,20 @@ def test_same_job_twice_is_once(registry: Registry, job: JobRequest) -> None:
     assert [(known.request, known.arrival_s) for known in registry.jobs] == [(job, 0.0)]
 
 
+def test_a_job_arrived_as_long_ago_as_it_says_at_first(registry: Registry, job: JobRequest) -> None:
+    registry.register_job(job, now_s=5.0, age_s=7.0)
+    registry.register_job(job, now_s=6.0, age_s=1.0)
+    assert [known.arrival_s for known in registry.jobs] == [-2.0]
+    assert registry.lease_end_s(job.name) == 6.0 + registry.lease_s
+
+
+@pytest.mark.parametrize("age_s", [-1.0, float("nan"), float("inf")])
+def test_an_age_that_cannot_be_is_refused(registry: Registry, job: JobRequest, age_s: float) -> None:
+    with pytest.raises(InvalidFieldError, match="age_s"):
+        registry.register_job(job, now_s=5.0, age_s=age_s)
+    assert registry.jobs == ()
+
+
 def test_another_job_of_the_same_name_is_refused(registry: Registry, job: JobRequest) -> None:
     registry.register_job(job, now_s=0.0)
     with pytest.raises(ConflictError, match="name"):

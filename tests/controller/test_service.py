@@ -180,6 +180,16 @@ def test_time_never_goes_back(run: Run) -> None:
     run(scenario)
 
 
+def test_a_switch_that_there_is_not_cannot_be_down(run: Run) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+        with pytest.raises(RefusedError, match="switches_down: unknown switch 't9'") as refusal:
+            await client.settle(1.0, ["t0", "t9"])
+        assert refusal.value.status is grpc.StatusCode.INVALID_ARGUMENT
+        await client.settle(0.5, ["t0"])
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("job", "status", "field"),
     [

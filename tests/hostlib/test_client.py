@@ -82,8 +82,8 @@ def test_later_groups_profiles_and_instances_arrive() -> None:
 def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> None:
     async def restarted() -> None:
         async with served() as first:
-            address = first.address
-            client = Client(address)
+            address, clock = first.address, DrivenClock()
+            client = Client(address, clock=clock)
             await client.__aenter__()
             client.register_job(GPT)
             client.register_flow_groups("gpt", [FlowGroup("other", RING.flows[:1])])
@@ -91,6 +91,8 @@ def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> 
             client.register_flow_groups("gpt", [RING])
             assert await client.acknowledged("gpt", _PATIENCE_S)
             before = client.five_tuples("gpt")
+        await asyncio.wait_for(client.lost("gpt"), _PATIENCE_S)
+        clock.advance_to(2.0)
         client.report_profile("gpt", replace(GPT.profile, work=1.0))
         assert not await client.acknowledged("gpt", 0.2)
         async with served(address) as second:
@@ -98,6 +100,7 @@ def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> 
             assert await client.acknowledged("gpt", _PATIENCE_S)
             assert client.five_tuples("gpt") == before
             (job,) = second.registry.jobs
+            assert job.arrival_s == -2.0  # by the clock of the second controller, which stands at 0
             assert {group.name: [flow.five_tuple.source_port for flow in group.flows] for group in job.flow_groups} == {
                 "other": [49152],
                 "ring": [49153, 49152],

@@ -48,13 +48,13 @@ async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
 
 
 @asynccontextmanager
-async def controlled(served: ServedFabric, lease_s: float = 30.0) -> AsyncIterator[str]:
-    """A controller process in wall-clock time over a served fabric; gives its address."""
+async def controlled(served: ServedFabric, lease_s: float = 30.0) -> AsyncIterator[ControllerProcess]:
+    """A controller process in wall-clock time over a served fabric."""
     config = ControllerConfig(
         listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1
     )
     async with ControllerProcess(config) as process:
-        yield process.address
+        yield process
 
 
 async def base_routing(emulated: EmulatedFabric, patience_s: float = 20.0) -> None:

@@ -1,20 +1,15 @@
 """A controller that is killed and comes back: the fabric forwards on, and no rule is deleted in between."""
 
 import asyncio
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
-from controller.config import ControllerConfig
 from emulator.entries import EntryKey
 from emulator.fabric import PS_PER_S
 from emulator.switch import EmulatedSwitch
 from hostlib.client import Client
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
-from tests.integration.fabrics import DUMBBELL, ServedFabric, served_dumbbell
+from tests.integration.fabrics import ServedFabric, controlled, served_dumbbell
 from topologies.addressing import FiveTuple as EmulatedFiveTuple
 
 _PATIENCE_S = 40.0
@@ -23,30 +18,8 @@ _JOBS = (
     (Job("vision", ("h0", "h2"), 16, Profile(compute_s=0.2, comm_start=0.5, work=3.2)), "h0", "h2"),
     (Job("language", ("h1", "h3"), 16, Profile(compute_s=1.2, comm_start=0.7, work=19.2)), "h1", "h3"),
 )
-_START = """
-import asyncio, sys
-from controller.config import ControllerConfig
-from controller.daemon import serve
-asyncio.run(serve(ControllerConfig.model_validate_json(sys.argv[1])))
-"""
 
 Rules = dict[str, list[str]]
-
-
-@asynccontextmanager
-async def _controller(config: ControllerConfig) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """A controller process and its address; killed at the end, if it has not been before."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", _START, config.model_dump_json()), stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), _PATIENCE_S)
-        yield process, line.decode().split()[-1]
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 def _rules(served: ServedFabric) -> Rules:
@@ -70,10 +43,7 @@ def _forwards(served: ServedFabric, five_tuple: FiveTuple) -> bool:
 
 async def _killed_and_restarted(deleted: list[str]) -> None:
     async with served_dumbbell() as served:
-        config = ControllerConfig(
-            listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=_LEASE_S, hash_seed=1
-        )
-        async with _controller(config) as (process, address), Client(address) as client:
+        async with controlled(served, _LEASE_S) as process, Client(process.address) as client:
             for job, source, destination in _JOBS:
                 client.register_job(job)
                 flow = Flow(Nic(source), Nic(destination), 1_000_000_000)
@@ -81,19 +51,18 @@ async def _killed_and_restarted(deleted: list[str]) -> None:
             await _has_rules(served, 2)
             before = _rules(served)
             deleted.clear()
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
+            await process.kill()
             assert _forwards(served, client.five_tuples("vision")["gradients"][0])
-            async with _controller(config.model_copy(update={"listen": address})):
-                for job, _, _ in _JOBS:
-                    assert await client.acknowledged(job.name, _PATIENCE_S)
-                await asyncio.sleep(2 * _LEASE_S)
-                assert _rules(served) == before
-                assert deleted == []
-                # Its grace is over: it takes away what is no longer wanted.
-                client.deregister("vision")
-                await _has_rules(served, 1)
-                assert deleted == ["t0"]
+            await process.restart()
+            for job, _, _ in _JOBS:
+                assert await client.acknowledged(job.name, _PATIENCE_S)
+            await asyncio.sleep(2 * _LEASE_S)
+            assert _rules(served) == before
+            assert deleted == []
+            # Its grace is over: it takes away what is no longer wanted.
+            client.deregister("vision")
+            await _has_rules(served, 1)
+            assert deleted == ["t0"]
 
 
 def test_rules_survive_a_killed_controller_and_none_is_deleted_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,24 +78,24 @@ def test_rules_survive_a_killed_controller_and_none_is_deleted_in_between(monkey
 
 
 async def _one_of_two_stays_away() -> None:
-    async with served_dumbbell() as served:
-        config = ControllerConfig(
-            listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=_LEASE_S, hash_seed=1
-        )
-        async with _controller(config) as (process, address), Client(address) as client, Client(address) as leaving:
-            for owner, (job, source, destination) in zip((client, leaving), _JOBS, strict=True):
-                owner.register_job(job)
-                flow = Flow(Nic(source), Nic(destination), 1_000_000_000)
-                owner.register_flow_groups(job.name, [FlowGroup("gradients", (flow,))])
-            await _has_rules(served, 2)
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
-            await leaving.close()
-            async with _controller(config.model_copy(update={"listen": address})):
-                await asyncio.sleep(_LEASE_S / 3)
-                assert sum(map(len, _rules(served).values())) == 2
-                assert await client.acknowledged("vision", _PATIENCE_S)
-                await _has_rules(served, 1)
+    async with (
+        served_dumbbell() as served,
+        controlled(served, _LEASE_S) as process,
+        Client(process.address) as client,
+        Client(process.address) as leaving,
+    ):
+        for owner, (job, source, destination) in zip((client, leaving), _JOBS, strict=True):
+            owner.register_job(job)
+            flow = Flow(Nic(source), Nic(destination), 1_000_000_000)
+            owner.register_flow_groups(job.name, [FlowGroup("gradients", (flow,))])
+        await _has_rules(served, 2)
+        await process.kill()
+        await leaving.close()
+        await process.restart()
+        await asyncio.sleep(_LEASE_S / 3)
+        assert sum(map(len, _rules(served).values())) == 2
+        assert await client.acknowledged("vision", _PATIENCE_S)
+        await _has_rules(served, 1)
 
 
 def test_rules_of_a_job_that_does_not_come_back_go_after_one_lease() -> None:

@@ -30,13 +30,8 @@ def _job(name: str, hosts: tuple[str, str], **more: Any) -> dict[str, Any]:
     compute_s = _ALONE_S[name] * 6 / 7
     size_bytes = _ALONE_S[name] * 4 / 7 * 1e9 / 8
     workload = {"type": "phases", "compute_s": compute_s, "comm_start": 0.5, "bytes": size_bytes, "pattern": "ring"}
-    return {
-        "name": name,
-        "hosts": hosts,
-        "gpus_per_host": 1,
-        "iterations": _ITERATIONS[name],
-        "workload": workload,
-    } | more
+    job = {"name": name, "hosts": hosts, "gpus_per_host": 1, "iterations": _ITERATIONS[name], "workload": workload}
+    return job | more
 
 
 def _run(*events: dict[str, Any], **language: Any) -> RunResult:

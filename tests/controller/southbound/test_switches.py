@@ -186,12 +186,7 @@ def test_switch_that_comes_late_is_caught_up(star: Routing, rule: FlowRule) -> N
     asyncio.run(scenario())
 
 
-def test_a_switch_that_restarts_empty_is_refilled(
-    star: Routing, rule: FlowRule, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # How long finsy waits for a switch that goes away as soon as it has come.
-    monkeypatch.setattr("finsy.switch._FAIL_THROTTLE_SECS", 0.1)
-
+def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         before, restarted = MemoryServer(), MemoryServer()
         async with AsyncExitStack() as stack:
@@ -207,6 +202,11 @@ def test_a_switch_that_restarts_empty_is_refilled(
                     await asyncio.sleep(0.02)
             assert restarted.num_pushes == 1
             await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            assert restarted.stop is not None
+            await restarted.stop()
+            await asyncio.wait_for(southbound.caught_up(down=["s0"]), TIMEOUT_S)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(southbound.caught_up(), 0.01)
 
     asyncio.run(scenario())
 

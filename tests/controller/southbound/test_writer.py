@@ -169,6 +169,40 @@ def test_requests_are_limited_in_size() -> None:
     asyncio.run(scenario())
 
 
+def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", BASE), FakeAccess(*BASE, FLOW)
+        assert writer.num_rules is None
+        await writer.connect(access)
+        await writer.hold(state_of([OTHER_FLOW]))
+        assert writer.num_rules == 2  # one that was found is kept
+        await writer.forget_found()
+        assert writer.num_rules == 1
+        access.fail = SwitchRefusalError("table full")
+        with pytest.raises(SouthboundError):
+            await writer.hold({})
+        assert writer.num_rules is None
+        await writer.hold({})
+        assert writer.num_rules == 0
+        writer.disconnect()
+        assert writer.num_rules is None
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
+    async def scenario() -> None:
+        writer = SwitchWriter("t0", BASE)
+        await asyncio.wait_for(writer.away(), timeout=1)
+        await writer.connect(FakeAccess())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.away(), timeout=0.01)
+        writer.disconnect()
+        await asyncio.wait_for(writer.away(), timeout=1)
+
+    asyncio.run(scenario())
+
+
 def test_condition_says_how_things_stand() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", BASE), FakeAccess()
