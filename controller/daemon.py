@@ -13,6 +13,7 @@ from controller.directives import DirectiveBoard
 from controller.operations.service import OperationsService
 from controller.planner import Planner
 from controller.registry import Registry
+from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.switches import P4RuntimeSouthbound
@@ -53,6 +54,8 @@ async def serve(config: ControllerConfig) -> None:
     board = DirectiveBoard(registry)
     southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
     async with southbound:
+        if config.clock is ClockName.WALL:
+            await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
         planner = Planner(
             registry, snapshots, routing, config.policy, config.steering, southbound, board, clock, config.hash
         )

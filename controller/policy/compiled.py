@@ -1,12 +1,13 @@
 """Loops over arrays, interpreted where they are short and compiled where they are long, with the same result.
 
 Importing the compiler takes longer than any decision for a small fabric, so it is imported when a loop is first worth
-it. A loop is written so that both ways agree to the bit: no reduction whose order is left open, no fused operations.
+it, or where a process goes on deciding. A loop is written so that both ways agree to the bit: no reduction whose order
+is left open, no fused operations.
 """
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Generic, ParamSpec, TypeVar
+from typing import ClassVar, Generic, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -20,9 +21,16 @@ class Loop(Generic[_P, _R]):
     def __init__(self, interpreted: Callable[_P, _R]) -> None:
         self.interpreted = interpreted
 
+    _is_compiled_however_short: ClassVar[bool] = False
+
+    @classmethod
+    def compile_all(cls) -> None:
+        """From now on compile every loop, however short: for a process that goes on deciding."""
+        cls._is_compiled_however_short = True
+
     def of(self, steps: int) -> Callable[_P, _R]:
         """The faster way for a call that reads about so many elements of arrays."""
-        return self.interpreted if steps < LONG_STEPS else self.compiled
+        return self.compiled if steps >= LONG_STEPS or self._is_compiled_however_short else self.interpreted
 
     @cached_property
     def compiled(self) -> Callable[_P, _R]:

@@ -39,8 +39,9 @@ def state_of(entities: Iterable[Entity]) -> dict[EntityKey, Entity]:
 def difference(held: State, desired: State) -> tuple[Stage, ...]:
     """The fewest updates that turn ``held`` into ``desired``: make before break.
 
-    What is referred to is written before what refers to it, and deletions come last, the other way round. The default
-    entry of a table can only be modified, and stays where ``desired`` has none.
+    What is referred to is written before what refers to it, and deletions come last, the other way round. To flow rules
+    nothing refers: all their updates make one stage. The default entry of a table can only be modified, and stays where
+    ``desired`` has none.
     """
     writes: defaultdict[Kind, list[Update]] = defaultdict(list)
     deletions: defaultdict[Kind, list[Update]] = defaultdict(list)
@@ -53,5 +54,8 @@ def difference(held: State, desired: State) -> tuple[Stage, ...]:
     for key, entity in held.items():
         if key not in desired and key.kind is not Kind.SETTING:
             deletions[key.kind].append(Update(UpdateKind.DELETE, entity))
-    stages = [writes[kind] for kind in Kind] + [deletions[kind] for kind in reversed(Kind)]
+    *kinds, last = Kind
+    stages = [writes[kind] for kind in kinds]
+    stages.append(writes[last] + deletions[last])
+    stages += [deletions[kind] for kind in reversed(kinds)]
     return tuple(tuple(stage) for stage in stages if stage)

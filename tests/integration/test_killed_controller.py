@@ -42,27 +42,30 @@ def _forwards(served: ServedFabric, five_tuple: FiveTuple) -> bool:
 
 
 async def _killed_and_restarted(deleted: list[str]) -> None:
-    async with served_dumbbell() as served:
-        async with controlled(served, _LEASE_S) as process, Client(process.address) as client:
-            for job, source, destination in _JOBS:
-                client.register_job(job)
-                flow = Flow(Nic(source), Nic(destination), 1_000_000_000)
-                client.register_flow_groups(job.name, [FlowGroup("gradients", (flow,))])
-            await _has_rules(served, 2)
-            before = _rules(served)
-            deleted.clear()
-            await process.kill()
-            assert _forwards(served, client.five_tuples("vision")["gradients"][0])
-            await process.restart()
-            for job, _, _ in _JOBS:
-                assert await client.acknowledged(job.name, _PATIENCE_S)
-            await asyncio.sleep(2 * _LEASE_S)
-            assert _rules(served) == before
-            assert deleted == []
-            # Its grace is over: it takes away what is no longer wanted.
-            client.deregister("vision")
-            await _has_rules(served, 1)
-            assert deleted == ["t0"]
+    async with (
+        served_dumbbell() as served,
+        controlled(served, _LEASE_S) as process,
+        Client(process.address) as client,
+    ):
+        for job, source, destination in _JOBS:
+            client.register_job(job)
+            flow = Flow(Nic(source), Nic(destination), 1_000_000_000)
+            client.register_flow_groups(job.name, [FlowGroup("gradients", (flow,))])
+        await _has_rules(served, 2)
+        before = _rules(served)
+        deleted.clear()
+        await process.kill()
+        assert _forwards(served, client.five_tuples("vision")["gradients"][0])
+        await process.restart()
+        for job, _, _ in _JOBS:
+            assert await client.acknowledged(job.name, _PATIENCE_S)
+        await asyncio.sleep(2 * _LEASE_S)
+        assert _rules(served) == before
+        assert deleted == []
+        # Its grace is over: it takes away what is no longer wanted.
+        client.deregister("vision")
+        await _has_rules(served, 1)
+        assert deleted == ["t0"]
 
 
 def test_rules_survive_a_killed_controller_and_none_is_deleted_in_between(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,3 +26,10 @@ def test_only_long_loops_are_compiled(steps: int, is_compiled: bool) -> None:
     machine_code = object()
     with patch.object(Loop, "compiled", machine_code):
         assert (Loop(abs).of(steps) is machine_code) == is_compiled
+
+
+def test_a_process_that_goes_on_deciding_compiles_short_loops_too() -> None:
+    machine_code = object()
+    with patch.object(Loop, "compiled", machine_code), patch.object(Loop, "_is_compiled_however_short", False):
+        Loop.compile_all()
+        assert Loop(abs).of(1) is machine_code
