@@ -108,7 +108,8 @@ class JobSession:
             self._is_known = False
             await self._notify()
             await asyncio.sleep(retry_s)
-            retry_s = min(2 * retry_s, _LAST_RETRY_S)
+            # A controller that is back keeps rules for one lease only.
+            retry_s = min(2 * retry_s, _LAST_RETRY_S, self._period_s or _LAST_RETRY_S)
 
     async def _register(self, connection: Connection) -> None:
         """Everything anew: a controller that was restarted knows nothing, one that was not changes nothing."""

@@ -7,7 +7,7 @@ import asyncio
 from ipaddress import IPv4Address
 
 from controller.config import ClockName, ControllerConfig, SwitchAddress
-from controller.run.controller_process import controller_process
+from controller.run.controller_process import ControllerProcess
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion, TraceKind
@@ -39,7 +39,7 @@ async def main() -> None:
         config = ControllerConfig(
             listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, clock=ClockName.DRIVEN, hash_seed=1
         )
-        async with controller_process(config) as address, Connection(address) as client:
+        async with ControllerProcess(config) as process, Connection(process.address) as client:
             flows = await register(client, emulated)
     print("\nflow rules of t0, as P4Runtime left them")
     for key, action in emulated.switches["t0"].entries("ingress.flow"):

@@ -13,7 +13,7 @@ from tests.integration.fabrics import ServedFabric, controlled, served_dumbbell
 from topologies.addressing import FiveTuple as EmulatedFiveTuple
 
 _PATIENCE_S = 40.0
-_LEASE_S = 3.0
+_LEASE_S = 5.0
 _JOBS = (
     (Job("vision", ("h0", "h2"), 16, Profile(compute_s=0.2, comm_start=0.5, work=3.2)), "h0", "h2"),
     (Job("language", ("h1", "h3"), 16, Profile(compute_s=1.2, comm_start=0.7, work=19.2)), "h1", "h3"),
@@ -59,7 +59,7 @@ async def _killed_and_restarted(deleted: list[str]) -> None:
         await process.restart()
         for job, _, _ in _JOBS:
             assert await client.acknowledged(job.name, _PATIENCE_S)
-        await asyncio.sleep(2 * _LEASE_S)
+        await asyncio.sleep(1.2 * _LEASE_S)
         assert _rules(served) == before
         assert deleted == []
         # Its grace is over: it takes away what is no longer wanted.

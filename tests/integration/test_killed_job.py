@@ -47,8 +47,8 @@ def _flow_rules(served: ServedFabric) -> list[tuple[EntryKey, EntryAction]]:
 
 
 async def _kill_one_of_two() -> tuple[int, int, int]:
-    async with served_dumbbell() as served, controlled(served, _LEASE_S) as address:
-        killed, living = await _start_job(address, "killed"), await _start_job(address, "living")
+    async with served_dumbbell() as served, controlled(served, _LEASE_S) as process:
+        killed, living = [await _start_job(process.address, name) for name in ("killed", "living")]
         try:
             with_both = len(_flow_rules(served))
             killed.send_signal(signal.SIGKILL)
