@@ -1,8 +1,9 @@
 """How good and how fast decisions are: ``python benchmarks/policies.py [--json]``.
 
-Cuts are compared with enumerated optima, and with bounds by mixed-integer programming. A decision is timed from the
-Snapshot to the Plan, all its objects included, in processor time, after each of a number of events: a job leaves a full
-cluster and another one takes its place.
+Cuts are compared with enumerated optima, and with bounds by mixed-integer programming; the tardiness of flow groups
+with its optimum, likewise found (``benchmarks/tardiness.py``). A decision is timed from the Snapshot to the Plan, all
+its objects included, in processor time, after each of a number of events: a job leaves a full cluster and another one
+takes its place. BSSI is timed on the coflow benchmark, where its file is there (``COFLOW_BENCHMARK``).
 """
 
 import argparse
@@ -22,14 +23,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.clusters import Cluster
+from benchmarks.coflows import measure
 from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
 from benchmarks.provenance import print_figures, provenance
+from benchmarks.tardiness import tardiness_gaps
 from controller.policy.catalogue import decide
 from controller.policy.correction_factor import GainOptions, correction_factors
 from controller.policy.intensity import Iteration
 from controller.policy.max_k_cut import max_k_cut
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
+from workloads.coflow_benchmark import parse_coflow_benchmark
 
 SEED = 1
 PAPERS_ORDERS = 10
@@ -37,6 +41,8 @@ SMALL_GRAPHS, LARGE_GRAPHS = 1000, 100
 MILP_LIMIT_S = 60.0
 EVENTS = 200
 LARGE_DECISIONS = 5
+COFLOW_BENCHMARK = Path(__file__).resolve().parents[2] / "shared/data/coflow/FB2010-1Hr-150-0.txt"
+"""The file of github.com/coflow/coflow-benchmark, in the folder beside the checkout."""
 
 CLUSTER_500 = Cluster(500, pods=10, tors_per_pod=8, hosts_per_tor=16, nics_per_host=8)
 CLUSTER_5000 = Cluster(5000, pods=25, tors_per_pod=16, hosts_per_tor=32, nics_per_host=1)
@@ -151,7 +157,26 @@ def _rounded(seconds: float) -> float:
     return round(float(seconds), 4)
 
 
-MEASUREMENTS: tuple[Callable[[], Figures], ...] = (cuts, factor_sensitivity, crux_500, crux_5000)
+def bssi_526() -> Figures:
+    """BSSI on 526 coflows of a cluster's hour; None where the file is not there."""
+    if not COFLOW_BENCHMARK.exists():
+        return {"bssi_526_s": None}
+    return {"bssi_526_s": _rounded(measure(parse_coflow_benchmark(COFLOW_BENCHMARK.read_text()))["bssi_526_s"])}
+
+
+def tardiness() -> Figures:
+    """What EchelonFlow and others leave of tardiness beyond the optimum."""
+    return tardiness_gaps(SEED)
+
+
+MEASUREMENTS: tuple[Callable[[], Figures], ...] = (
+    cuts,
+    factor_sensitivity,
+    tardiness,
+    bssi_526,
+    crux_500,
+    crux_5000,
+)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ DESCRIPTIONS: Mapping[PolicyName, str] = {
     PolicyName.SINCRONIA: "Sincronia: bottleneck by bottleneck, what weighs least there goes last",
     PolicyName.TACCL_STAR: "TACCL*: least loaded paths, the job with the longest way first",
     PolicyName.CASSINI: "CASSINI: no levels; iterations are shifted in time so that transfers meet least",
+    PolicyName.ECHELONFLOW: "EchelonFlow: what has least to send first, a job's flows when their consumers need them",
 }
 """What every policy does, in one line."""
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from controller.policy.cassini import cassini
 from controller.policy.crux import crux, crux_pa, crux_ps_pa
+from controller.policy.echelonflow import echelonflow
 from controller.policy.ecmp import ecmp
 from controller.policy.fifo import fifo
 from controller.policy.plan import Plan
@@ -26,6 +27,7 @@ _POLICIES: Mapping[PolicyName, Callable[[Snapshot], Plan]] = {
     PolicyName.SINCRONIA: sincronia,
     PolicyName.TACCL_STAR: taccl_star,
     PolicyName.CASSINI: cassini,
+    PolicyName.ECHELONFLOW: echelonflow,
 }
 
 

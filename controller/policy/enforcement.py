@@ -16,14 +16,16 @@ class Allocator(StrEnum):
 
     MAX_MIN = "max-min"
     MADD = "madd"
+    ECHELON_MADD = "echelon-madd"
     ORDER_GREEDY = "order-greedy"
 
 
 class Cadence(StrEnum):
-    """What makes a policy decide anew: a job comes or goes, or a flow group begins or ends."""
+    """What makes a policy decide anew: a job comes or goes, a flow group begins or ends, or a flow does."""
 
     JOB_EVENT = "job event"
     GROUP_EVENT = "group event"
+    FLOW_EVENT = "flow event"
 
 
 class Tiers(StrEnum):
@@ -64,6 +66,7 @@ _IDEAL: Mapping[PolicyName, RateControl] = {
     PolicyName.SINCRONIA: _GREEDY_GROUPS,
     PolicyName.TACCL_STAR: _JOBS,
     PolicyName.CASSINI: _LEVELS,
+    PolicyName.ECHELONFLOW: RateControl(Allocator.ECHELON_MADD, Tiers.GROUPS, Cadence.FLOW_EVENT),
 }
 
 

@@ -9,7 +9,8 @@ from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import FlowKey
 from topologies.fabric import Path
 
-_SENDS_NOTHING = "It sends nothing, so no path and no level can help it."
+SENDS_NOTHING = "It sends nothing, so no path and no level can help it."
+"""Reason of a job that has nothing to send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def plan_in_order(
         for rank, (coflow, level) in enumerate(zip(in_order, levels(len(sending), num_levels), strict=True))
     ]
     idle = [coflow for coflow in coflows if not coflow.sends]
-    decisions += [JobDecision(coflow, 0, rank, _SENDS_NOTHING) for rank, coflow in enumerate(idle, len(sending))]
+    decisions += [JobDecision(coflow, 0, rank, SENDS_NOTHING) for rank, coflow in enumerate(idle, len(sending))]
     return plan_of(policy, decisions, chosen)
 
 
@@ -54,22 +55,27 @@ def plan_of(policy: PolicyName, decisions: Sequence[JobDecision], chosen: Mappin
     paths = chosen or {}
     return Plan(
         policy=policy,
-        jobs=tuple(
-            JobPlan(
-                name=decision.coflow.job.name,
-                rank=rank,
-                level=decision.level,
-                intensity=decision.coflow.intensity,
-                correction_factor=None,
-                priority=None,
-                time_shift_s=decision.time_shift_s,
-                reason=decision.reason,
-            )
-            for rank, decision in enumerate(decisions)
-        ),
+        jobs=job_plans(decisions),
         flows={
             flow.key: FlowPlan(path=paths.get(flow.key), level=decision.level, order=decision.order)
             for decision in decisions
             for flow in decision.coflow.job.flows
         },
+    )
+
+
+def job_plans(decisions: Sequence[JobDecision]) -> tuple[JobPlan, ...]:
+    """What the decisions, in order of rank, say of the jobs as such."""
+    return tuple(
+        JobPlan(
+            name=decision.coflow.job.name,
+            rank=rank,
+            level=decision.level,
+            intensity=decision.coflow.intensity,
+            correction_factor=None,
+            priority=None,
+            time_shift_s=decision.time_shift_s,
+            reason=decision.reason,
+        )
+        for rank, decision in enumerate(decisions)
     )

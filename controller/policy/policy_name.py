@@ -15,3 +15,4 @@ class PolicyName(StrEnum):
     SINCRONIA = "sincronia"
     TACCL_STAR = "taccl-star"
     CASSINI = "cassini"
+    ECHELONFLOW = "echelonflow"

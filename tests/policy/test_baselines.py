@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from controller.policy.cassini import cassini
 from controller.policy.catalogue import decide
+from controller.policy.echelonflow import echelonflow
 from controller.policy.ecmp import ecmp
 from controller.policy.fifo import fifo
 from controller.policy.plan import Plan
@@ -21,7 +22,7 @@ from controller.policy.varys import varys
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 
 Policy = Callable[[Snapshot], Plan]
-RANKING = [fifo, varys, sincronia, taccl_star]
+RANKING = [fifo, varys, sincronia, taccl_star, echelonflow]
 POLICIES = pytest.mark.parametrize("policy", [ecmp, cassini, *RANKING])
 NAMES = pytest.mark.parametrize(
     "name", [PolicyName.FIFO, PolicyName.VARYS, PolicyName.SINCRONIA, PolicyName.TACCL_STAR, PolicyName.CASSINI]

@@ -16,7 +16,7 @@ def test_with_levels_all_policies_are_alike(policy: PolicyName) -> None:
 @pytest.mark.parametrize("policy", PolicyName)
 def test_who_orders_groups_decides_when_they_begin_and_end(policy: PolicyName) -> None:
     control = rate_control(policy, Enforcement.IDEAL)
-    assert (control.tiers is Tiers.GROUPS) == (control.cadence is Cadence.GROUP_EVENT)
+    assert (control.tiers is Tiers.GROUPS) == (control.cadence is not Cadence.JOB_EVENT)
     assert (control.tiers is Tiers.GROUPS) == (control.allocator is not Allocator.MAX_MIN)
 
 

@@ -5,8 +5,8 @@ each gets just the rate with which all end together. The groups are served in or
 one that finds a link of its own used up waits. What then is left is handed out flow by flow in the same order. A flow
 that has nothing left to send gets nothing, so that finished flows may stay in an order until it suits the caller.
 
-A group's duration is the smallest its links allow. EchelonFlow's ideal finish times will ask for other durations, flow
-by flow; order, tiers and backfill stay what they are.
+A group's duration is the smallest its links allow. Where ideal finish times ask for other durations, they are those of
+``controller.policy.rates.echelon``; order, tiers and backfill are the same.
 """
 
 import numpy as np
@@ -51,17 +51,42 @@ def _reserve(
 ) -> None:
     """Give group after group the rates with which it ends soonest on what is left."""
     for tier in range(len(starts)):
-        num_used = add_loads(first_hop, links, flows, starts[tier], stops[tier], remaining, loads, used)
-        duration = 0.0
-        for index in range(num_used):
-            link = used[index]
-            duration = max(duration, loads[link] / left[link])
-        for index in range(num_used):
-            link = used[index]
-            left[link] -= loads[link] / duration
-            if left[link] < _NOTHING_LEFT * capacities[link]:
-                left[link] = 0.0
-            loads[link] = 0.0
-        if 0.0 < duration < np.inf:
-            for position in range(starts[tier], stops[tier]):
-                rates[position] = remaining[flows[position]] / duration
+        end_together(
+            first_hop, links, flows, starts[tier], stops[tier], remaining, 0.0, capacities, left, loads, used, rates
+        )
+
+
+@compiled
+def end_together(
+    first_hop: IntArray,
+    links: IntArray,
+    flows: IntArray,
+    start: int,
+    stop: int,
+    remaining: FloatArray,
+    shortest: float,
+    capacities: FloatArray,
+    left: FloatArray,
+    loads: FloatArray,
+    used: IntArray,
+    rates: FloatArray,
+) -> None:
+    """Give flows the rates with which all end after the same time: as soon as the links allow, not before ``shortest``.
+
+    They get nothing where a link that they need is used up. ``shortest`` is a duration by the units of ``remaining``
+    and ``left``; ``loads`` must be 0 before, and is afterwards.
+    """
+    num_used = add_loads(first_hop, links, flows, start, stop, remaining, loads, used)
+    duration = shortest if num_used else 0.0
+    for index in range(num_used):
+        link = used[index]
+        duration = max(duration, loads[link] / left[link])
+    for index in range(num_used):
+        link = used[index]
+        left[link] -= loads[link] / duration
+        if left[link] < _NOTHING_LEFT * capacities[link]:
+            left[link] = 0.0
+        loads[link] = 0.0
+    if 0.0 < duration < np.inf:
+        for position in range(start, stop):
+            rates[position] = remaining[flows[position]] / duration

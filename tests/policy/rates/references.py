@@ -95,6 +95,36 @@ def plain_madd(case: Case) -> list[float]:
     return _backfilled(case, left, rates)
 
 
+def plain_echelon_madd(case: Case, due: list[float]) -> list[float]:
+    """Tier by tier: how late it gets, then its stages, each no faster than that; then what is left flow by flow.
+
+    ``due`` by flow, in the unit of a value over a capacity.
+    """
+    left = list(case.capacities)
+    rates: dict[int, float] = dict.fromkeys((flow for tier in case.tiers for flow in tier), 0.0)
+    for tier in case.tiers:
+        stages = sorted({due[flow] for flow in tier if case.values[flow] > 0})
+        late = [0.0]
+        for link in range(len(left)):
+            for stage in stages:
+                so_far = [case.values[flow] for flow in tier if link in case.paths[flow] and due[flow] <= stage]
+                if sum(so_far) > 0:
+                    late.append((sum(so_far) / left[link] if left[link] > 1e-9 else math.inf) - stage)
+        for stage in stages if max(late) < math.inf else []:
+            members = [flow for flow in tier if due[flow] == stage]
+            on_link = [
+                sum(case.values[flow] for flow in members if link in case.paths[flow]) for link in range(len(left))
+            ]
+            times = [
+                load / left[link] if left[link] > 1e-9 else math.inf for link, load in enumerate(on_link) if load > 0
+            ]
+            duration = max(stage + max(late), *times)
+            for flow in members:
+                rates[flow] = case.values[flow] / duration
+            left = [max(left[link] - on_link[link] / duration, 0.0) for link in range(len(left))]
+    return _backfilled(case, left, rates)
+
+
 def plain_order_greedy(case: Case) -> list[float]:
     """Flow by flow all that is left."""
     return _backfilled(case, list(case.capacities), {})
