@@ -20,7 +20,7 @@ from controller.policy.rates.network import Order
 from controller.policy.rates.order_greedy import order_greedy
 from controller.policy.varys import bottleneck_times
 
-CASES = 300
+CASES = 200
 
 
 def needed_s(moment: Moment, order: Order) -> FloatArray:

@@ -80,7 +80,7 @@ def least_tardiness_s(case: OpenCase, slot_s: float, limit_s: float = 60.0) -> f
         constraints=LinearConstraint(matrix, lower, upper),
         bounds=Bounds(0, upper_bounds),
         integrality=is_binary,
-        options={"time_limit": limit_s},
+        options={"time_limit": limit_s, "mip_rel_gap": 0.0},
     )
     if not result.success:
         raise RuntimeError(f"HiGHS: {result.message}")

@@ -32,6 +32,7 @@ def problems_of_the_whole(
     yield from _nothing_measured(_sound_part(document, (), faulty), jobs)
     for number, job in jobs.items():
         yield from _traffic_outside_the_job(number, job)
+        yield from _hosts_that_do_not_suit(number, job)
     events = _sound_events(document, faulty)
     yield from problems_of_events(events, _sound_part(document, (), faulty).get("recovery_s", DEFAULT_RECOVERY_S))
     try:
@@ -94,10 +95,6 @@ def _traffic_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Pr
     if "gpus" in job and as_list(workload.get("flows")):
         yield Problem(("jobs", number, "gpus"), "expected hosts instead: the workload's flows name hosts")
         return
-    num_hosts = job["gpus"] // job["gpus_per_host"] if job.keys() >= {"gpus", "gpus_per_host"} else len(hosts)
-    if workload.get("pattern") == Pattern.PAIRS and num_hosts % 2:
-        key = "gpus" if "gpus" in job else "hosts"
-        yield Problem(("jobs", number, key), f"expected an even number of hosts for pairs, got {num_hosts}")
     for position, flow in enumerate(as_list(workload.get("flows"))):
         ends = [as_mapping(flow).get(key) for key in ("source", "destination")]
         here: Location = ("jobs", number, "workload", "flows", position)
@@ -106,6 +103,22 @@ def _traffic_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Pr
                 yield Problem((*here, key), f"expected one of the job's hosts ({_some(hosts)}), got {host!r}")
         if isinstance(ends[0], str) and ends[0] == ends[1]:
             yield Problem((*here, "destination"), f"expected another host than the source {ends[0]!r}")
+
+
+def _hosts_that_do_not_suit(number: int, job: Mapping[str, Any]) -> Iterator[Problem]:
+    workload = as_mapping(job["workload"])
+    is_told = job.keys() >= {"gpus", "gpus_per_host"}
+    num_hosts = job["gpus"] // job["gpus_per_host"] if is_told else len(as_list(job.get("hosts")))
+    here: Location = ("jobs", number, "gpus" if "gpus" in job else "hosts")
+    if workload.get("pattern") == Pattern.PAIRS and num_hosts % 2:
+        yield Problem(here, f"expected an even number of hosts for pairs, got {num_hosts}")
+    replicas, servers = (
+        count if isinstance(count := workload.get(key), int) and count > 0 else 1 for key in ("replicas", "servers")
+    )
+    if workload.get("type") == "fsdp" and num_hosts % replicas:
+        yield Problem(here, f"expected a multiple of {replicas} replicas, got {num_hosts} hosts")
+    if workload.get("type") == "ps" and 0 < num_hosts <= servers:
+        yield Problem(here, f"expected more than the {servers} servers, got {num_hosts} hosts")
 
 
 def _hosts_and_gpus(jobs: Mapping[int, Mapping[str, Any]], fabric: Fabric) -> Iterator[Problem]:

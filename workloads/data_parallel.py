@@ -1,6 +1,7 @@
 """Data parallelism: every host computes on its own share of the batch, gradients are reduced in a ring of hosts."""
 
 from workloads.flows import ring
+from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.phases import compute_and_send
 from workloads.placement import Placement
@@ -18,7 +19,16 @@ def expand_data_parallel(workload: DataParallelWorkload, placement: Placement) -
     """
     model = MODELS[workload.model]
     hosts = tuple(placement.gpus)
-    share = 2 * (len(hosts) - 1) / len(hosts)
+    share_bytes = 2 * (len(hosts) - 1) / len(hosts) * model.gradient_bytes
     count = workload.flows_per_pair or model.flows_per_pair
-    flows = tuple(ring(hosts, share * model.gradient_bytes, count, placement))
-    return compute_and_send(GROUP, model.compute_s, model.comm_start, hosts, flows)
+    if workload.buckets is None:
+        flows = tuple(ring(hosts, share_bytes, count, placement))
+        return compute_and_send(GROUP, model.compute_s, model.comm_start, hosts, flows)
+    builder = GraphBuilder()
+    computed = builder.compute("forward", hosts, model.forward_s)
+    reduced: Done = ()
+    for bucket in range(workload.buckets):
+        computed = builder.compute(f"backward {bucket}", hosts, model.backward_s / workload.buckets, computed)
+        flows = tuple(ring(hosts, share_bytes / workload.buckets, count, placement))
+        reduced = builder.send(f"{GROUP} {bucket}", flows, computed + reduced)
+    return builder.graph()

@@ -1,19 +1,29 @@
 """From the ``workload:`` of a job to its task graph."""
 
 from workloads.arrangement import arranged
+from workloads.context_parallel import expand_context_parallel
 from workloads.data_parallel import expand_data_parallel
+from workloads.expert_parallel import expand_expert_parallel
 from workloads.fully_sharded import expand_fully_sharded
+from workloads.parameter_server import expand_parameter_server
 from workloads.phases import expand_phases
 from workloads.pipeline import expand_pipeline
 from workloads.placement import Placement
 from workloads.scenario import (
+    ContextParallelWorkload,
     DataParallelWorkload,
+    ExpertParallelWorkload,
     FullyShardedWorkload,
+    ParameterServerWorkload,
     PhasesWorkload,
     PipelineWorkload,
+    ShardedOptimizerWorkload,
+    TensorParallelWorkload,
     Workload,
 )
+from workloads.sharded_optimizer import expand_sharded_optimizer
 from workloads.task_graph import TaskGraph
+from workloads.tensor_parallel import expand_tensor_parallel
 
 
 def expand(workload: Workload, placement: Placement) -> TaskGraph:
@@ -23,6 +33,16 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
             graph = expand_phases(workload, placement)
         case DataParallelWorkload():
             graph = expand_data_parallel(workload, placement)
+        case ShardedOptimizerWorkload():
+            graph = expand_sharded_optimizer(workload, placement)
+        case ParameterServerWorkload():
+            graph = expand_parameter_server(workload, placement)
+        case TensorParallelWorkload():
+            graph = expand_tensor_parallel(workload, placement)
+        case ExpertParallelWorkload():
+            graph = expand_expert_parallel(workload, placement)
+        case ContextParallelWorkload():
+            graph = expand_context_parallel(workload, placement)
         case PipelineWorkload():
             graph = expand_pipeline(workload, placement)
         case FullyShardedWorkload():

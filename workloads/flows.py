@@ -30,3 +30,12 @@ def ring(hosts: Sequence[str], bytes_per_host: float, count: int | None, placeme
     if len(hosts) > 1:
         for source, destination in zip(hosts, (*hosts[1:], hosts[0]), strict=True):
             yield from flows_between(source, destination, bytes_per_host, count, placement)
+
+
+def all_to_all(
+    hosts: Sequence[str], bytes_per_host: float, count: int | None, placement: Placement
+) -> Iterator[FlowSpec]:
+    """Each host sends so many bytes altogether, an equal share to every host; its own share stays with it."""
+    for place, source in enumerate(hosts):
+        for destination in (*hosts[place + 1 :], *hosts[:place]):
+            yield from flows_between(source, destination, bytes_per_host / len(hosts), count, placement)

@@ -1,123 +1,108 @@
-"""Pipeline parallelism: every host is a stage, micro-batches pass forward through all and backward again.
+"""Pipeline parallelism: every host holds stages, micro-batches pass forward through all and backward again.
 
-What one stage sends to its neighbour is a flow group, an EchelonFlow (EchelonFlow, section 3.2, equation 6): its flows
-are released one micro-batch after the other and needed so too. The order of micro-batches on a stage is GPipe's or that
-of one forward, one backward (1F1B).
+What one host sends another in one direction is a flow group, an EchelonFlow (EchelonFlow, section 3.2, equation 6): its
+flows are released one micro-batch after the other and needed so too. ``workloads.pipeline_schedules`` has the orders.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
 
 from workloads.flows import flows_between
+from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
+from workloads.pipeline_schedules import Kind, Slot, Step, schedule, stage_of
 from workloads.placement import Placement
 from workloads.scenario import PipelineSchedule, PipelineWorkload
-from workloads.task_graph import Computation, FlowGroupSpec, FlowSpec, GroupTransfer, Task, TaskGraph
+from workloads.task_graph import TaskGraph
 
-
-class Direction(StrEnum):
-    """Which way a micro-batch passes a stage."""
-
-    FORWARD = "forward"
-    BACKWARD = "backward"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A stage computes one micro-batch."""
-
-    direction: Direction
-    micro_batch: int
-
-
-def schedule(kind: PipelineSchedule, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Step, ...]:
-    """What a stage computes, in order.
-
-    GPipe: all forward, then all backward in reverse. 1F1B: as many forward as there are stages behind, then one
-    forward and one backward in turn, then the backward that are left.
-    """
-    forward = [Step(Direction.FORWARD, number) for number in range(num_micro_batches)]
-    backward = [Step(Direction.BACKWARD, number) for number in range(num_micro_batches)]
-    if kind is PipelineSchedule.GPIPE:
-        return (*forward, *reversed(backward))
-    ahead = min(num_stages - 1 - stage, num_micro_batches)
-    steady = [step for pair in zip(forward[ahead:], backward, strict=False) for step in pair]
-    return (*forward[:ahead], *steady, *backward[num_micro_batches - ahead :])
+Passage = tuple[bool, int, int]
+"""Whether a micro-batch goes forward, the stage, and its number."""
 
 
 def expand_pipeline(workload: PipelineWorkload, placement: Placement) -> TaskGraph:
-    """One iteration: every stage works through its schedule, each step waiting for the step before and for its input.
+    """One iteration: every host works through its schedule, each slot waiting for the one before and for its inputs.
 
-    A stage has an equal share of the layers and of the model's computation; its GPUs together pass one micro-batch's
-    activations on to the next host, and the next their gradients back.
+    A stage has an equal share of the layers and of the model's computation; a host's GPUs together pass one
+    micro-batch's activations on to the next stage, and the next their gradients back. Of a backward pass that is split,
+    either gradient takes half.
     """
     model = MODELS[workload.model]
     hosts = tuple(placement.gpus)
-    number = workload.micro_batches
-    schedules = [schedule(workload.schedule, stage, len(hosts), number) for stage in range(len(hosts))]
-    seconds = {Direction.FORWARD: model.forward_s / number, Direction.BACKWARD: model.backward_s / number}
-    links = {
-        (stage, direction): _between(hosts[stage], hosts[towards], model.activation_bytes / number, workload, placement)
-        for stage in range(len(hosts))
-        for direction, towards in ((Direction.FORWARD, stage + 1), (Direction.BACKWARD, stage - 1))
-        if 0 <= towards < len(hosts)
+    kind, number, chunks = workload.schedule, workload.micro_batches, workload.chunks_per_host
+    forward_s, backward_s = model.forward_s / number / chunks, model.backward_s / number / chunks
+    seconds = {
+        Kind.FORWARD: forward_s,
+        Kind.BACKWARD: backward_s,
+        Kind.INPUT_GRADIENT: backward_s / 2,
+        Kind.WEIGHT_GRADIENT: backward_s / 2,
     }
-    tasks: list[Task] = []
-    computed: dict[tuple[int, Step], int] = {}
-    arrived: dict[tuple[int, Step], int] = {}
-    for stage, step in _in_order_of_dependence(schedules):
-        position = schedules[stage].index(step)
-        after = [computed[stage, schedules[stage][position - 1]]] if position else []
-        if (stage, step) in arrived:
-            after.append(arrived[stage, step])
-        name = f"{step.direction} {step.micro_batch}"
-        tasks.append(Computation(name, (hosts[stage],), seconds[step.direction], tuple(after)))
-        computed[stage, step] = len(tasks) - 1
-        flows = links.get((stage, step.direction))
-        if flows is not None:
-            first = step.micro_batch * len(flows)
-            sent = tuple(range(first, first + len(flows)))
-            towards = stage + 1 if step.direction is Direction.FORWARD else stage - 1
-            group = _group_name(step.direction, hosts[stage], hosts[towards])
-            tasks.append(GroupTransfer(group, (len(tasks) - 1,), sent))
-            arrived[towards, step] = len(tasks) - 1
-    groups = tuple(
-        FlowGroupSpec(_group_name(direction, flows[0].source_host, flows[0].destination_host), flows * number)
-        for (_, direction), flows in links.items()
-    )
-    return TaskGraph(tuple(tasks), groups)
+    stages = {stage_of(kind, host, chunk, len(hosts)): host for host in range(len(hosts)) for chunk in range(chunks)}
+    schedules = [schedule(kind, host, len(hosts), number, chunks) for host in range(len(hosts))]
+    count = workload.flows_per_pair or model.flows_per_pair
+    builder = GraphBuilder()
+    last_of: dict[int, Done] = dict.fromkeys(range(len(hosts)), ())
+    arrived: dict[Passage, Done] = {}
+    for host, slot in _in_order_of_dependence(kind, schedules, stages):
+        after = last_of[host]
+        for step in slot:
+            if step.kind is not Kind.WEIGHT_GRADIENT:
+                after += arrived.get(_input(kind, host, step, len(hosts)), ())
+        name = " and ".join(_name(step) for step in slot)
+        last_of[host] = builder.compute(name, (hosts[host],), sum(seconds[step.kind] for step in slot), after)
+        for step in slot:
+            output = _output(kind, host, step, len(hosts))
+            towards = None if output is None else stages.get(output[1])
+            if output is None or towards is None:
+                continue
+            if towards == host:
+                arrived[output] = last_of[host]
+                continue
+            flows = flows_between(hosts[host], hosts[towards], model.activation_bytes / number, count, placement)
+            group = f"{'forward' if output[0] else 'backward'} {hosts[host]}>{hosts[towards]}"
+            arrived[output] = builder.send(group, flows, last_of[host])
+    return builder.graph()
 
 
-def _group_name(direction: Direction, source: str, destination: str) -> str:
-    return f"{direction} {source}>{destination}"
+def _name(step: Step) -> str:
+    return f"{step.kind} {step.micro_batch}" + (f" of chunk {step.chunk}" if step.chunk else "")
 
 
-def _between(
-    source: str, destination: str, size_bytes: float, workload: PipelineWorkload, placement: Placement
-) -> tuple[FlowSpec, ...]:
-    count = workload.flows_per_pair or MODELS[workload.model].flows_per_pair
-    return tuple(flows_between(source, destination, size_bytes, count, placement))
+def _input(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage:
+    """What a step takes over: a stage's activations, or the gradients of its output."""
+    return step.kind is Kind.FORWARD, stage_of(kind, host, step.chunk, num_hosts), step.micro_batch
 
 
-def _in_order_of_dependence(schedules: Sequence[Sequence[Step]]) -> list[tuple[int, Step]]:
-    """All steps of all stages, each behind its stage's step before and the neighbour's step that it takes over from.
+def _output(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage | None:
+    """What the next stage takes over from a step; None of the gradients of weights."""
+    if step.kind is Kind.WEIGHT_GRADIENT:
+        return None
+    is_forward, stage, micro_batch = _input(kind, host, step, num_hosts)
+    return is_forward, stage + (1 if is_forward else -1), micro_batch
 
-    Backward on the last stage takes over from its own forward.
+
+def _in_order_of_dependence(
+    kind: PipelineSchedule, schedules: Sequence[Sequence[Slot]], stages: Mapping[int, int]
+) -> Iterator[tuple[int, Slot]]:
+    """All slots of all hosts, each behind its host's slot before and the steps that it takes over from.
+
+    Backward on the last stage takes over from its own forward, which stands before it. Raises ValueError for schedules
+    that wait for each other.
     """
-    last = len(schedules) - 1
-    ordered: list[tuple[int, Step]] = []
-    done: set[tuple[int, Step]] = set()
+    given: set[Passage] = set()
     positions = [0] * len(schedules)
-    while len(ordered) < sum(map(len, schedules)):
-        for stage, steps in enumerate(schedules):
-            if positions[stage] == len(steps):
-                continue
-            step = steps[positions[stage]]
-            neighbour = stage - 1 if step.direction is Direction.FORWARD else stage + 1
-            if 0 <= neighbour <= last and (neighbour, step) not in done:
-                continue
-            positions[stage] += 1
-            done.add((stage, step))
-            ordered.append((stage, step))
-    return ordered
+    first, last = 0, len(stages) - 1
+
+    def is_ready(host: int, step: Step) -> bool:
+        needed = _input(kind, host, step, len(schedules))
+        at_the_end = first if needed[0] else last
+        return step.kind is Kind.WEIGHT_GRADIENT or needed[1] == at_the_end or needed in given
+
+    while any(position < len(slots) for position, slots in zip(positions, schedules, strict=True)):
+        before = list(positions)
+        for host, slots in enumerate(schedules):
+            if positions[host] < len(slots) and all(is_ready(host, step) for step in slots[positions[host]]):
+                slot = slots[positions[host]]
+                positions[host] += 1
+                given |= {output for step in slot if (output := _output(kind, host, step, len(schedules))) is not None}
+                yield host, slot
+        if positions == before:
+            raise ValueError(f"schedule {kind!r}: hosts wait for each other")

@@ -79,7 +79,7 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
         (
             ("jobs", 0, "workload", "type"),
             "gpt",
-            "jobs[0].workload.type: expected one of 'phases', 'dp', 'pp', 'fsdp', got 'gpt'",
+            "jobs[0].workload.type: expected one of 'phases', 'dp', 'zero', 'ps', 'tp', 'moe', 'cp', 'pp', 'fsdp', got",
         ),
         (
             ("jobs", 0, "workload", "bytes"),
@@ -323,3 +323,31 @@ def test_a_window_before_the_first_arrival_is_refused(document: Document, refuse
     document["measure"] = {"from_s": 0, "to_s": 5}
     document["jobs"][0]["arrival_s"] = 5
     assert refuse(yaml.safe_dump(document)) == ["measure.to_s: expected more than the first arrival, which is 5"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (
+            {"type": "pp", "model": "gpt", "micro_batches": 2, "chunks": 2},
+            "jobs[0].workload.chunks: expected 1 for schedule 1f1b, got 2",
+        ),
+        (
+            {"type": "pp", "model": "gpt", "micro_batches": 2, "schedule": "interleaved", "chunks": 1},
+            "jobs[0].workload.chunks: expected 2 to 16 for schedule interleaved, got 1",
+        ),
+        (
+            {"type": "fsdp", "model": "gpt", "layer_groups": 2, "replicas": 3},
+            "jobs[0].hosts: expected a multiple of 3 replicas, got 2 hosts",
+        ),
+        (
+            {"type": "ps", "model": "gpt", "servers": 2},
+            "jobs[0].hosts: expected more than the 2 servers, got 2 hosts",
+        ),
+    ],
+)
+def test_parallelism_that_does_not_suit_is_refused(
+    workload: Document, message: str, document: Document, refuse: Callable[[str], list[str]]
+) -> None:
+    document["jobs"][0]["workload"] = workload
+    assert refuse(yaml.safe_dump(document)) == [message]

@@ -1,4 +1,4 @@
-"""Pipelines against the closed forms: makespans and arrangements of GPipe and 1F1B without communication time."""
+"""Pipelines: what every host computes, the zero-communication makespans, and arrangements against closed forms."""
 
 import re
 from itertools import pairwise
@@ -8,71 +8,136 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.arrangement import ZeroCommunicationRun
+from workloads.closed_forms.pipeline import interleaved, one_forward_one_backward
+from workloads.closed_forms.staggered import staggered
 from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
-from workloads.pipeline import Direction, schedule
+from workloads.pipeline_schedules import Kind, schedule
 from workloads.placement import Placement
 from workloads.scenario import PipelineSchedule, PipelineWorkload
 from workloads.task_graph import Computation, TaskGraph
 
 MODEL = MODELS[ModelName.GPT]
+ONE_CHUNK = (PipelineSchedule.GPIPE, PipelineSchedule.ONE_FORWARD_ONE_BACKWARD)
+INTERLEAVED = (PipelineSchedule.INTERLEAVED, PipelineSchedule.INTERLEAVED_ZERO_BUBBLE)
 
 
-def pipeline(kind: PipelineSchedule, stages: int, micro_batches: int) -> TaskGraph:
-    hosts = [f"h{number}" for number in range(stages)]
-    workload = PipelineWorkload(
-        type="pp", model=ModelName.GPT, micro_batches=micro_batches, schedule=kind, flows_per_pair=1
+def workload(kind: PipelineSchedule, micro_batches: int, chunks: int | None = None) -> PipelineWorkload:
+    return PipelineWorkload(
+        type="pp", model=ModelName.GPT, micro_batches=micro_batches, schedule=kind, flows_per_pair=1, chunks=chunks
     )
-    return expand(workload, Placement(dict.fromkeys(hosts, (0,)), dict.fromkeys(hosts, (0,))))
 
 
-@given(kind=st.sampled_from(PipelineSchedule), stages=st.integers(1, 6), micro_batches=st.integers(1, 9))
-def test_every_stage_computes_each_micro_batch_both_ways(
-    kind: PipelineSchedule, stages: int, micro_batches: int
+def pipeline(kind: PipelineSchedule, num_hosts: int, micro_batches: int, chunks: int | None = None) -> TaskGraph:
+    hosts = [f"h{number}" for number in range(num_hosts)]
+    return expand(
+        workload(kind, micro_batches, chunks), Placement(dict.fromkeys(hosts, (0,)), dict.fromkeys(hosts, (0,)))
+    )
+
+
+def offsets(graph: TaskGraph) -> dict[tuple[str, int, int], list[float]]:
+    """By direction, sending and receiving host."""
+    found = {}
+    for group in graph.flow_groups:
+        direction, source, destination = re.split("[ >]", group.name)
+        ends = int(source.removeprefix("h")), int(destination.removeprefix("h"))
+        found[direction, *ends] = [flow.offset_s for flow in group.flows]
+    return found
+
+
+@given(
+    kind=st.sampled_from(PipelineSchedule),
+    num_hosts=st.integers(1, 6),
+    micro_batches=st.integers(1, 13),
+    chunks=st.integers(2, 3),
+)
+def test_every_host_computes_each_micro_batch_on_all_its_chunks_both_ways(
+    kind: PipelineSchedule, num_hosts: int, micro_batches: int, chunks: int
 ) -> None:
-    for stage in range(stages):
-        steps = schedule(kind, stage, stages, micro_batches)
-        assert len(steps) == len(set(steps)) == 2 * micro_batches
+    chunks = workload(kind, micro_batches, chunks if kind in INTERLEAVED else None).chunks_per_host
+    for host in range(num_hosts):
+        slots = schedule(kind, host, num_hosts, micro_batches, chunks)
+        assert all(1 <= len(slot) <= 2 for slot in slots)
+        steps = [step for slot in slots for step in slot]
         for number in range(micro_batches):
-            both = [step.direction for step in steps if step.micro_batch == number]
-            assert both == [Direction.FORWARD, Direction.BACKWARD]
+            for chunk in range(chunks):
+                kinds = [step.kind for step in steps if (step.micro_batch, step.chunk) == (number, chunk)]
+                whole = [Kind.FORWARD, Kind.BACKWARD]
+                assert kinds in (whole, [Kind.FORWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT])
+        assert len({(step.micro_batch, step.chunk) for step in steps}) == micro_batches * chunks
 
 
-@given(kind=st.sampled_from(PipelineSchedule), stages=st.integers(1, 6), micro_batches=st.integers(1, 9))
-def test_a_pipeline_without_communication_takes_its_bubbles(
-    kind: PipelineSchedule, stages: int, micro_batches: int
+@given(kind=st.sampled_from(PipelineSchedule), num_hosts=st.integers(1, 5), micro_batches=st.integers(1, 9))
+def test_no_schedule_waits_for_itself_and_all_compute_the_model(
+    kind: PipelineSchedule, num_hosts: int, micro_batches: int
 ) -> None:
-    graph = pipeline(kind, stages, micro_batches)
-    slots = micro_batches + stages - 1
-    assert ZeroCommunicationRun.of(graph).duration_s == pytest.approx(MODEL.compute_s / micro_batches * slots)
-    assert graph.computing_host_seconds == pytest.approx(stages * MODEL.compute_s)
+    graph = pipeline(kind, num_hosts, micro_batches)
+    assert graph.computing_host_seconds == pytest.approx(num_hosts * MODEL.compute_s)
+    duration_s = ZeroCommunicationRun.of(graph).duration_s
+    assert (
+        MODEL.compute_s * (1 - 1e-9)
+        <= duration_s
+        <= MODEL.compute_s / micro_batches * (micro_batches + num_hosts - 1) * (1 + 1e-9)
+    ), "none has more bubbles than GPipe"
 
 
-@pytest.mark.parametrize("kind", PipelineSchedule)
-@pytest.mark.parametrize(("stages", "micro_batches"), [(4, 8), (3, 5), (2, 3)])
-def test_arrangements_have_their_closed_forms(kind: PipelineSchedule, stages: int, micro_batches: int) -> None:
-    """GPipe: steps of t_f and t_b. 1F1B to stage k of p: t_f up to flow p - k, then t_f + t_b; backward always that."""
-    forward_s, backward_s = MODEL.forward_s / micro_batches, MODEL.backward_s / micro_batches
-    groups = {group.name: group for group in pipeline(kind, stages, micro_batches).flow_groups}
-    assert len(groups) == 2 * (stages - 1)
-    for name, group in groups.items():
-        offsets = [flow.offset_s for flow in group.flows]
-        direction, _, destination = re.split("[ >]", name)
-        consumer = int(destination.removeprefix("h"))
-        if kind is PipelineSchedule.GPIPE:
-            expected = [
-                number * (forward_s if direction == "forward" else backward_s) for number in range(micro_batches)
-            ]
-            if direction == "backward":
-                expected.reverse()
-        elif direction == "forward":
-            warm = stages - consumer
-            expected = [
-                number * (forward_s if number < warm else forward_s + backward_s) for number in range(micro_batches)
-            ]
+@pytest.mark.parametrize(
+    ("kind", "micro_batches", "units"),
+    [
+        (PipelineSchedule.GPIPE, 4, 21),
+        (PipelineSchedule.ONE_FORWARD_ONE_BACKWARD, 8, 33),
+        (PipelineSchedule.INTERLEAVED, 8, 57),
+        (PipelineSchedule.INTERLEAVED_ZERO_BUBBLE, 8, 51),
+        (PipelineSchedule.ZERO_BUBBLE_V, 8, 51),
+        (PipelineSchedule.DUAL_PIPE_V, 8, 54),
+    ],
+)
+def test_makespans_without_communication(kind: PipelineSchedule, micro_batches: int, units: int) -> None:
+    """Four hosts; a chunk's forward takes one unit, its backward two."""
+    graph = pipeline(kind, 4, micro_batches)
+    unit_s = MODEL.compute_s / micro_batches / workload(kind, micro_batches).chunks_per_host / 3
+    assert ZeroCommunicationRun.of(graph).duration_s / unit_s == pytest.approx(units)
+
+
+@given(kind=st.sampled_from(ONE_CHUNK), num_hosts=st.integers(1, 6), micro_batches=st.integers(1, 9))
+def test_gpipe_and_1f1b_have_the_same_bubbles(kind: PipelineSchedule, num_hosts: int, micro_batches: int) -> None:
+    slots = micro_batches + num_hosts - 1
+    duration_s = ZeroCommunicationRun.of(pipeline(kind, num_hosts, micro_batches)).duration_s
+    assert duration_s == pytest.approx(MODEL.compute_s / micro_batches * slots)
+
+
+@given(num_hosts=st.integers(2, 6), micro_batches=st.integers(1, 12))
+def test_gpipe_has_its_closed_form(num_hosts: int, micro_batches: int) -> None:
+    found = offsets(pipeline(PipelineSchedule.GPIPE, num_hosts, micro_batches))
+    assert len(found) == 2 * (num_hosts - 1)
+    for (direction, *_), offsets_s in found.items():
+        step_s = (MODEL.forward_s if direction == "forward" else MODEL.backward_s) / micro_batches
+        assert offsets_s == pytest.approx(staggered(micro_batches, step_s))
+
+
+@given(num_hosts=st.integers(2, 6), micro_batches=st.integers(1, 12))
+def test_1f1b_has_its_closed_form(num_hosts: int, micro_batches: int) -> None:
+    seconds = MODEL.forward_s / micro_batches, MODEL.backward_s / micro_batches
+    found = offsets(pipeline(PipelineSchedule.ONE_FORWARD_ONE_BACKWARD, num_hosts, micro_batches))
+    for (direction, _, consumer), offsets_s in found.items():
+        if direction == "forward":
+            expected = one_forward_one_backward(micro_batches, num_hosts, consumer, *seconds)
+        elif micro_batches >= num_hosts:
+            expected = staggered(micro_batches, sum(seconds))
         else:
-            expected = [number * (forward_s + backward_s) for number in range(micro_batches)]
-        assert offsets == pytest.approx(expected), name
+            continue
+        assert offsets_s == pytest.approx(expected), (direction, consumer)
+
+
+@given(num_hosts=st.integers(2, 5), rounds=st.integers(1, 4), chunks=st.integers(2, 4))
+def test_interleaved_has_its_closed_form(num_hosts: int, rounds: int, chunks: int) -> None:
+    micro_batches = rounds * num_hosts
+    seconds = MODEL.forward_s / micro_batches / chunks, MODEL.backward_s / micro_batches / chunks
+    found = offsets(pipeline(PipelineSchedule.INTERLEAVED, num_hosts, micro_batches, chunks))
+    for (direction, _, consumer), offsets_s in found.items():
+        if direction == "forward" and consumer:
+            expected = interleaved(micro_batches, num_hosts, chunks, consumer, *seconds)
+            assert offsets_s == pytest.approx(expected), consumer
 
 
 def test_a_micro_batch_is_sent_when_computed_and_computed_when_arrived() -> None:
