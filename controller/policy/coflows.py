@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
 from controller.policy.intensity import FloatArray, Iteration, rates_bps
-from controller.policy.snapshot import FlowKey, Job, Snapshot
+from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
 from topologies.fabric import Path
 
 
@@ -57,20 +57,28 @@ def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None
 
     Raises ValueError, naming the job, for sizes that no number of seconds can tell.
     """
-    paths = chosen or {}
     jobs = sorted(snapshot.jobs, key=lambda job: job.name)
-    flows = [(number, flow) for number, job in enumerate(jobs) for flow in job.flows if flow.size_bytes > 0]
-    links = [(*paths.get(flow.key, flow.hashed_path), *flow.host_links) for _, flow in flows]
-    hops = [len(path) for path in links]
-    job_of = np.repeat(np.array([number for number, _ in flows], dtype=np.int64), hops)
-    link_of = np.fromiter(chain.from_iterable(links), dtype=np.int64, count=sum(hops))
-    num_bytes = np.repeat(np.array([flow.size_bytes for _, flow in flows], dtype=np.float64), hops)
-    by_job = coo_array((num_bytes, (job_of, link_of)), shape=(len(jobs), len(snapshot.links))).tocsr()
-    with np.errstate(over="ignore"):
-        by_job.data = by_job.data * 8 / rates_bps(snapshot.links)[by_job.indices]
-    by_job.eliminate_zeros()
+    by_job = occupied_seconds(snapshot, [job.flows for job in jobs], chosen)
     rows = [slice(start, stop) for start, stop in pairwise(by_job.indptr.tolist())]
     return [JobCoflow.of(job, by_job.indices[row], by_job.data[row]) for job, row in zip(jobs, rows, strict=True)]
+
+
+def occupied_seconds(
+    snapshot: Snapshot, coflows: Sequence[Sequence[Flow]], chosen: Mapping[FlowKey, Path] | None = None
+) -> csr_array:
+    """Seconds for which the flows of each coflow (row) occupy each link (column), on paths as of ``job_coflows``."""
+    paths = chosen or {}
+    flows = [(number, flow) for number, coflow in enumerate(coflows) for flow in coflow if flow.size_bytes > 0]
+    links = [(*paths.get(flow.key, flow.hashed_path), *flow.host_links) for _, flow in flows]
+    hops = [len(path) for path in links]
+    coflow_of = np.repeat(np.array([number for number, _ in flows], dtype=np.int64), hops)
+    link_of = np.fromiter(chain.from_iterable(links), dtype=np.int64, count=sum(hops))
+    num_bytes = np.repeat(np.array([flow.size_bytes for _, flow in flows], dtype=np.float64), hops)
+    seconds = coo_array((num_bytes, (coflow_of, link_of)), shape=(len(coflows), len(snapshot.links))).tocsr()
+    with np.errstate(over="ignore"):
+        seconds.data = seconds.data * 8 / rates_bps(snapshot.links)[seconds.indices]
+    seconds.eliminate_zeros()
+    return seconds
 
 
 def weights_of(coflows: Sequence[JobCoflow], weight: JobWeight) -> FloatArray:

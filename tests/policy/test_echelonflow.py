@@ -2,21 +2,20 @@
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.open_loop import Allocation, Moment, OpenCase, OpenFlow, OpenGroup, end_times, random_case
 from benchmarks.tardiness import echelonflow as echelon_rates
-from benchmarks.tardiness import fair, optimum_s
+from benchmarks.tardiness import fair, needed_s, optimum_s
 from benchmarks.tardiness import varys as varys_rates
 from controller.policy.echelonflow import EchelonFlowOptions, Rank, due_s, echelonflow, group_order
-from controller.policy.plan import Plan
+from controller.policy.rates.madd import madd
 from controller.policy.rates.network import FloatArray, Order
 from controller.policy.snapshot import FlowGroup, Job, Snapshot
 from controller.policy.varys import varys
@@ -97,8 +96,19 @@ def test_with_offsets_of_nought_order_and_rates_are_those_of_varys_at_every_even
 
 @given(groups_of_coflows(st.just(0.25)))
 def test_with_literal_tardiness_they_are_where_all_are_released_together(case: OpenCase) -> None:
+    """But for groups that tie, which rounding may put either way round."""
+    by_tardiness = echelon_rates(Rank.TARDINESS_ASCENDING)
+
+    def held_against_varys(moment: Moment) -> tuple[Order, FloatArray]:
+        order, rates = by_tardiness(moment)
+        needed = dict(zip(moment.order.starts.tolist(), needed_s(moment, moment.open_order).tolist(), strict=True))
+        in_order = [needed[start] for start in order.starts.tolist()]
+        assert in_order == pytest.approx(sorted(in_order), rel=1e-9)
+        assert rates.tolist() == madd(moment.network, order, moment.remaining_bytes).tolist()
+        return order, rates
+
     unweighed = replace(case, groups=tuple(replace(group, weight=1.0) for group in case.groups))
-    alike(unweighed, echelon_rates(Rank.TARDINESS_ASCENDING), varys_rates)
+    end_times(unweighed, held_against_varys)
 
 
 def test_with_literal_tardiness_the_later_group_is_behind_though_it_needs_less() -> None:
@@ -111,9 +121,10 @@ def test_with_literal_tardiness_the_later_group_is_behind_though_it_needs_less()
     assert ends[Rank.TARDINESS_DESCENDING] == [3.0, 4.0]
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_rank_beats_the_optimum_and_time_needed_is_near_it(seed: int) -> None:
-    case = random_case(random.Random(seed), most_groups=2, most_flows=3)
+    case = random_case(random.Random(seed), most_groups=3, most_flows=2)
     least_s = optimum_s(case)
     for rank in Rank:
         assert case.weighted_tardiness_s(end_times(case, echelon_rates(rank))) >= least_s - 1e-6
@@ -136,6 +147,14 @@ def test_a_group_alone_on_a_link_is_as_early_as_it_can_be(seed: int) -> None:
         for due in {flow.offset_s for flow in group.flows if flow.release_s >= start}
     ]
     assert case.tardiness_s(end_times(case, ECHELON)) == pytest.approx([max(bounds)])
+
+
+def test_in_the_mean_it_is_within_five_percent_of_the_optimum() -> None:
+    chance = random.Random(1)
+    cases = [random_case(chance, most_groups=3, most_flows=2) for _ in range(20)]
+    gaps = [case.weighted_tardiness_s(end_times(case, ECHELON)) / optimum_s(case) - 1 for case in cases]
+    assert min(gaps) >= -1e-6
+    assert sum(gaps) / len(gaps) <= 0.05
 
 
 def test_the_optimum_of_coflows_on_a_link_is_the_shortest_first() -> None:
@@ -189,18 +208,21 @@ def pipeline(name: str, *offsets_s: float, size_bytes: float = 1e9) -> Job:
     return staggered(make_job(name, [(size_bytes, ((0,),))] * len(offsets_s)), *offsets_s)
 
 
-def decided(policy: Callable[[Snapshot], Plan], snapshot: Snapshot) -> tuple[object, ...]:
-    """All of a Plan but what it says of its reasons."""
-    plan = policy(snapshot)
-    return [(job.name, job.rank, job.level) for job in plan.jobs], dict(plan.flows)
+@given(sizes=st.lists(st.lists(st.integers(0, 4), max_size=3), max_size=10), num_levels=st.integers(1, 8))
+def test_with_offsets_of_nought_and_a_link_for_all_the_plan_is_varys_own(
+    sizes: list[list[int]], num_levels: int
+) -> None:
+    jobs = tuple(
+        make_job(f"job-{number}", [(1e9 * size, ((0,),)) for size in found]) for number, found in enumerate(sizes)
+    )
+    snapshot = Snapshot(0.0, make_links(GBPS), jobs, num_levels=num_levels)
+    plan, expected = echelonflow(snapshot), varys(snapshot)
+    assert [(job.name, job.level) for job in plan.jobs] == [(job.name, job.level) for job in expected.jobs]
+    sent = {flow.key for job in jobs for flow in job.flows if any(one.size_bytes for one in job.flows)}
+    assert {key: plan.flows[key] for key in sent} == {key: expected.flows[key] for key in sent}
 
 
-@given(snapshots())
-def test_with_offsets_of_nought_the_plan_is_varys_own(snapshot: Snapshot) -> None:
-    assert decided(echelonflow, snapshot) == decided(varys, snapshot)
-
-
-def test_spare_levels_part_a_jobs_flows_by_ideal_finish() -> None:
+def test_spare_levels_part_a_groups_flows_by_ideal_finish() -> None:
     jobs = pipeline("a", 0.0, 2.0, 1.0), pipeline("b", 0.0, size_bytes=9e9)
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), jobs))
     levels = {(key.job, key.flow): flow.level for key, flow in plan.flows.items()}
@@ -208,7 +230,46 @@ def test_spare_levels_part_a_jobs_flows_by_ideal_finish() -> None:
     assert levels == {("a", 0): 7, ("a", 2): 6, ("a", 1): 5, ("b", 0): 4}
     assert orders == {("a", 0): 0, ("a", 2): 1, ("a", 1): 2, ("b", 0): 3}
     assert [(job.name, job.level) for job in plan.jobs] == [("a", 7), ("b", 4)]
-    assert "3 stages on 3 levels" in plan.jobs[0].reason
+    assert "levels 7 to 5" in plan.jobs[0].reason
+
+
+def test_groups_are_ranked_not_jobs() -> None:
+    """A job's small group goes before another job that its large one has to wait for."""
+    small, large = (replace(make_job("a", [(size, ((0,),))]).flow_groups[0], name=f"{size:g}") for size in (1e9, 4e9))
+    named = [
+        FlowGroup(group.name, tuple(replace(flow, key=replace(flow.key, group=group.name)) for flow in group.flows))
+        for group in (large, small)
+    ]
+    jobs = replace(make_job("a", []), flow_groups=tuple(named)), make_job("b", [(2e9, ((0,),))])
+    plan = echelonflow(Snapshot(0.0, make_links(GBPS), jobs))
+    assert [(key.job, key.group, flow.level) for key, flow in sorted(plan.flows.items())] == [
+        ("a", "1e+09", 7),
+        ("a", "4e+09", 5),
+        ("b", "all-reduce", 6),
+    ]
+    assert [(job.name, job.level) for job in plan.jobs] == [("a", 7), ("b", 6)]
+    assert plan.jobs[0].reason.startswith(
+        "Its group '1e+09' needs its bottleneck link 8 s an iteration, first of its 2"
+    )
+
+
+@given(snapshots())
+def test_of_groups_that_meet_the_more_urgent_never_has_the_lower_level(snapshot: Snapshot) -> None:
+    plan = echelonflow(snapshot)
+    has_levels = snapshot.links.has_levels
+    flows = [flow for job in snapshot.jobs for flow in job.flows if flow.size_bytes > 0]
+    for one in flows:
+        for other in flows:
+            meet = any(has_levels[link] for link in set(one.hashed_path) & set(other.hashed_path))
+            if meet and plan.flows[one.key].order < plan.flows[other.key].order:
+                assert plan.flows[one.key].level >= plan.flows[other.key].level
+
+
+def test_groups_that_never_meet_share_levels() -> None:
+    jobs = tuple(pipeline(f"job-{number}", 0.0, size_bytes=1e9 * (number + 1)) for number in range(3))
+    elsewhere = make_job("elsewhere", [(9e9, ((1,),))])
+    plan = echelonflow(Snapshot(0.0, make_links(GBPS, GBPS), (*jobs, elsewhere)))
+    assert {job.name: job.level for job in plan.jobs} == {"job-0": 7, "job-1": 6, "job-2": 5, "elsewhere": 7}
 
 
 @given(
@@ -243,7 +304,7 @@ def test_ideal_finishes_that_differ_by_rounding_are_one() -> None:
 
 
 def test_jobs_may_be_ranked_by_how_late_they_will_be() -> None:
-    """The steady one needs 24 s, and is 8 s late at its end; the other is 16 s late."""
+    """The steady one needs 24 s and is never more than 8 s late; the other needs 16 s and is as late."""
     jobs = pipeline("steady", 0.0, 8.0, 16.0), pipeline("burst", 0.0, 0.0)
     snapshot = Snapshot(0.0, make_links(GBPS), jobs)
     first = {rank: echelonflow(snapshot, EchelonFlowOptions(rank)).jobs[0].name for rank in Rank}
