@@ -13,6 +13,7 @@ that is latest means for the rates of the others; weights. With offsets of 0 ord
 those to spare part a group's flows by ideal finish. The order at the host has both in full.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from controller.policy.intensity import FloatArray
 from controller.policy.job_order import SENDS_NOTHING, JobDecision, job_plans
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowGroup, Job, Snapshot
+from controller.policy.snapshot import Flow, FlowGroup, Job, Snapshot
 from controller.policy.varys import bottleneck_times, sebf
 
 IntArray = npt.NDArray[np.int64]
@@ -69,26 +70,59 @@ def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTION
     tardiness_s = np.array([_tardiness_s(groups[number][1], snapshot) for number in sending])
     owners = np.array([groups[number][0] for number in sending], dtype=np.int64)
     order = group_order(options.rank, needed_s, tardiness_s, weights[owners])
-    ranked = [groups[number] for number in sending[order]]
-    stages_of = [stages([flow.offset_s for flow in group.flows]) for _, group in ranked]
-    layers_of = layers(occupied[sending[order]], snapshot.links.has_levels)
-    levels_of = levels(layers_of, stages_of, snapshot.num_levels)
+    key_s = needed_s if options.rank is Rank.GAMMA else tardiness_s
+    formations = _formations(groups, sending[order], key_s[order])
+    stages_of = [stages([flow.offset_s for flow in formation.flows]) for formation in formations]
+    ends = occupied.indptr
+    links_of = [
+        np.unique(np.concatenate([occupied.indices[ends[number] : ends[number + 1]] for number in formation.numbers]))
+        for formation in formations
+    ]
+    levels_of = levels(layers(links_of, snapshot.links.has_levels), stages_of, snapshot.num_levels)
     first_order = list(accumulate((max(found) + 1 for found in stages_of), initial=0))
-    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for owner, group in groups for flow in group.flows}
-    first_group: dict[int, int] = {}
+    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for _, group in groups for flow in group.flows}
+    first: dict[int, int] = {}
     levels_by_owner: defaultdict[int, list[int]] = defaultdict(list)
-    for rank, (owner, group) in enumerate(ranked):
-        first_group.setdefault(owner, rank)
-        levels_by_owner[owner] += levels_of[rank]
-        for flow, stage, level in zip(group.flows, stages_of[rank], levels_of[rank], strict=True):
+    for rank, formation in enumerate(formations):
+        first.setdefault(formation.owner, rank)
+        levels_by_owner[formation.owner] += levels_of[rank]
+        for flow, stage, level in zip(formation.flows, stages_of[rank], levels_of[rank], strict=True):
             flows[flow.key] = FlowPlan(None, level, first_order[rank] + stage)
     decisions = []
-    for owner, rank in first_group.items():
-        reason = _reason(ranked[rank][1], coflows[owner].job, needed_s[order[rank]], levels_by_owner[owner])
+    for owner, rank in first.items():
+        group = formations[rank].groups[0]
+        reason = _reason(options.rank, group, formations[rank].key_s, coflows[owner].job, levels_by_owner[owner])
         decisions.append(JobDecision(coflows[owner], max(levels_by_owner[owner]), first_order[rank], reason))
-    idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first_group]
+    idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
     decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
     return Plan(PolicyName.ECHELONFLOW, job_plans(decisions), flows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Formation:
+    """Groups of one job (``owner``, their ``numbers`` among all groups) that are ranked alike, by ``key_s``."""
+
+    owner: int
+    numbers: tuple[int, ...]
+    groups: tuple[FlowGroup, ...]
+    key_s: float
+
+    @property
+    def flows(self) -> list[Flow]:
+        return [flow for group in self.groups for flow in group.flows]
+
+
+def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s: FloatArray) -> list[_Formation]:
+    """The groups in order of rank, those of a job together whose keys, what they are ranked by, differ by rounding."""
+    found: list[_Formation] = []
+    for number, one_s in zip(ranked.tolist(), key_s.tolist(), strict=True):
+        owner, group = groups[number]
+        last = found[-1] if found else None
+        if last is not None and last.owner == owner and math.isclose(last.key_s, one_s):
+            found[-1] = _Formation(owner, (*last.numbers, number), (*last.groups, group), last.key_s)
+        else:
+            found.append(_Formation(owner, (number,), (group,), one_s))
+    return found
 
 
 def group_order(rank: Rank, needed_s: FloatArray, tardiness_s: FloatArray, weights: FloatArray) -> IntArray:
@@ -134,8 +168,10 @@ def _tardiness_s(group: FlowGroup, snapshot: Snapshot) -> float:
     return late_s
 
 
-def _reason(group: FlowGroup, job: Job, needed_s: float, levels: Sequence[int]) -> str:
-    first = f"Its group {group.name!r} needs its bottleneck link {needed_s:.4g} s an iteration"
+def _reason(rank: Rank, group: FlowGroup, key_s: float, job: Job, levels: Sequence[int]) -> str:
+    needs = f"needs its bottleneck link {key_s:.4g} s an iteration"
+    late = f"alone would be {key_s:.4g} s late"
+    first = f"Its group {group.name!r} {needs if rank is Rank.GAMMA else late}"
     of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
     parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
     return f"{first}{of}{parted}."

@@ -1,20 +1,22 @@
-"""Levels of flow groups in formation: first between groups that meet on a link, then inside groups."""
+"""Levels of flows in formation: first between formations that meet on a link, then inside them.
+
+A formation is a flow group, or several of one job that nothing else tells apart.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from controller.policy.level_mapping import bands, equal_classes
 
 _SAME_OFFSET = 1e-9
-"""Ideal finishes that differ by less than this share of a group's largest offset are one: the rest is rounding."""
+"""Ideal finishes that differ by less than this share of a formation's largest offset are one: the rest is rounding."""
 
 
 def stages(offsets_s: Sequence[float]) -> list[int]:
-    """By flow of a group, how many different ideal finishes come before its own."""
+    """By flow of a formation, how many different ideal finishes come before its own."""
     offsets = np.array(offsets_s, dtype=np.float64)
     order = offsets.argsort(kind="stable")
     steps = np.diff(offsets[order]) > _SAME_OFFSET * np.abs(offsets).max(initial=0.0)
@@ -24,16 +26,15 @@ def stages(offsets_s: Sequence[float]) -> list[int]:
     return found
 
 
-def layers(occupied: csr_array, counts: npt.NDArray[np.bool_]) -> list[int]:
-    """Layer of every group (row), most urgent first: one behind the last of those before it that use one of its links.
+def layers(links: Sequence[npt.NDArray[np.int32]], counts: npt.NDArray[np.bool_]) -> list[int]:
+    """Layer of every formation, most urgent first: one behind the last of those before it that use one of its links.
 
-    Groups of one layer never meet. ``counts``: on which links (columns) a level tells anything.
+    Formations of one layer never meet. ``counts``: on which links a level tells anything.
     """
-    first_free = np.zeros(occupied.shape[1], dtype=np.int64)
+    first_free = np.zeros(len(counts), dtype=np.int64)
     found = []
-    for start, stop in zip(occupied.indptr[:-1], occupied.indptr[1:], strict=True):
-        used = occupied.indices[start:stop]
-        used = used[counts[used]]
+    for of_one in links:
+        used = of_one[counts[of_one]]
         layer = int(first_free[used].max(initial=0))
         first_free[used] = layer + 1
         found.append(layer)
@@ -41,7 +42,7 @@ def layers(occupied: csr_array, counts: npt.NDArray[np.bool_]) -> list[int]:
 
 
 def levels(layers: Sequence[int], stages: Sequence[Sequence[int]], num_levels: int) -> list[list[int]]:
-    """Level of every flow of every group: a layer's are above the next one's, an early stage's above a late one's.
+    """Level of every flow of every formation: a layer's are above the next one's, an early stage's above a late one's.
 
     With fewer layers than levels, those to spare go to the layers with most stages; with more, neighbouring layers
     share one.

@@ -315,3 +315,21 @@ def test_jobs_may_be_ranked_by_how_late_they_will_be() -> None:
 def test_offsets_that_are_no_numbers_are_refused_by_job_and_field(bad: float) -> None:
     with pytest.raises(ValueError, match=r"job 'a', group 'all-reduce', flow 1: offset_s must be finite"):
         pipeline("a", 0.0, bad)
+
+
+def test_groups_of_a_job_that_tie_are_one_formation() -> None:
+    """Two directions of a pipeline, needing the same: their micro-batches in turn, above what another job sends."""
+    (group,) = pipeline("a", 0.0, 1.0).flow_groups
+    back = tuple(
+        replace(flow, key=replace(flow.key, group="back"), offset_s=flow.offset_s + 0.5) for flow in group.flows
+    )
+    both = replace(make_job("a", []), flow_groups=(group, FlowGroup("back", back)))
+    plan = echelonflow(Snapshot(0.0, make_links(GBPS), (both, pipeline("b", 0.0, size_bytes=9e9))))
+    assert [(key.group, key.flow) for key in sorted(plan.flows, key=lambda key: plan.flows[key].order)] == [
+        ("all-reduce", 0),
+        ("back", 0),
+        ("all-reduce", 1),
+        ("back", 1),
+        ("all-reduce", 0),
+    ]
+    assert sorted(flow.level for flow in plan.flows.values()) == [3, 4, 5, 6, 7]
