@@ -67,10 +67,11 @@ def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTION
     occupied = occupied_seconds(snapshot, [group.flows for _, group in groups])
     sending = np.flatnonzero(np.diff(occupied.indptr))
     needed_s = bottleneck_times(occupied)[sending]
-    tardiness_s = np.array([_tardiness_s(groups[number][1], snapshot) for number in sending])
+    key_s = needed_s
+    if options.rank is not Rank.GAMMA:
+        key_s = np.array([_tardiness_s(groups[number][1], snapshot) for number in sending])
     owners = np.array([groups[number][0] for number in sending], dtype=np.int64)
-    order = group_order(options.rank, needed_s, tardiness_s, weights[owners])
-    key_s = needed_s if options.rank is Rank.GAMMA else tardiness_s
+    order = group_order(options.rank, needed_s, key_s, weights[owners])
     formations = _formations(groups, sending[order], key_s[order])
     stages_of = [stages([flow.offset_s for flow in formation.flows]) for formation in formations]
     ends = occupied.indptr
