@@ -18,8 +18,8 @@ from controller.policy.rates.madd import end_together
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 from controller.policy.rates.order_greedy import hand_out
 
-_BITS = 8.0
-"""Bits in a byte: remaining bytes over bit/s are eighths of seconds."""
+_EIGHTH = 0.125
+"""Remaining bytes over bit/s are eighths of seconds; what is due is compared with them in this unit, exactly."""
 
 
 def echelon_madd(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> FloatArray:
@@ -34,7 +34,7 @@ def echelon_madd(network: Network, order: Order, remaining_bytes: FloatArray, du
     rates_bps, left = np.zeros(len(order.flows)), network.untouched(order)
     where = network.starts, network.links, order.flows, order.starts, order.stops
     sums, used = network.scratch.sums, network.scratch.used
-    _reserve(*where, remaining_bytes, due_s / _BITS, network.capacities_bps, left, sums, used, rates_bps)
+    _reserve(*where, remaining_bytes, due_s, network.capacities_bps, left, sums, used, rates_bps)
     hand_out(*where, remaining_bytes, left, rates_bps)
     return rates_bps
 
@@ -48,19 +48,21 @@ def further_tardiness_s(network: Network, order: Order, remaining_bytes: FloatAr
     _check(network, order, remaining_bytes, due_s)
     late, left = np.empty(len(order.starts)), network.untouched(order)
     where = network.starts, network.links, order.flows, order.starts, order.stops
-    _project(*where, remaining_bytes, due_s / _BITS, left, network.scratch.sums, network.scratch.used, late)
-    return late * _BITS
+    _project(*where, remaining_bytes, due_s, left, network.scratch.sums, network.scratch.used, late)
+    return late
 
 
 def in_order_of_due(order: Order, due_s: FloatArray) -> Order:
-    """The same tiers, the flows of each in order of ``due_s``, ties as they stood: what ``echelon_madd`` asks for."""
-    tier_of = np.full(len(order.flows), len(order.starts))
-    for tier, (start, stop) in enumerate(zip(order.starts, order.stops, strict=True)):
-        tier_of[start:stop] = tier
-    in_order = np.lexsort((due_s[order.flows], tier_of))
+    """The same tiers, the flows of each in order of ``due_s``, ties as they stood: what ``echelon_madd`` asks for.
+
+    Flows of no tier are left out.
+    """
     sizes = order.stops - order.starts
     ends = np.cumsum(sizes)
-    return Order(order.flows[in_order], ends - sizes, ends)
+    starts = ends - sizes
+    flows = order.flows[np.arange(sizes.sum()) + np.repeat(order.starts - starts, sizes)]
+    tier_of = np.repeat(np.arange(len(sizes)), sizes)
+    return Order(flows[np.lexsort((due_s[flows], tier_of))], starts, ends)
 
 
 def _check(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> None:
@@ -110,7 +112,7 @@ def _reserve(
         head_due = due[flows[head]]
         # When the head ends; reckoned from there, that of one stage is MADD's without any rounding.
         first_end = _earliest_end(first_hop, links, flows, head, stop, remaining, due, left, loads, used)
-        first_end = max(first_end, head_due)
+        first_end = max(first_end, head_due * _EIGHTH)
         if first_end == np.inf:
             continue
         start = head
@@ -119,7 +121,7 @@ def _reserve(
             end = start + 1
             while end < stop and due[flows[end]] == stage_due:
                 end += 1
-            shortest = first_end + (stage_due - head_due)
+            shortest = first_end + (stage_due - head_due) * _EIGHTH
             end_together(first_hop, links, flows, start, end, remaining, shortest, capacities, left, loads, used, rates)
             start = end
 
@@ -144,7 +146,7 @@ def _project(
         late[tier] = -np.inf
         if head < stop:
             end = _earliest_end(first_hop, links, flows, head, stop, remaining, due, left, loads, used)
-            late[tier] = end - due[flows[head]]
+            late[tier] = end / _EIGHTH - due[flows[head]]
 
 
 @compiled
@@ -168,10 +170,10 @@ def _earliest_end(
     loads: FloatArray,
     used: IntArray,
 ) -> float:
-    """How long from now the head may take if all flows are to be equally late, and no later than their links make them.
+    """How long from now the head may take if all flows are to be equally late, and no later than links make them.
 
-    Every link's bytes are summed in order of ideal finish: the sum when a stage is complete is what must have passed by
-    its end. ``loads`` must be 0 before, and is afterwards.
+    In eighths of seconds. Every link's bytes are summed in order of ideal finish: the sum when a stage is complete is
+    what must have passed by its end. ``loads`` must be 0 before, and is afterwards.
     """
     end = 0.0
     num_used = 0
@@ -179,7 +181,7 @@ def _earliest_end(
     for position in range(head, stop):
         flow = flows[position]
         if remaining[flow] > 0.0:
-            after_head = due[flow] - head_due
+            after_head = (due[flow] - head_due) * _EIGHTH
             for hop in range(first_hop[flow], first_hop[flow + 1]):
                 link = links[hop]
                 if loads[link] == 0.0:
