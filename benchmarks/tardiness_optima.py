@@ -7,6 +7,12 @@ slot in which its group's tardiness lets it end. On one link, with sizes and tim
 two, flows that cross both make sums of two groups' tardiness count, which halves of slots may solve.
 """
 
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
@@ -75,13 +81,30 @@ def least_tardiness_s(case: OpenCase, slot_s: float, limit_s: float = 60.0) -> f
     is_binary[: len(binaries)] = 1
     matrix = coo_array((factors, (rows, columns)), shape=(len(lower), num_variables)).tocsr()
     upper_bounds = np.where(is_binary, 1.0, np.inf)
-    result = milp(
-        costs,
-        constraints=LinearConstraint(matrix, lower, upper),
-        bounds=Bounds(0, upper_bounds),
-        integrality=is_binary,
-        options={"time_limit": limit_s, "mip_rel_gap": 0.0},
-    )
+    with _silence():
+        result = milp(
+            costs,
+            constraints=LinearConstraint(matrix, lower, upper),
+            bounds=Bounds(0, upper_bounds),
+            integrality=is_binary,
+            options={"time_limit": limit_s, "mip_rel_gap": 0.0},
+        )
     if not result.success:
         raise RuntimeError(f"HiGHS: {result.message}")
     return float(result.fun) * slot_s
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep standard output to ourselves: HiGHS now and then writes a line there that no option turns off."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
