@@ -14,6 +14,7 @@ from controller.policy.policy_name import PolicyName
 from controller.policy.sincronia import sincronia
 from controller.policy.snapshot import Snapshot
 from controller.policy.taccl_star import taccl_star
+from controller.policy.trainyard.policy import trainyard
 from controller.policy.validation import check
 from controller.policy.varys import varys
 
@@ -28,6 +29,7 @@ _POLICIES: Mapping[PolicyName, Callable[[Snapshot], Plan]] = {
     PolicyName.TACCL_STAR: taccl_star,
     PolicyName.CASSINI: cassini,
     PolicyName.ECHELONFLOW: echelonflow,
+    PolicyName.TRAINYARD: trainyard,
 }
 
 

@@ -67,6 +67,7 @@ _IDEAL: Mapping[PolicyName, RateControl] = {
     PolicyName.TACCL_STAR: _JOBS,
     PolicyName.CASSINI: _LEVELS,
     PolicyName.ECHELONFLOW: RateControl(Allocator.ECHELON_MADD, Tiers.GROUPS, Cadence.FLOW_EVENT),
+    PolicyName.TRAINYARD: _JOBS,
 }
 
 

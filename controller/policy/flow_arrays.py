@@ -43,3 +43,14 @@ class FlowArrays:
             np.array([link for flow in flows for link in flow.host_links], dtype=np.int32),
             np.array([len(flow.host_links) for flow in flows], dtype=np.int64),
         )
+
+    @property
+    def reach(self) -> LinkArray:
+        """The links, ascending, that flows which send anything may take."""
+        sends = self.size_bytes > 0
+        links = self.links[np.repeat(sends, self.num_links_listed)]
+        host_links = self.host_links[np.repeat(sends, self.num_host_links)]
+        is_reached = np.zeros(max(links.max(initial=-1), host_links.max(initial=-1)) + 1, dtype=np.bool_)
+        is_reached[links[links >= 0]] = True
+        is_reached[host_links] = True
+        return np.flatnonzero(is_reached).astype(np.int32)

@@ -4,6 +4,7 @@ The paper does not say what "least congested" measures. A path is as congested a
 path with the smaller sum over its links, then to the earlier candidate. ``Congestion`` lists what a load may be.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -42,20 +43,23 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
         for job, iteration in zip(snapshot.jobs, alone, strict=True)
     ]
     by_intensity = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+    rates = np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps
+    return least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, np.zeros(len(rates)))
+
+
+def least_congested(
+    traffic: Traffic, order: IntArray, amounts: FloatArray, rates: FloatArray, load: FloatArray
+) -> Traffic:
+    """Every flow with the least congested of its candidates, jobs choosing in this order where ``load`` is already.
+
+    ``amounts`` is what every flow adds to the load of a link of rate 1. Ties go as the module says.
+    """
     choose = _choose.of(3 * len(traffic.links))
-    choice = choose(
-        by_intensity,
-        traffic.first_flow,
-        _amounts(traffic, alone, congestion),
-        traffic.links,
-        traffic.first_link,
-        traffic.path_length,
-        np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps,
-    )
-    return traffic.narrowed(choice)
+    where = traffic.links, traffic.first_link, traffic.path_length
+    return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, load.copy()))
 
 
-def _amounts(traffic: Traffic, alone: list[Iteration], congestion: Congestion) -> FloatArray:
+def amounts(traffic: Traffic, alone: Sequence[Iteration], congestion: Congestion = Congestion.UTILISATION) -> FloatArray:
     """What every flow adds to the load of a link of rate 1."""
     if congestion is Congestion.FLOWS:
         return (traffic.size_bytes > 0).astype(np.float64)
@@ -76,9 +80,9 @@ def _choose(
     first_link: IntArray,
     path_length: IntArray,
     rates: FloatArray,
+    load: FloatArray,
 ) -> IntArray:
     """The position of every flow's least congested path, flow after flow in order of the jobs given."""
-    load = np.zeros(len(rates))
     choice = np.zeros(len(amounts), dtype=np.int64)
     for job in by_intensity:
         for flow in range(first_flow[job], first_flow[job + 1]):

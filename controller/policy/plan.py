@@ -1,7 +1,7 @@
 """Plan: what a policy decides. It holds no rates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.policy.snapshot import FlowKey
 from topologies.fabric import Path
@@ -38,8 +38,13 @@ class FlowPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Decisions for every job and flow of a Snapshot, jobs in order of rank."""
+    """Decisions for every job and flow of a Snapshot, jobs in order of rank.
+
+    ``memory`` is what the policy wants to find again when this is ``Snapshot.previous``; nobody else reads it, and it is
+    no part of what is decided.
+    """
 
     policy: str
     jobs: tuple[JobPlan, ...]
     flows: Mapping[FlowKey, FlowPlan]
+    memory: object | None = field(default=None, compare=False, repr=False)

@@ -16,3 +16,4 @@ class PolicyName(StrEnum):
     TACCL_STAR = "taccl-star"
     CASSINI = "cassini"
     ECHELONFLOW = "echelonflow"
+    TRAINYARD = "trainyard"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.flow_arrays import FlowArrays
+from controller.policy.flow_arrays import FlowArrays, LinkArray
 from controller.policy.job_checks import check_job
+from controller.policy.windows import Windows
 from topologies.addressing import FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths
@@ -119,7 +120,7 @@ class Job:
     def __post_init__(self) -> None:
         check_job(self)
         # Made now, so that no decision has to wait for them.
-        _ = self.arrays, self.highest_link
+        _ = self.arrays, self.highest_link, self.windows, self.reach
 
     @cached_property
     def flows(self) -> tuple[Flow, ...]:
@@ -130,6 +131,16 @@ class Job:
     def arrays(self) -> FlowArrays:
         """The flows to compute with."""
         return FlowArrays.of(self.flows)
+
+    @cached_property
+    def windows(self) -> Windows:
+        """When the flows are released and needed within an iteration."""
+        return Windows.of(self.flow_groups, self.profile)
+
+    @cached_property
+    def reach(self) -> LinkArray:
+        """The links, ascending, that flows which send anything may take."""
+        return self.arrays.reach
 
     @cached_property
     def highest_link(self) -> int:

@@ -1,0 +1,174 @@
+"""Arranging jobs that contend: which flow group goes before which, and on which level."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from controller.policy.correction_factor import correction_factors
+from controller.policy.flow_arrays import FloatArray, IntArray
+from controller.policy.intensity import Iteration
+from controller.policy.traffic import BoolArray, Loads
+from controller.policy.trainyard.contention import Contention, sum_rows
+from controller.policy.trainyard.fluid_bound import FluidBound
+from controller.policy.trainyard.improvement import Scored, Scorer, improved, moved
+from controller.policy.trainyard.judgement import Judge
+from controller.policy.trainyard.levels import compressed, losses
+from controller.policy.trainyard.options import TrainyardOptions
+from controller.policy.trainyard.order import first_order, smith_ratios
+
+_MOST_ENUMERATED = 6
+NEW = -1
+"""Level of a group that has none yet."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrangement:
+    """Levels of flow groups and their places in the order, 0 first; a lower level never has the earlier place.
+
+    ``served`` is by job the share of its iterations alone that it gets, as modelled, and ``score`` what that is worth.
+    """
+
+    levels: IntArray
+    places: IntArray
+    served: FloatArray
+    score: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arranging:
+    """Jobs that contend on the paths they have, and how they are arranged.
+
+    ``occupied`` holds the seconds of every transfer (row) on every link of the fabric (column), ``has_levels`` tells on
+    which of these a switch queue keeps the order.
+    """
+
+    contention: Contention
+    bound: FluidBound
+    judge: Judge
+    occupied: csr_array
+    has_levels: BoolArray
+    num_levels: int
+    seed: int
+    options: TrainyardOptions
+
+    def fresh(self) -> Arrangement:
+        """The best arrangement found, whatever is in force."""
+        return self._compressed(self._best_order().order)
+
+    def better_than(self, score: float) -> Arrangement | None:
+        """The same, or None where it does not score more than this; of an order that does not, no levels can."""
+        best = self._best_order()
+        arrangement = self._compressed(best.order) if best.score > score else None
+        return arrangement if arrangement is not None and arrangement.score > score else None
+
+    def _best_order(self) -> Scored:
+        order = first_order(self.contention, self.bound)
+        if self.judge.evaluations:
+            return self._improved(order)
+        return Scored(order, self._arranged(np.zeros_like(order), np.argsort(order)).score)
+
+    def _improved(self, order: IntArray) -> Scored:
+        """The better of this order and Crux's, each improved with half of the budget."""
+        scorer = Scorer(lambda order: self.judge.score(self.judge.served(_urgency(order))), self.judge.evaluations)
+        starts = [scorer(order), scorer(self._crux_order())]
+        half = scorer.left // 2
+        best = max((improved(start, scorer, half) for start in starts), key=lambda scored: scored.score)
+        if best.score < 0 and len(order) <= _MOST_ENUMERATED:
+            every = (scorer(np.array(other)) for other in permutations(range(len(order))))
+            best = max(every, key=lambda scored: scored.score)
+        return best
+
+    def kept(self, levels: IntArray, places: IntArray) -> Arrangement:
+        """The arrangement in force. A group of level ``NEW`` gets the best level, and the last place there.
+
+        Others keep their places, so that a new one shares its place where it would come between two that follow on one
+        another.
+        """
+        levels, places = levels.copy(), places.copy()
+        order = first_order(self.contention, self.bound)
+        for group in order[levels[order] == NEW].tolist():
+            level = self._level_for(group, order, levels)
+            ahead = int(places[levels >= level].max(initial=-1))
+            places[group] = ahead if ahead >= 0 and ahead + 1 in places[levels != NEW] else ahead + 1
+            levels[group] = level
+        return self._arranged(levels, places)
+
+    def _level_for(self, group: int, order: IntArray, levels: IntArray) -> int:
+        """The best level by the model, where that can be run often; else that of the next group in the order."""
+        if self.judge.evaluations >= 4 * self.num_levels:
+            tried = []
+            for level in reversed(range(self.num_levels)):
+                changed = levels.copy()
+                changed[group] = level
+                tried.append((self.judge.score(self.judge.served(changed)), level))
+            return max(tried)[1]
+        at = int(np.flatnonzero(order == group)[0])
+        known = [int(levels[other]) for other in (*order[:at][::-1], *order[at + 1 :]) if levels[other] != NEW]
+        return known[0] if known else self.num_levels - 1
+
+    def _compressed(self, order: IntArray) -> Arrangement:
+        """Levels for an order: of the cuts by what sharing loses and by intensity, the better one, and then moved."""
+        sharing = self._sharing(order)
+        rows = np.repeat(np.arange(len(order)), np.diff(sharing.indptr))
+        first, second = order[rows], order[sharing.indices]
+        places = np.argsort(order)
+
+        def cut(weights: FloatArray) -> IntArray:
+            edges = csr_array((weights, sharing.indices, sharing.indptr), shape=sharing.shape)
+            return compressed(edges, self.num_levels, self.seed, self.options.num_orders)[places]
+
+        by_intensity = self.contention.intensity[self.contention.job_of_group[first]]
+        if not self.judge.evaluations:
+            levels = cut(by_intensity if self.bound.is_scarce else losses(self.contention, first, second))
+            return self._arranged(levels, _by_level(levels, places))
+        scorer = Scorer(lambda levels: self.judge.score(self.judge.served(levels)), self.judge.evaluations // 2)
+        cuts = cut(losses(self.contention, first, second)), cut(by_intensity)
+        best = max((scorer(levels) for levels in cuts), key=lambda scored: scored.score)
+        if len(order) > self.num_levels:
+            best = moved(best, scorer, self.num_levels)
+        return self._arranged(best.order, _by_level(best.order, places))
+
+    def _sharing(self, order: IntArray) -> csr_array:
+        """An entry from the more urgent of two groups that share a link with levels to the other, in this order."""
+        first = np.searchsorted(self.contention.group_of, np.arange(len(order) + 1))
+        uses = sum_rows(self.occupied, first)
+        loads = Loads(uses.indptr.astype(np.int64), uses.indices.astype(np.int32), uses.data, uses.shape[1])
+        return loads.sharing(order.tolist(), self.has_levels)
+
+    def _arranged(self, levels: IntArray, places: IntArray) -> Arrangement:
+        urgency = levels if self.judge.evaluations else -places
+        served = self.judge.served(urgency)
+        return Arrangement(levels, places, served, self.judge.score(served))
+
+    def _crux_order(self) -> IntArray:
+        """Groups by the P = k I of their jobs, those of one job by w / (p + slack)."""
+        contention = self.contention
+        comm_s = contention.comm_s
+        jobs = [
+            Iteration(compute_s, min(release_s / compute_s, 1.0), transfer_s)
+            for compute_s, release_s, transfer_s in zip(
+                contention.compute_s.tolist(),
+                contention.release_s[contention.first_transfer[:-1]].tolist(),
+                comm_s.tolist(),
+                strict=True,
+            )
+        ]
+        reference = int(np.argmax(comm_s))
+        factors = np.array(correction_factors(jobs, jobs[reference]))
+        factors[reference] = 1.0
+        priority = (factors * contention.intensity)[contention.job_of_group]
+        return np.lexsort((np.arange(len(priority)), -smith_ratios(contention), contention.job_of_group, -priority))
+
+
+def _by_level(levels: IntArray, places: IntArray) -> IntArray:
+    """Places in which groups of a higher level come before those of a lower one."""
+    return np.argsort(np.lexsort((places, -levels)))
+
+
+def _urgency(order: IntArray) -> IntArray:
+    urgency = np.empty(len(order), dtype=np.int64)
+    urgency[order] = np.arange(len(order))[::-1]
+    return urgency

@@ -1,0 +1,44 @@
+"""What an arrangement of flow groups is worth, as modelled."""
+
+import numpy as np
+
+from controller.policy.flow_arrays import FloatArray, IntArray
+from controller.policy.trainyard.contention import Contention
+from controller.policy.trainyard.fluid_model import FluidModel
+from controller.policy.trainyard.options import TrainyardOptions
+from controller.policy.trainyard.order import served_in_turn
+
+
+class Judge:
+    """Tells what jobs get where groups have these levels, or this order: by the fluid model where that is affordable.
+
+    Where it is not, jobs take in turn what is left of every link's time, which knows capacity but no delay.
+    ``evaluations`` is how many runs of the model there may be; 0 without it.
+    """
+
+    def __init__(self, contention: Contention, seed: int, options: TrainyardOptions) -> None:
+        self._contention = contention
+        self._max_slowdown = options.max_slowdown
+        self.evaluations = 0
+        if 1 < len(contention.job_of_group) <= options.most_groups:
+            self._model = FluidModel.of(contention.pruned(), seed, options.model)
+            affordable = min(options.evaluations, int(options.model_steps / self._model.steps))
+            self.evaluations = affordable if affordable >= options.fewest_evaluations else 0
+
+    def served(self, urgency: IntArray) -> FloatArray:
+        """By job the share of its iterations alone that it gets; groups of more urgency first, equals share."""
+        if self.evaluations:
+            return self._model.served(urgency)
+        return served_in_turn(self._contention, np.argsort(-urgency, kind="stable"))
+
+    def score(self, served: FloatArray) -> float:
+        """Computation per second; below 0, and the further the worse, where jobs are slowed down more than allowed."""
+        excess = self.excess(served).sum()
+        return float(-excess if excess > 0 else served @ self._contention.worth)
+
+    def excess(self, served: FloatArray) -> FloatArray:
+        """By job, how far its slowdown is beyond the largest allowed, relative to that; 0 where it is not."""
+        if self._max_slowdown is None:
+            return np.zeros(len(served))
+        with np.errstate(divide="ignore"):
+            return np.clip(1 / (served * self._max_slowdown) - 1, 0.0, 1e6)

@@ -1,0 +1,57 @@
+"""An order compressed to the few levels that hardware has, by what sharing a level would lose.
+
+Flow groups that share a link whose order a switch queue keeps form a directed graph, from the more urgent to the less;
+its maximum K-cut is the compression (Crux, section 4.3). Crux weighs an edge by the intensity of the more urgent job.
+Here it weighs what the two lose when they share the link evenly instead of one after the other, over all times at which
+they meet (docs/trainyard-policy.md).
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from controller.policy.flow_arrays import FloatArray, IntArray
+from controller.policy.max_k_cut import max_k_cut
+from controller.policy.trainyard.contention import Contention
+
+
+def compressed(sharing: csr_array, num_levels: int, seed: int, num_orders: int | None = None) -> IntArray:
+    """Levels of groups that stand in order of urgency, the most urgent of each component on ``num_levels - 1``.
+
+    ``sharing`` holds, from the more urgent of two groups that share a link with levels to the other, what they lose on
+    one level; entries of 0 count as edges too. A group that shares no such link gets the highest level.
+    """
+    levels = np.full(sharing.shape[0], num_levels - 1)
+    num_components, component_of = connected_components(sharing, directed=False)
+    if num_components == 1 and len(levels) > 1:
+        return levels - max_k_cut(sharing, num_levels, seed, num_orders)[1]
+    by_component = np.argsort(component_of, kind="stable")
+    edges = sharing[by_component][:, by_component]
+    bounds = np.searchsorted(component_of[by_component], np.arange(num_components + 1)).tolist()
+    for begin, end in pairwise(bounds):
+        if end - begin > 1:
+            _, groups = max_k_cut(edges[begin:end, begin:end], num_levels, seed, num_orders)
+            levels[by_component[begin:end]] -= groups
+    return levels
+
+
+def losses(contention: Contention, first: IntArray, second: IntArray) -> FloatArray:
+    """What pairs of groups lose per second, the first before the second, if they share a link evenly instead.
+
+    Of two transfers that begin together, the shorter then ends after twice its time, and the longer when it would after
+    the shorter. Delay costs its job's worth beyond the slack. They meet as often as one begins while the other is on.
+    """
+    job = contention.job_of_group
+    worth, rate = contention.worth[job], contention.groups_transfers / contention.ideal_s[job]
+    p = contention.mean_by_group(contention.longest_s)
+    slack = contention.mean_by_group(np.maximum(contention.due_s - contention.release_s - contention.longest_s, 0.0))
+
+    def cost(group: IntArray, delay: FloatArray) -> FloatArray:
+        return worth[group] * np.maximum(delay - slack[group], 0.0)
+
+    shared = np.minimum(p[first], p[second])
+    lost = cost(first, shared) - (cost(second, p[first]) - cost(second, shared))
+    return np.maximum(lost, 0.0) * rate[first] * rate[second] * (p[first] + p[second])

@@ -1,0 +1,37 @@
+"""What may be chosen of the policy ``trainyard``."""
+
+from dataclasses import dataclass
+
+from controller.policy.trainyard.fluid_model import ModelOptions
+
+
+@dataclass(frozen=True, slots=True)
+class TrainyardOptions:
+    """How the policy searches, and when it lets things be. Raises ValueError, naming the field, for what cannot be.
+
+    The fluid model is run at most ``evaluations`` times for jobs that contend, and less often where that would take more
+    than about ``model_steps`` steps of a loop. Where not even ``fewest_evaluations`` can be had, or the jobs have more
+    than ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound.
+    Flows that have paths may get others where all together have no more than ``most_candidate_links``. What gains
+    less than ``least_gain``, relative, over keeping what is in force is not done. ``max_slowdown``, where given, is the
+    largest factor over its iteration time alone that any job should suffer. ``num_orders`` as in Crux.
+    """
+
+    model: ModelOptions = ModelOptions()
+    evaluations: int = 48
+    fewest_evaluations: int = 4
+    model_steps: float = 3e6
+    most_groups: int = 32
+    bound_steps: int = 100
+    most_candidate_links: int = 1 << 18
+    least_gain: float = 0.005
+    max_slowdown: float | None = None
+    num_orders: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.evaluations < 0 or self.fewest_evaluations < 1:
+            raise ValueError(f"evaluations must not be negative, not {self.evaluations}")
+        if not self.least_gain >= 0:
+            raise ValueError(f"least_gain must not be negative, not {self.least_gain}")
+        if self.max_slowdown is not None and not self.max_slowdown >= 1:
+            raise ValueError(f"max_slowdown must be at least 1, not {self.max_slowdown}")
