@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,15 +26,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.clusters import Cluster
 from benchmarks.coflows import measure
 from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
+from benchmarks.orders import Mix
 from benchmarks.provenance import print_figures, provenance
 from benchmarks.tardiness import tardiness_gaps
 from controller.policy.catalogue import decide
 from controller.policy.correction_factor import GainOptions, correction_factors
 from controller.policy.intensity import Iteration
 from controller.policy.max_k_cut import max_k_cut
+from controller.policy.plan_difference import plan_difference
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 from workloads.coflow_benchmark import parse_coflow_benchmark
+from controller.policy.trainyard.options import Start, TrainyardOptions
+from controller.policy.trainyard.policy import trainyard
 
 SEED = 1
 PAPERS_ORDERS = 10
@@ -43,6 +48,10 @@ EVENTS = 200
 LARGE_DECISIONS = 5
 COFLOW_BENCHMARK = Path(__file__).resolve().parents[2] / "shared/data/coflow/FB2010-1Hr-150-0.txt"
 """The file of github.com/coflow/coflow-benchmark, in the folder beside the checkout."""
+
+ORDER_LOADS = (0.3, 0.6, 0.9, 1.2, 1.8, 2.5)
+ORDER_LINKS, ORDER_JOBS, ORDER_MIXES = (1, 4), 5, 12
+FEW_LEVELS, LEVEL_JOBS, LEVEL_MIXES = 3, 8, 8
 
 CLUSTER_500 = Cluster(500, pods=10, tors_per_pod=8, hosts_per_tor=16, nics_per_host=8)
 CLUSTER_5000 = Cluster(5000, pods=25, tors_per_pod=16, hosts_per_tor=32, nics_per_host=1)
@@ -147,6 +156,104 @@ def factor_sensitivity() -> Figures:
     return figures
 
 
+def orders() -> Figures:
+    """Computation per second of an order over that of the best of all orders, on random mixes; mean and worst."""
+    chance = np.random.default_rng(SEED)
+    ratios: defaultdict[str, list[float]] = defaultdict(list)
+    for load in ORDER_LOADS:
+        for num_links in ORDER_LINKS:
+            for _ in range(ORDER_MIXES):
+                mix = Mix.draw(chance, ORDER_JOBS, num_links, load)
+                worth = mix.all_orders()
+                best = max(worth.values())
+                for name, order in _orders(mix).items():
+                    ratios[f"order_{name}"].append(worth[order] / best)
+                    ratios[f"order_{name}_load_{load}"].append(worth[order] / best)
+    figures: Figures = {}
+    for name, values in ratios.items():
+        figures[name] = _digits(np.mean(values))
+        if "load" not in name:
+            figures[f"{name}_worst"] = _digits(min(values))
+    return figures
+
+
+def _orders(mix: Mix) -> dict[str, tuple[int, ...]]:
+    """Orders of a mix's jobs: by W/t, Crux's k W/t, Smith's rule, the first order of ``trainyard``, and what it makes."""
+    snapshot = mix.snapshot()
+
+    def by(values: FloatArray) -> tuple[int, ...]:
+        return tuple(np.argsort(-values, kind="stable").tolist())
+
+    def planned(options: TrainyardOptions) -> tuple[int, ...]:
+        plan = trainyard(snapshot, options)
+        places = {key.job: flow.order for key, flow in plan.flows.items()}
+        # Places count among jobs that meet; others do not care.
+        return tuple(sorted(range(len(snapshot.jobs)), key=lambda job: (places[str(job)], job)))
+
+    intensity = mix.work / mix.seconds.max(axis=1)
+    window_s = np.maximum(mix.compute_s - mix.ready_s, mix.seconds.max(axis=1))
+    duration_s = np.array([iteration.duration_s for iteration in mix.alone])
+    return {
+        "intensity": by(intensity),
+        "crux": tuple(int(job.name) for job in decide(PolicyName.CRUX, snapshot).jobs),
+        "smith": by(mix.work / duration_s / window_s),
+        "trainyard_first": planned(TrainyardOptions(evaluations=0)),
+        "trainyard_first_improved": planned(TrainyardOptions(starts=(Start.FLUID_BOUND,))),
+        "trainyard_crux_improved": planned(TrainyardOptions(starts=(Start.CRUX,))),
+        "trainyard": planned(TrainyardOptions()),
+    }
+
+
+def levels() -> Figures:
+    """What compressing to few levels leaves of the computation per second of the same policy's strict order."""
+    chance = np.random.default_rng(SEED)
+    ratios: defaultdict[str, list[float]] = defaultdict(list)
+    for load in ORDER_LOADS:
+        for num_links in ORDER_LINKS:
+            for _ in range(LEVEL_MIXES):
+                mix = Mix.draw(chance, LEVEL_JOBS, num_links, load)
+                strict = _worth(mix, PolicyName.TRAINYARD, LEVEL_JOBS)
+                for policy in (PolicyName.TRAINYARD, PolicyName.CRUX):
+                    ratios[policy].append(_worth(mix, policy, FEW_LEVELS) / strict)
+    return {
+        f"levels_{FEW_LEVELS}_{policy}{suffix}": _digits(figure)
+        for policy, values in ratios.items()
+        for suffix, figure in (("", np.mean(values)), ("_worst", min(values)))
+    }
+
+
+def _worth(mix: Mix, policy: PolicyName, num_levels: int) -> float:
+    plan = decide(policy, mix.snapshot(num_levels))
+    level = {job.name: job.level for job in plan.jobs}
+    return mix.worth(np.array([level[str(number)] for number in range(len(mix.work))]))
+
+
+def trainyard_500() -> Figures:
+    """The same cluster after one event after the other, each decided with regard for the Plan in force."""
+    snapshot = CLUSTER_500.snapshot(SEED)
+    plan = decide(PolicyName.TRAINYARD, snapshot)
+    full_s = _seconds(lambda: decide(PolicyName.TRAINYARD, snapshot))
+    seconds, moved, changed = [], [], []
+    for after in _events(snapshot):
+        after = replace(after, previous=plan)
+        seconds.append(_seconds(lambda after=after: decide(PolicyName.TRAINYARD, after)))
+        before, plan = plan, decide(PolicyName.TRAINYARD, after)
+        difference = plan_difference(before, plan)
+        moved.append(len(difference.moved))
+        changed.append(len(difference.levels))
+    return {
+        "trainyard_incremental_p99_s": _rounded(np.percentile(seconds, 99)),
+        "trainyard_incremental_median_s": _rounded(np.median(seconds)),
+        "trainyard_500_full_s": _rounded(full_s),
+        "trainyard_500_moved_flows_mean": _digits(np.mean(moved)),
+        "trainyard_500_level_changes_mean": _digits(np.mean(changed)),
+    }
+
+
+def _digits(value: float) -> float:
+    return round(float(value), 4)
+
+
 def _seconds(decision: Callable[[], object]) -> float:
     start_s = time.process_time()
     decision()
@@ -174,7 +281,10 @@ MEASUREMENTS: tuple[Callable[[], Figures], ...] = (
     factor_sensitivity,
     tardiness,
     bssi_526,
+    orders,
+    levels,
     crux_500,
+    trainyard_500,
     crux_5000,
 )
 
@@ -183,9 +293,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    names = [measurement.__name__ for measurement in MEASUREMENTS]
+    parser.add_argument("--only", choices=names, action="append", help="measure no more than this; may be repeated")
     arguments = parser.parse_args()
     figures: Figures = {}
     for measurement in MEASUREMENTS:
+        if arguments.only and measurement.__name__ not in arguments.only:
+            continue
         figures |= measurement()
     figures |= {"seed": SEED, **provenance(("numba", "numpy", "scipy"))}
     print_figures(figures, as_json=arguments.json)

@@ -2,6 +2,7 @@
 
 from controller.decision import Decision
 from controller.policy.catalogue import decide
+from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Profile
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
@@ -21,8 +22,8 @@ _NUM_LEVELS = 8
 _LEASE_S = float("inf")
 
 
-def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName) -> Decision:
-    """What the controller decides once all jobs of the scenario have arrived and none has departed.
+def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previous: Plan | None = None) -> Decision:
+    """What the controller decides once all jobs of the scenario have arrived and none has departed; ``previous`` is in force.
 
     Raises ValueError where the policy cannot decide, and RegistrationError where the controller would refuse a job.
     """
@@ -35,7 +36,7 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName) -> Dec
         registry.register_job(_job_request(job), job.specification.arrival_s)
         registry.register_flow_groups(job.name, _flow_group_requests(job, connections, assigned=assigned))
     now_s = max(job.specification.arrival_s for job in jobs)
-    snapshot = Snapshots(registry, routing, _NUM_LEVELS, scenario.seed).take(now_s, previous=None)
+    snapshot = Snapshots(registry, routing, _NUM_LEVELS, scenario.seed).take(now_s, previous)
     plan = decide(policy, snapshot)
     if assigned:
         snapshot = with_source_ports(snapshot, plan, source_port_changes(plan, snapshot, routing))

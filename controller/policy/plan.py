@@ -37,14 +37,23 @@ class FlowPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelledWorth:
+    """Computation per second, as the policy's model has it: under what was in force, new jobs put in, and as decided."""
+
+    in_force: float
+    decided: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Decisions for every job and flow of a Snapshot, jobs in order of rank.
 
-    ``memory`` is what the policy wants to find again when this is ``Snapshot.previous``; nobody else reads it, and it is
-    no part of what is decided.
+    ``worth`` is None where the policy models no such thing. ``memory`` is what the policy wants to find again when this is ``Snapshot.previous``; nobody else reads it, and it is
+    no part of what is decided, nor is ``worth``.
     """
 
     policy: str
     jobs: tuple[JobPlan, ...]
     flows: Mapping[FlowKey, FlowPlan]
+    worth: ModelledWorth | None = field(default=None, compare=False)
     memory: object | None = field(default=None, compare=False, repr=False)

@@ -16,7 +16,7 @@ from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.improvement import Scored, Scorer, improved, moved
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.levels import compressed, losses
-from controller.policy.trainyard.options import TrainyardOptions
+from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.order import first_order, smith_ratios
 
 _MOST_ENUMERATED = 6
@@ -71,11 +71,11 @@ class Arranging:
         return Scored(order, self._arranged(np.zeros_like(order), np.argsort(order)).score)
 
     def _improved(self, order: IntArray) -> Scored:
-        """The better of this order and Crux's, each improved with half of the budget."""
+        """The best of what the starts become, this order among them, each improved with an equal part of the budget."""
         scorer = Scorer(lambda order: self.judge.score(self.judge.served(_urgency(order))), self.judge.evaluations)
-        starts = [scorer(order), scorer(self._crux_order())]
-        half = scorer.left // 2
-        best = max((improved(start, scorer, half) for start in starts), key=lambda scored: scored.score)
+        starts = [scorer(self._crux_order() if start is Start.CRUX else order) for start in self.options.starts]
+        each = scorer.left // len(starts)
+        best = max((improved(start, scorer, each) for start in starts), key=lambda scored: scored.score)
         if best.score < 0 and len(order) <= _MOST_ENUMERATED:
             every = (scorer(np.array(other)) for other in permutations(range(len(order))))
             best = max(every, key=lambda scored: scored.score)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -33,7 +34,8 @@ class Outcome:
     """What is decided for one job: its ways, and by group levels and places; and how that looks.
 
     ``urgency`` is the w / (p + slack) of its most urgent group, ``share`` what the fluid bound serves of its iterations
-    alone, ``served`` what the model says, ``excess`` how far that is beyond the largest slowdown.
+    alone, ``served`` what it gets by the model, and ``served_before`` what it would if nothing in force had changed;
+    ``excess`` is how far its slowdown is beyond the largest allowed, ``worth`` what it computes per second alone.
     """
 
     job: Job
@@ -44,7 +46,9 @@ class Outcome:
     urgency: float
     share: float
     served: float
+    served_before: float
     excess: float
+    worth: float
 
     def is_for_flows_as(self, other: "Outcome") -> bool:
         """Whether the flows of the job, one and the same, go as with another outcome."""
@@ -63,8 +67,9 @@ def decide_component(jobs: Sequence[Job], in_force: Mapping[str, Outcome], setti
         if any(others[name].paths != ways[name].paths for name in kept):
             rechosen = [_decided(lot, others, {}, setting) for lot in _lots(jobs, others, len(setting.links))]
             if _total(rechosen) > worth_changing(_total(decided), options.least_gain):
-                decided = rechosen
-    return [outcome for each in decided for outcome in each.outcomes()]
+                before = dict(chain.from_iterable(each.served_before() for each in decided))
+                return [outcome for each in rechosen for outcome in each.outcomes(before)]
+    return [outcome for each in decided for outcome in each.outcomes(dict(each.served_before()))]
 
 
 def worth_changing(in_force: float, least_gain: float) -> float:
@@ -80,8 +85,14 @@ class _Decided:
     ways: Mapping[str, Ways]
     arranging: Arranging
     arrangement: Arrangement
+    kept: Arrangement | None
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def served_before(self) -> Iterator[tuple[str, float]]:
+        """What each job, by name, gets if nothing in force changes; where nothing is in force, what it gets."""
+        served = (self.kept or self.arrangement).served
+        return zip((job.name for job in self.jobs), served.tolist(), strict=True)
+
+    def outcomes(self, served_before: Mapping[str, float]) -> Iterator[Outcome]:
         """Job by job."""
         contention, arrangement = self.arranging.contention, self.arrangement
         bounds = np.searchsorted(contention.job_of_group, np.arange(len(self.jobs) + 1)).tolist()
@@ -92,12 +103,24 @@ class _Decided:
             self.arranging.bound.share,
             arrangement.served,
             self.arranging.judge.excess(arrangement.served),
+            contention.worth,
         )
         by_job = zip(*(column.tolist() for column in columns), strict=True)
-        for number, (job, (intensity, share, served, excess)) in enumerate(zip(self.jobs, by_job, strict=True)):
+        for number, (job, values) in enumerate(zip(self.jobs, by_job, strict=True)):
+            intensity, share, served, excess, worth = values
             groups = slice(bounds[number], bounds[number + 1])
             yield Outcome(
-                job, self.ways[job.name], levels[groups], places[groups], intensity, max(ratios[groups]), share, served, excess
+                job=job,
+                ways=self.ways[job.name],
+                levels=levels[groups],
+                places=places[groups],
+                intensity=intensity,
+                urgency=max(ratios[groups]),
+                share=share,
+                served=served,
+                served_before=served_before[job.name],
+                excess=excess,
+                worth=worth,
             )
 
 
@@ -137,10 +160,10 @@ def _decided(
         options,
     )
     if not any(job.name in in_force for job in jobs):
-        return _Decided(jobs, ways, arranging, arranging.fresh())
+        return _Decided(jobs, ways, arranging, arranging.fresh(), None)
     kept = arranging.kept(*_in_force(jobs, in_force))
     arrangement = arranging.better_than(worth_changing(kept.score, options.least_gain)) or kept
-    return _Decided(jobs, ways, arranging, arrangement)
+    return _Decided(jobs, ways, arranging, arrangement, kept)
 
 
 def _in_force(jobs: Sequence[Job], in_force: Mapping[str, Outcome]) -> tuple[IntArray, IntArray]:

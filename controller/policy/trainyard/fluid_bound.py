@@ -24,10 +24,14 @@ _PRIMAL_WEIGHT = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FluidBound:
-    """Share of its iterations alone that each job gets, and what its links charge for one, per second of ``ideal_s``."""
+    """Share of its iterations alone that each job gets, and what its links charge for all of them, per second.
+
+    ``price`` is what the time of each scarce link is worth, one for which jobs alone would ask more than there is.
+    """
 
     share: FloatArray
     charge: FloatArray
+    price: FloatArray
 
     @property
     def is_scarce(self) -> bool:
@@ -40,19 +44,19 @@ class FluidBound:
         worth = contention.worth
         largest = worth.max(initial=0.0)
         if largest <= 0:
-            return cls(np.ones(len(worth)), np.zeros(len(worth)))
+            return cls(np.ones(len(worth)), np.zeros(len(worth)), np.zeros(0))
         loads = contention.by_job
         loads = csr_array((loads.data / np.repeat(contention.ideal_s, np.diff(loads.indptr)), loads.indices, loads.indptr), shape=loads.shape)
         scarce = np.asarray(loads.sum(axis=0)).ravel() > 1
         is_scarce = scarce[loads.indices]
         first = np.concatenate(([0], np.cumsum(is_scarce)))[loads.indptr]
         number = np.cumsum(scarce) - 1
-        solve = _solve.of(4 * steps * int(first[-1]))
+        solve = _solve.of(20 * steps * int(first[-1]))
         share, price = solve(
             worth / largest, first, number[loads.indices[is_scarce]], loads.data[is_scarce], int(scarce.sum()), steps
         )
         loads = csr_array((loads.data[is_scarce], number[loads.indices[is_scarce]], first), (len(worth), len(price)))
-        return cls(share, largest * (loads @ price))
+        return cls(share, largest * (loads @ price), largest * price)
 
 
 @Loop

@@ -1,15 +1,26 @@
 """What may be chosen of the policy ``trainyard``."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from controller.policy.trainyard.fluid_model import ModelOptions
+
+
+class Start(StrEnum):
+    """An order that the search begins with."""
+
+    FLUID_BOUND = "fluid bound"
+    """The policy's first order."""
+
+    CRUX = "crux"
+    """Crux's, on the same paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainyardOptions:
     """How the policy searches, and when it lets things be. Raises ValueError, naming the field, for what cannot be.
 
-    The fluid model is run at most ``evaluations`` times for jobs that contend, and less often where that would take more
+    ``starts`` share the budget of the search, and the first order stands where there is none. The fluid model is run at most ``evaluations`` times for jobs that contend, and less often where that would take more
     than about ``model_steps`` steps of a loop. Where not even ``fewest_evaluations`` can be had, or the jobs have more
     than ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound.
     Flows that have paths may get others where all together have no more than ``most_candidate_links``. What gains
@@ -18,9 +29,10 @@ class TrainyardOptions:
     """
 
     model: ModelOptions = ModelOptions()
+    starts: tuple[Start, ...] = (Start.FLUID_BOUND, Start.CRUX)
     evaluations: int = 48
-    fewest_evaluations: int = 4
-    model_steps: float = 3e6
+    fewest_evaluations: int = 8
+    model_steps: float = 2e6
     most_groups: int = 32
     bound_steps: int = 100
     most_candidate_links: int = 1 << 18
@@ -29,6 +41,8 @@ class TrainyardOptions:
     num_orders: int | None = None
 
     def __post_init__(self) -> None:
+        if not self.starts:
+            raise ValueError("starts must name at least one order")
         if self.evaluations < 0 or self.fewest_evaluations < 1:
             raise ValueError(f"evaluations must not be negative, not {self.evaluations}")
         if not self.least_gain >= 0:

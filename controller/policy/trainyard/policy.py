@@ -10,11 +10,11 @@ bounded number of runs of a fluid model where jobs are few.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from controller.policy.plan import FlowPlan, JobPlan, Plan
+from controller.policy.plan import FlowPlan, JobPlan, ModelledWorth, Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import FlowKey, Job, Snapshot
 from controller.policy.trainyard.component import Outcome, Setting, decide_component
@@ -58,7 +58,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
         if len(known) < len(component) or any(touched[job.reach].any() for job in component):
             outcomes |= {outcome.job.name: outcome for outcome in decide_component(component, known, setting)}
         else:
-            outcomes |= known
+            outcomes |= {name: replace(outcome, served_before=outcome.served) for name, outcome in known.items()}
 
     by_job = {name: _flow_plans(outcome, memory) for name, outcome in outcomes.items()}
     flows: dict[FlowKey, FlowPlan] = {}
@@ -70,7 +70,11 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     ranked = sorted(outcomes.values(), key=_rank_key)
     plans = [_job_plan(rank, outcome, options) for rank, outcome in enumerate(ranked)]
     plans += [_idle_plan(rank, job) for rank, job in enumerate(idle, len(ranked))]
-    return Plan(PolicyName.TRAINYARD, tuple(plans), flows, Memory(setting, outcomes, by_job))
+    worth = ModelledWorth(
+        sum(outcome.served_before * outcome.worth for outcome in ranked),
+        sum(outcome.served * outcome.worth for outcome in ranked),
+    )
+    return Plan(PolicyName.TRAINYARD, tuple(plans), flows, worth, Memory(setting, outcomes, by_job))
 
 
 def _memory_of(previous: Plan | None, setting: Setting) -> Memory:

@@ -60,7 +60,8 @@ def utilisation(ways: Sequence[Ways], num_links: int) -> FloatArray:
     """Share of time for which each link is used if every job iterates as if alone."""
     links = np.concatenate([np.empty(0, np.int64), *(each.links for each in ways)])
     shares = np.concatenate([np.empty(0), *(each.seconds / each.duration_s for each in ways)])
-    return np.bincount(links, shares, minlength=num_links)
+    # Of nothing at all, the counts would be integers.
+    return np.bincount(links, shares, minlength=num_links).astype(np.float64)
 
 
 def occupied(ways: Sequence[Ways], num_links: int) -> csr_array:

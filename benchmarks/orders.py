@@ -1,0 +1,157 @@
+"""Random mixes of jobs on few links, and what every order of them is worth: ``benchmarks/policies.py`` compares.
+
+A job computes and sends a flow over each link that it uses; the most urgent job that has bytes for a link has all of
+it. Times follow jobs event by event from several phases, over many iterations: a model of its own, not the policy's.
+"""
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from controller.policy.intensity import Iteration
+from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Links, LinkState, OrderKeeper, Profile, Snapshot
+from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.paths import Paths
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+LINK_RATE_BPS = 100e9
+PHASES, ITERATIONS, WARM_UP = 2, 40, 5
+_FIVE_TUPLE = FiveTuple(1, 2, UDP_PROTOCOL, 50_000, FLOW_DESTINATION_PORT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix:
+    """Jobs: seconds that they compute, after how many they begin to send, work, and seconds on every link."""
+
+    compute_s: FloatArray
+    ready_s: FloatArray
+    work: FloatArray
+    seconds: FloatArray
+    phases: FloatArray
+
+    @classmethod
+    def draw(cls, chance: np.random.Generator, num_jobs: int, num_links: int, load: float) -> "Mix":
+        """Jobs that would use the hottest link for ``load`` of the time, iterating as if alone.
+
+        Computation log-uniform between 0.3 and 3 s; three jobs of ten send when all is computed, the others at a
+        uniform fraction; 2 to 64 GPUs; one to three links each; sizes uniform within a factor of ten, then scaled.
+        """
+        compute_s = 10 ** chance.uniform(-0.5, 0.5, num_jobs)
+        ready_s = compute_s * np.where(chance.random(num_jobs) < 0.3, 1.0, chance.random(num_jobs))
+        work = compute_s * 2.0 ** chance.integers(1, 7, num_jobs)
+        seconds = np.zeros((num_jobs, num_links))
+        for job in range(num_jobs):
+            links = chance.choice(num_links, int(chance.integers(1, min(num_links, 3) + 1)), replace=False)
+            seconds[job, links] = compute_s[job] * chance.uniform(0.2, 2) * chance.uniform(0.3, 1, len(links))
+
+        def durations_s(scale: float) -> FloatArray:
+            return np.maximum(compute_s, ready_s + scale * seconds.max(axis=1))
+
+        lowest, highest = 1e-4, 1e4
+        for _ in range(60):
+            scale = (lowest * highest) ** 0.5
+            hottest = (scale * seconds / durations_s(scale)[:, None]).sum(axis=0).max()
+            lowest, highest = (lowest, scale) if hottest > load else (scale, highest)
+        phases = chance.random((PHASES, num_jobs)) * durations_s(lowest)
+        return cls(compute_s, ready_s, work, lowest * seconds, phases)
+
+    @property
+    def alone(self) -> list[Iteration]:
+        """Every job's iteration alone."""
+        columns = (self.compute_s, self.ready_s / self.compute_s, self.seconds.max(axis=1))
+        return [Iteration(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    def snapshot(self, num_levels: int = 8) -> Snapshot:
+        """The jobs by the names of their numbers, each flow on the one link that it uses."""
+        links = Links(LinkState(LINK_RATE_BPS, OrderKeeper.SWITCH_QUEUE) for _ in range(self.seconds.shape[1]))
+        jobs = []
+        for number, iteration in enumerate(self.alone):
+            flows = tuple(
+                Flow(FlowKey(str(number), "all", place), _FIVE_TUPLE, second * LINK_RATE_BPS / 8, 0.0, Paths([(link,)]), (link,))
+                for place, (link, second) in enumerate(
+                    (link, float(second)) for link, second in enumerate(self.seconds[number]) if second > 0
+                )
+            )
+            profile = Profile(iteration.compute_s, iteration.comm_start, float(self.work[number]))
+            jobs.append(Job(str(number), 0.0, 1, profile, (FlowGroup("all", flows),)))
+        return Snapshot(0.0, links, tuple(jobs), num_levels)
+
+    def all_orders(self) -> dict[tuple[int, ...], float]:
+        """Computation per second under every strict order."""
+        return {order: self.worth(np.arange(len(order))[::-1][np.argsort(order)]) for order in _orders(len(self.work))}
+
+    def worth(self, urgency: IntArray) -> float:
+        """Computation per second where jobs have this urgency, the highest first; equals share a link evenly."""
+        longest_s = max(iteration.duration_s for iteration in self.alone)
+        runs = [
+            _run(urgency, self.compute_s, self.ready_s, self.seconds, phase, self.work, longest_s * WARM_UP, longest_s * ITERATIONS)
+            for phase in self.phases
+        ]
+        return float(np.mean(runs))
+
+
+def _orders(num_jobs: int) -> list[tuple[int, ...]]:
+    return list(permutations(range(num_jobs)))
+
+
+@njit(cache=True)  # type: ignore[misc]
+def _run(
+    urgency: IntArray,
+    compute_s: FloatArray,
+    ready_s: FloatArray,
+    seconds: FloatArray,
+    phase_s: FloatArray,
+    work: FloatArray,
+    warm_up_s: float,
+    horizon_s: float,
+) -> float:
+    """Computation per second from ``warm_up_s`` to ``horizon_s``; at 0 every job is ``phase_s`` into an iteration."""
+    num_jobs, num_links = seconds.shape
+    begun, sends = -phase_s, phase_s >= ready_s
+    left = np.zeros_like(seconds)
+    for job in range(num_jobs):
+        if sends[job]:
+            left[job] = np.maximum(seconds[job] - (phase_s[job] - ready_s[job]), 0.0)
+    served = np.zeros_like(seconds)
+    computed_s, now_s, least_s = np.zeros(num_jobs), 0.0, 1e-12
+    while now_s < horizon_s:
+        for job in range(num_jobs):
+            while True:
+                if not sends[job] and now_s >= begun[job] + ready_s[job] - least_s:
+                    sends[job], left[job] = True, seconds[job]
+                if not sends[job] or now_s < begun[job] + compute_s[job] - least_s or left[job].max() > least_s:
+                    break
+                to_s = min(begun[job] + compute_s[job], horizon_s)
+                computed_s[job] += max(to_s - max(begun[job], warm_up_s), 0.0)
+                begun[job], sends[job] = now_s, False
+        next_s = horizon_s
+        for job in range(num_jobs):
+            due_s = begun[job] + (compute_s[job] if sends[job] else ready_s[job])
+            if due_s > now_s + least_s:
+                next_s = min(next_s, due_s)
+        served[:] = 0.0
+        for link in range(num_links):
+            top, equals = -1, 0
+            for job in range(num_jobs):
+                if sends[job] and left[job, link] > least_s:
+                    if urgency[job] > top:
+                        top, equals = urgency[job], 1
+                    elif urgency[job] == top:
+                        equals += 1
+            for job in range(num_jobs):
+                if sends[job] and left[job, link] > least_s and urgency[job] == top:
+                    served[job, link] = 1.0 / equals
+                    next_s = min(next_s, now_s + left[job, link] * equals)
+        left -= served * (next_s - now_s)
+        now_s = next_s
+    total = 0.0
+    for job in range(num_jobs):
+        to_s = min(begun[job] + compute_s[job], horizon_s)
+        computed_s[job] += max(to_s - max(begun[job], warm_up_s), 0.0)
+        total += work[job] * computed_s[job] / compute_s[job]
+    return total / (horizon_s - warm_up_s)

@@ -1,0 +1,110 @@
+"""The fluid bound and the fluid model against plain ones."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from benchmarks.orders import Mix
+from controller.policy import compiled
+from controller.policy.snapshot import FlowGroup, FlowKey, Profile, Snapshot
+from controller.policy.trainyard.contention import Contention
+from controller.policy.trainyard.fluid_bound import FluidBound
+from controller.policy.trainyard.fluid_model import FluidModel, ModelOptions
+from controller.policy.trainyard.order import served_in_turn
+from controller.policy.trainyard.policy import trainyard
+from controller.policy.trainyard.ways import choose_ways, occupied
+from controller.policy.windows import MOST_TRANSFERS, Windows
+from tests.policy.builders import make_job, snapshots
+
+
+def contention_of(snapshot: Snapshot) -> Contention:
+    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
+    return Contention.of(snapshot.jobs, occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1 << 30), load=st.floats(0.3, 3), num_links=st.integers(1, 4))
+def test_fluid_bound_is_near_the_optimum_of_the_linear_program(seed: int, load: float, num_links: int) -> None:
+    contention = contention_of(Mix.draw(np.random.default_rng(seed), 6, num_links, load).snapshot())
+    loads = contention.by_job.toarray() / contention.ideal_s[:, None]
+    exact = -linprog(-contention.worth, A_ub=loads.T, b_ub=np.ones(loads.shape[1]), bounds=(0, 1)).fun
+    bound = FluidBound.of(contention, 400)
+    # What its prices prove: no shares can be worth more.
+    dual = np.maximum(contention.worth - bound.charge, 0).sum() + bound.price.sum()
+    assert dual >= exact * (1 - 1e-9)
+    assert dual <= exact * 1.05
+    assert bound.share @ contention.worth == pytest.approx(exact, rel=0.05)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 1 << 30), load=st.floats(0.3, 2), num_links=st.integers(1, 4))
+def test_fluid_model_agrees_with_a_plain_one(seed: int, load: float, num_links: int) -> None:
+    mix = Mix.draw(np.random.default_rng(seed), 5, num_links, load)
+    contention = contention_of(mix.snapshot())
+    options = ModelOptions(num_phases=6, iterations=60, warm_up_iterations=10, most_iterations=100_000)
+    model = FluidModel.of(contention, 1, options)
+    pruned = FluidModel.of(contention.pruned(), 1, options)
+    for urgency in (np.arange(5), np.array([2, 0, 1, 1, 0])):
+        served = model.served(urgency)
+        assert pruned.served(urgency) == pytest.approx(served)
+        assert served @ contention.worth == pytest.approx(mix.worth(urgency), rel=0.05)
+
+
+def test_capacity_alone_serves_in_turn() -> None:
+    """Half of the link each: two jobs get all, the third nothing."""
+    mix = Mix(np.ones(3), np.zeros(3), np.ones(3), np.full((3, 1), 0.5), np.zeros((1, 3)))
+    contention = contention_of(mix.snapshot())
+    assert served_in_turn(contention, np.array([2, 0, 1])).tolist() == [1.0, 0.0, 1.0]
+
+
+@settings(max_examples=15, deadline=None)
+@given(snapshots())
+def test_plans_are_the_same_to_the_bit_interpreted_and_compiled(snapshot: Snapshot) -> None:
+    with patch.object(compiled, "LONG_STEPS", 0):
+        fast = trainyard(snapshot)
+    with (
+        patch.object(compiled, "LONG_STEPS", float("inf")),
+        patch.object(compiled.Loop, "of", lambda loop, _steps: loop.interpreted),
+    ):
+        slow = trainyard(snapshot)
+    assert slow == fast
+    assert slow.worth == fast.worth
+
+
+def group(offsets_s: list[float]) -> FlowGroup:
+    (made,) = make_job("a", [(1.0, ((0,),))] * len(offsets_s)).flow_groups
+    flows = tuple(
+        type(flow)(FlowKey("a", "g", number), flow.five_tuple, 1.0, offset_s, flow.candidates, flow.hashed_path)
+        for number, (flow, offset_s) in enumerate(zip(made.flows, offsets_s, strict=True))
+    )
+    return FlowGroup("g", flows)
+
+
+def test_a_coflow_has_the_rest_of_the_computation() -> None:
+    windows = Windows.of([group([3.0, 3.0])], Profile(4.0, 0.25, 1.0))
+    assert (windows.transfer_of.tolist(), windows.release_s.tolist(), windows.due_s.tolist()) == ([0, 0], [1.0], [4.0])
+
+
+def test_offsets_in_any_order_stagger_releases_and_needs() -> None:
+    windows = Windows.of([group([]), group([2.0, 0.0, 1.0])], Profile(4.0, 0.25, 1.0))
+    assert windows.transfer_of.tolist() == [2, 0, 1]
+    assert windows.group_of.tolist() == [1, 1, 1]
+    assert windows.release_s.tolist() == [1.0, 2.0, 3.0]
+    assert windows.due_s.tolist() == [2.0, 3.0, 4.0]
+
+
+def test_offsets_beyond_the_computation_leave_no_window() -> None:
+    windows = Windows.of([group([0.0, 9.0])], Profile(4.0, 0.25, 1.0))
+    assert windows.release_s.tolist() == [1.0, 4.0]
+    assert windows.due_s.tolist() == [1.0, 4.0]
+
+
+def test_many_offsets_are_taken_together_with_their_neighbours() -> None:
+    windows = Windows.of([group([float(number) for number in range(20)])], Profile(40.0, 0.0, 1.0))
+    assert len(windows.group_of) == MOST_TRANSFERS
+    assert windows.transfer_of.tolist() == sorted(windows.transfer_of.tolist())
+    assert (windows.due_s > windows.release_s).all()

@@ -1,0 +1,208 @@
+"""What a Plan of ``trainyard`` must be, whatever the Snapshot."""
+
+from copy import deepcopy
+from dataclasses import replace
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.orders import Mix
+from controller.policy.plan import Plan
+from controller.policy.snapshot import FlowGroup, FlowKey, Job, Links, OrderKeeper, Snapshot
+from controller.policy.trainyard.fluid_model import FluidModel
+from controller.policy.trainyard.options import TrainyardOptions
+from controller.policy.trainyard.policy import trainyard
+from tests.policy.builders import GBPS, make_job, make_links, snapshots
+from tests.policy.test_crux import example_1
+from tests.policy.trainyard.test_models import contention_of
+
+ONE_LINK = ((0,),)
+FEW = settings(max_examples=30, deadline=None)
+
+
+def moved_links(job: Job, by: int) -> Job:
+    """The job with another name, on links that have numbers this much higher."""
+    name = f"other-{job.name}"
+    paths = [(flow.size_bytes, tuple(tuple(link + by for link in path) for path in flow.candidates)) for flow in job.flows]
+    profile = job.profile
+    return make_job(
+        name, paths, compute_s=profile.compute_s, comm_start=profile.comm_start, work=profile.work, arrival_s=job.arrival_s
+    )
+
+
+def decided_for(plan: Plan, jobs: tuple[Job, ...]) -> dict[object, object]:
+    """What a Plan holds for some jobs, but for their ranks, which count over all."""
+    names = {job.name for job in jobs}
+    told: dict[object, object] = {key: flow for key, flow in plan.flows.items() if key.job in names}
+    return told | {job.name: replace(job, rank=0) for job in plan.jobs if job.name in names}
+
+
+def test_example_1_of_crux_needs_no_factor() -> None:
+    plan = trainyard(Snapshot(0.0, make_links(8 * GBPS), example_1()))
+    assert [(job.name, job.rank, job.level, job.priority) for job in plan.jobs] == [
+        ("job-2", 0, 7, pytest.approx(2.5)),
+        ("job-1", 1, 6, pytest.approx(1.25)),
+    ]
+
+
+def test_example_2_of_crux_needs_no_factor() -> None:
+    """Figure 12: equal intensities, but the first job's transfer may wait for a second."""
+    jobs = (
+        make_job("job-1", [(1e9, ONE_LINK)], compute_s=4.0, comm_start=0.5, work=10.0),
+        make_job("job-2", [(3e9, ONE_LINK)], compute_s=2.0, comm_start=0.5, work=30.0),
+    )
+    plan = trainyard(Snapshot(0.0, make_links(8 * GBPS), jobs), TrainyardOptions(evaluations=0))
+    assert [(job.name, job.priority) for job in plan.jobs] == [
+        ("job-2", pytest.approx(30 / 4 / 3)),
+        ("job-1", pytest.approx(10 / 4 / 2)),
+    ]
+
+
+def test_groups_of_one_job_may_have_levels_of_their_own() -> None:
+    """One group is needed at once, the other has the whole iteration."""
+    urgent = make_job("a", [(1e8, ONE_LINK)])
+    (group,) = urgent.flow_groups
+    first, last = group.flows[0], replace(group.flows[0], key=FlowKey("a", "late", 0), size_bytes=4e8)
+    late = FlowGroup("late", (last,))
+    spread = tuple(replace(first, key=FlowKey("a", "soon", number), offset_s=number / 10) for number in range(10))
+    job = Job("a", 0.0, 8, replace(urgent.profile, compute_s=1.0, comm_start=0.0, work=8.0), (FlowGroup("soon", spread), late))
+    plan = trainyard(Snapshot(0.0, make_links(10 * GBPS), (job,)))
+    assert plan.flows[FlowKey("a", "soon", 0)].level > plan.flows[FlowKey("a", "late", 0)].level
+
+
+@FEW
+@given(snapshot=snapshots(), data=st.data())
+def test_order_of_jobs_changes_nothing(snapshot: Snapshot, data: st.DataObject) -> None:
+    shuffled = replace(snapshot, jobs=tuple(data.draw(st.permutations(snapshot.jobs))))
+    assert trainyard(shuffled) == trainyard(snapshot)
+
+
+@FEW
+@given(snapshot=snapshots(), power=st.integers(-3, 3))
+def test_bytes_and_rates_scaled_alike_change_nothing(snapshot: Snapshot, power: int) -> None:
+    scale = 2.0**power
+
+    def scaled(job: Job) -> Job:
+        groups = tuple(
+            replace(group, flows=tuple(replace(flow, size_bytes=scale * flow.size_bytes) for flow in group.flows))
+            for group in job.flow_groups
+        )
+        return replace(job, flow_groups=groups)
+
+    links = Links(replace(link, rate_bps=scale * link.rate_bps) for link in snapshot.links)
+    assert trainyard(replace(snapshot, links=links, jobs=tuple(map(scaled, snapshot.jobs)))) == trainyard(snapshot)
+
+
+@FEW
+@given(snapshot=snapshots(), count=st.integers(0, 5))
+def test_of_two_groups_on_a_link_the_one_served_first_never_has_the_lower_level(snapshot: Snapshot, count: int) -> None:
+    before = trainyard(replace(snapshot, jobs=snapshot.jobs[:count]))
+    for plan in (trainyard(snapshot), trainyard(replace(snapshot, previous=before))):
+        assert plan.flows.keys() == {flow.key for job in snapshot.jobs for flow in job.flows}
+        assert [job.rank for job in plan.jobs] == list(range(len(snapshot.jobs)))
+        sending = [flow for job in snapshot.jobs for flow in job.flows if flow.size_bytes > 0]
+        for one, other in combinations(sending, 2):
+            first, second = plan.flows[one.key], plan.flows[other.key]
+            assert 0 <= first.level < snapshot.num_levels
+            assert first.path in tuple(one.candidates)
+            shared = set(first.path or ()) & set(second.path or ())
+            if any(snapshot.links[link].order_keeper is OrderKeeper.SWITCH_QUEUE for link in shared):
+                assert (first.order - second.order) * (second.level - first.level) >= 0
+
+
+@FEW
+@given(snapshot=snapshots(), others=snapshots(), count=st.integers(0, 5))
+def test_an_event_changes_nothing_in_other_components(snapshot: Snapshot, others: Snapshot, count: int) -> None:
+    links = Links((*snapshot.links, *others.links))
+    strangers = tuple(moved_links(job, len(snapshot.links)) for job in others.jobs)
+    alone = replace(snapshot, links=links)
+    beside = replace(alone, jobs=(*snapshot.jobs, *strangers[:count]))
+    before = trainyard(alone)
+    assert decided_for(trainyard(beside), snapshot.jobs) == decided_for(before, snapshot.jobs)
+    after = trainyard(replace(beside, previous=before))
+    assert decided_for(after, snapshot.jobs) == decided_for(before, snapshot.jobs)
+    assert all(after.flows[key] is flow for key, flow in before.flows.items() if flow.path is not None)
+    again = trainyard(replace(beside, jobs=(*snapshot.jobs, *strangers), previous=after))
+    assert decided_for(again, snapshot.jobs) == decided_for(before, snapshot.jobs)
+
+
+@FEW
+@given(snapshot=snapshots(), others=snapshots(), count=st.integers(0, 5))
+def test_what_is_remembered_changes_no_decision(snapshot: Snapshot, others: Snapshot, count: int) -> None:
+    """A Plan after an event is that of every component by itself, whether jobs are the same objects or equal ones."""
+    links = Links((*snapshot.links, *others.links))
+    strangers = tuple(moved_links(job, len(snapshot.links)) for job in others.jobs)
+    before = trainyard(replace(snapshot, links=links, jobs=(*snapshot.jobs[:count], *strangers)))
+    after = replace(snapshot, links=links, jobs=(*snapshot.jobs, *strangers[count:]), previous=before)
+    plan = trainyard(after)
+    assert trainyard(replace(after, links=Links(links), jobs=deepcopy(after.jobs))) == plan
+    for part in (snapshot.jobs, strangers[count:]):
+        assert decided_for(trainyard(replace(after, jobs=part)), part) == decided_for(plan, part)
+
+
+@FEW
+@given(snapshot=snapshots())
+def test_a_plan_in_force_stays_where_nothing_has_happened(snapshot: Snapshot) -> None:
+    plan = trainyard(snapshot)
+    assert trainyard(replace(snapshot, previous=plan)) == plan
+
+
+@FEW
+@given(snapshot=snapshots(), count=st.integers(0, 5))
+def test_a_change_gains_what_it_must_by_the_model(snapshot: Snapshot, count: int) -> None:
+    before = trainyard(replace(snapshot, jobs=snapshot.jobs[:count]))
+    plan = trainyard(replace(snapshot, previous=before))
+    assert plan.worth is not None
+    assert plan.worth.decided >= plan.worth.in_force * (1 - 1e-9)
+
+
+def test_small_gains_move_nothing() -> None:
+    """A job leaves; another order would be better only by what the threshold swallows."""
+    either = ((0,), (1,))
+    jobs = tuple(make_job(name, [(4e8, either)], work=work) for name, work in (("a", 1.0), ("b", 1.1), ("c", 4.0)))
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS), jobs)
+    before = trainyard(snapshot)
+    left = replace(snapshot, jobs=jobs[:2], previous=before)
+    reluctant = TrainyardOptions(least_gain=10.0)
+    before_reluctant = trainyard(snapshot, reluctant)
+    kept = trainyard(replace(left, previous=before_reluctant), reluctant)
+    assert all(kept.flows[key] == flow for key, flow in before_reluctant.flows.items() if key.job != "c")
+    assert len({flow.path for flow in trainyard(left).flows.values()}) == 2
+
+
+def test_a_plan_of_another_policy_or_fabric_is_not_in_force() -> None:
+    snapshot = Snapshot(0.0, make_links(8 * GBPS), example_1())
+    fresh = trainyard(snapshot)
+    for previous in (Plan("crux", (), {}), trainyard(replace(snapshot, links=make_links(16 * GBPS)))):
+        assert trainyard(replace(snapshot, previous=previous)) == fresh
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1 << 30), load=st.floats(0.5, 2), max_slowdown=st.floats(1.0, 4.0))
+def test_largest_slowdown_is_kept_where_any_order_keeps_it(seed: int, load: float, max_slowdown: float) -> None:
+    snapshot = Mix.draw(np.random.default_rng(seed), 4, 1, load).snapshot()
+    options = TrainyardOptions(max_slowdown=max_slowdown)
+    contention = contention_of(snapshot)
+    model = FluidModel.of(contention.pruned(), snapshot.seed, options.model)
+    slowest = [1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(4))]
+    plan = trainyard(snapshot, options)
+    complaints = [job.reason for job in plan.jobs if "slows it down" in job.reason]
+    if min(slowest) <= max_slowdown:
+        assert not complaints
+        levels = np.array([next(job.level for job in plan.jobs if job.name == str(number)) for number in range(4)])
+        assert 1 / model.served(levels).min() <= max_slowdown * (1 + 1e-9)
+    else:
+        assert complaints
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [({"max_slowdown": 0.5}, "max_slowdown"), ({"least_gain": -1.0}, "least_gain"), ({"evaluations": -1}, "evaluations"),
+     ({"max_slowdown": float("nan")}, "max_slowdown"), ({"starts": ()}, "starts")],
+)  # fmt: skip
+def test_options_that_cannot_be_are_refused_by_name(options: dict[str, object], field: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        TrainyardOptions(**options)  # type: ignore[arg-type]
