@@ -72,7 +72,14 @@ class Mix:
         jobs = []
         for number, iteration in enumerate(self.alone):
             flows = tuple(
-                Flow(FlowKey(str(number), "all", place), _FIVE_TUPLE, second * LINK_RATE_BPS / 8, 0.0, Paths([(link,)]), (link,))
+                Flow(
+                    FlowKey(str(number), "all", place),
+                    _FIVE_TUPLE,
+                    second * LINK_RATE_BPS / 8,
+                    0.0,
+                    Paths([(link,)]),
+                    (link,),
+                )
                 for place, (link, second) in enumerate(
                     (link, float(second)) for link, second in enumerate(self.seconds[number]) if second > 0
                 )
@@ -89,7 +96,16 @@ class Mix:
         """Computation per second where jobs have this urgency, the highest first; equals share a link evenly."""
         longest_s = max(iteration.duration_s for iteration in self.alone)
         runs = [
-            _run(urgency, self.compute_s, self.ready_s, self.seconds, phase, self.work, longest_s * WARM_UP, longest_s * ITERATIONS)
+            _run(
+                urgency,
+                self.compute_s,
+                self.ready_s,
+                self.seconds,
+                phase,
+                self.work,
+                longest_s * WARM_UP,
+                longest_s * ITERATIONS,
+            )
             for phase in self.phases
         ]
         return float(np.mean(runs))

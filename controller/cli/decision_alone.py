@@ -23,9 +23,10 @@ _LEASE_S = float("inf")
 
 
 def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previous: Plan | None = None) -> Decision:
-    """What the controller decides once all jobs of the scenario have arrived and none has departed; ``previous`` is in force.
+    """What the controller decides once all jobs of the scenario have arrived and none has departed.
 
-    Raises ValueError where the policy cannot decide, and RegistrationError where the controller would refuse a job.
+    ``previous`` is the Plan in force by then. Raises ValueError where the policy cannot decide, and RegistrationError
+    where the controller would refuse a job.
     """
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     registry = Registry(fabric, _LEASE_S)

@@ -49,7 +49,9 @@ def difference_view(before: Plan, after: Plan, fabric: Fabric) -> Group:
     levels = number_table(f"Level changes: {count(len(difference.levels))}", "Group", "Before", "After")
     for level in difference.levels:
         levels.add_row(Text(f"{level.job} {level.group}"), count(level.before), count(level.after))
-    moved = number_table(f"Moved flows: {count(len(difference.moved))}", "Flow", "Before", "After", left=("Before", "After"))
+    moved = number_table(
+        f"Moved flows: {count(len(difference.moved))}", "Flow", "Before", "After", left=("Before", "After")
+    )
     for flow in difference.moved:
         name = f"{flow.key.job} {flow.key.group} {flow.key.flow}"
         moved.add_row(Text(name), *(Text(_way(path, fabric)) for path in (flow.before, flow.after)))

@@ -15,7 +15,7 @@ DESCRIPTIONS: Mapping[PolicyName, str] = {
     PolicyName.TACCL_STAR: "TACCL*: least loaded paths, the job with the longest way first",
     PolicyName.CASSINI: "CASSINI: no levels; iterations are shifted in time so that transfers meet least",
     PolicyName.ECHELONFLOW: "EchelonFlow: what has least to send first, a job's flows when their consumers need them",
-    PolicyName.TRAINYARD: "trainyard: paths, order and levels by flow group, by what delay costs and where links are scarce",
+    PolicyName.TRAINYARD: "trainyard: paths, order and levels of flow groups, by what delay costs and links charge",
 }
 """What every policy does, in one line."""
 

@@ -59,7 +59,9 @@ def least_congested(
     return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, load.copy()))
 
 
-def amounts(traffic: Traffic, alone: Sequence[Iteration], congestion: Congestion = Congestion.UTILISATION) -> FloatArray:
+def amounts(
+    traffic: Traffic, alone: Sequence[Iteration], congestion: Congestion = Congestion.UTILISATION
+) -> FloatArray:
     """What every flow adds to the load of a link of rate 1."""
     if congestion is Congestion.FLOWS:
         return (traffic.size_bytes > 0).astype(np.float64)

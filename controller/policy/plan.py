@@ -38,7 +38,7 @@ class FlowPlan:
 
 @dataclass(frozen=True, slots=True)
 class ModelledWorth:
-    """Computation per second, as the policy's model has it: under what was in force, new jobs put in, and as decided."""
+    """Computation per second by the policy's model: with what was in force and new jobs put in, and as decided."""
 
     in_force: float
     decided: float
@@ -48,8 +48,8 @@ class ModelledWorth:
 class Plan:
     """Decisions for every job and flow of a Snapshot, jobs in order of rank.
 
-    ``worth`` is None where the policy models no such thing. ``memory`` is what the policy wants to find again when this is ``Snapshot.previous``; nobody else reads it, and it is
-    no part of what is decided, nor is ``worth``.
+    ``worth`` is None where the policy models no such thing. ``memory`` is what the policy wants to find again when this
+    is ``Snapshot.previous``; nobody else reads it. Neither is part of what is decided.
     """
 
     policy: str

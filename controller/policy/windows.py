@@ -26,7 +26,8 @@ class Windows:
     """The transfers of one job: flows of one group and offset, released and needed together.
 
     ``transfer_of`` is by flow, in the order of the job's flows; ``group_of``, ``release_s`` and ``due_s`` are by
-    transfer, groups in order. Times count from the start of the iteration, stalls left out, and lie within ``compute_s``.
+    transfer, groups in order. Times count from the start of the iteration, stalls left out, and lie within
+    ``compute_s``.
     """
 
     transfer_of: IntArray

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Trainyard
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
@@ -89,3 +90,27 @@ def test_bad_input_is_named(trainyard: Trainyard, arguments: tuple[str | Path, .
     result = trainyard("plan", *arguments, "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
+
+
+def test_difference_tells_who_came_what_it_gains_and_which_levels_change(trainyard: Trainyard, tmp_path: Path) -> None:
+    """The urgent job of the example is not there yet: when it comes, the other one gives way."""
+    before = tmp_path / "before.yaml"
+    text = EXAMPLE_1.read_text()
+    scenario = yaml.safe_load(text)
+    scenario["jobs"] = [job for job in scenario["jobs"] if job["name"] == "job-1"]
+    before.write_text(yaml.safe_dump(scenario))
+    arguments = ("plan", EXAMPLE_1, "--diff", before, "--policy", "trainyard")
+    difference = json.loads(trainyard(*arguments, "--json").stdout)["difference"]
+    assert list(difference) == ["came", "went", "worth_in_force", "worth_decided", "levels", "moved"]
+    assert (difference["came"], difference["went"], difference["moved"]) == (["job-2"], [], [])
+    assert difference["levels"] == [{"job": "job-1", "group": "communication", "before": 7, "after": 6}]
+    assert difference["worth_decided"] > difference["worth_in_force"] > 0
+    words = trainyard(*arguments).stdout
+    assert "Came: job-2. Went: nobody." in words
+    assert "beside keeping what is in force" in " ".join(words.split())
+
+
+def test_difference_to_another_fabric_is_refused(trainyard: Trainyard) -> None:
+    result = trainyard("plan", EXAMPLE_1, "--diff", FIG_19)
+    assert result.exit_code == 2
+    assert "fig19-n4.yaml: topology" in result.stderr

@@ -1,6 +1,5 @@
 """Arranging jobs that contend: which flow group goes before which, and on which level."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -129,7 +128,8 @@ class Arranging:
         best = max((scorer(levels) for levels in cuts), key=lambda scored: scored.score)
         if len(order) > self.num_levels:
             best = moved(best, scorer, self.num_levels)
-        return self._arranged(best.order, _by_level(best.order, places))
+        # What shares a level shares at hosts too: the model has scored it so.
+        return self._arranged(best.order, np.unique(-best.order, return_inverse=True)[1])
 
     def _sharing(self, order: IntArray) -> csr_array:
         """An entry from the more urgent of two groups that share a link with levels to the other, in this order."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from controller.policy.flow_arrays import IntArray
 from controller.policy.snapshot import Job, Links
 from controller.policy.trainyard.arrangement import NEW, Arrangement, Arranging
-from controller.policy.trainyard.contention import Contention, sum_rows
+from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import TrainyardOptions

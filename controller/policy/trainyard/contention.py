@@ -73,7 +73,9 @@ class Contention:
             num_links=num_shared + len(jobs),
         )
         ideal_s = contention._alone_s()
-        return replace(contention, ideal_s=ideal_s, compute_s=np.maximum(contention.compute_s, _LEAST_COMPUTE * ideal_s))
+        return replace(
+            contention, ideal_s=ideal_s, compute_s=np.maximum(contention.compute_s, _LEAST_COMPUTE * ideal_s)
+        )
 
     @property
     def worth(self) -> FloatArray:
@@ -88,9 +90,7 @@ class Contention:
     @property
     def by_transfer(self) -> csr_array:
         """Seconds of every transfer (row) on every link (column)."""
-        return csr_array(
-            (self.seconds, self.links, self.first_entry), shape=(len(self.group_of), self.num_links)
-        )
+        return csr_array((self.seconds, self.links, self.first_entry), shape=(len(self.group_of), self.num_links))
 
     @property
     def by_job(self) -> csr_array:
@@ -155,7 +155,9 @@ class Contention:
             for transfer in sorted(range(begin, end), key=lambda number: (self.due_s[number], number)):
                 entries = slice(self.first_entry[transfer], self.first_entry[transfer + 1])
                 links = self.links[entries]
-                free_at[links] = np.maximum(free_at[links], self.release_s[transfer] + stalled_s) + self.seconds[entries]
+                free_at[links] = (
+                    np.maximum(free_at[links], self.release_s[transfer] + stalled_s) + self.seconds[entries]
+                )
                 stalled_s = max(stalled_s, float(free_at[links].max(initial=0.0)) - self.due_s[transfer])
             alone_s[job] = self.compute_s[job] + stalled_s
         return alone_s

@@ -46,7 +46,10 @@ class FluidBound:
         if largest <= 0:
             return cls(np.ones(len(worth)), np.zeros(len(worth)), np.zeros(0))
         loads = contention.by_job
-        loads = csr_array((loads.data / np.repeat(contention.ideal_s, np.diff(loads.indptr)), loads.indices, loads.indptr), shape=loads.shape)
+        loads = csr_array(
+            (loads.data / np.repeat(contention.ideal_s, np.diff(loads.indptr)), loads.indices, loads.indptr),
+            shape=loads.shape,
+        )
         scarce = np.asarray(loads.sum(axis=0)).ravel() > 1
         is_scarce = scarce[loads.indices]
         first = np.concatenate(([0], np.cumsum(is_scarce)))[loads.indptr]

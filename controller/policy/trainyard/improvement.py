@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from controller.policy.flow_arrays import IntArray
 
 _LEAST_GAIN = 1e-6
@@ -53,7 +51,7 @@ def improved(start: Scored, scorer: Scorer, evaluations: int) -> Scored:
 
 
 def moved(start: Scored, scorer: Scorer, num_levels: int) -> Scored:
-    """Move single groups a level up or down, group after group and round again, while that helps and the budget lasts."""
+    """Move groups a level up or down, one after the other and round again, while that helps and the budget lasts."""
     best = start
     group, unchanged = 0, 0
     while unchanged < len(best.order) and scorer.left > 0:

@@ -6,7 +6,6 @@ Here it weighs what the two lose when they share the link evenly instead of one 
 they meet (docs/trainyard-policy.md).
 """
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np

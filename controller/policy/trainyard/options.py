@@ -16,19 +16,23 @@ class Start(StrEnum):
     """Crux's, on the same paths."""
 
 
+_MODEL = ModelOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class TrainyardOptions:
     """How the policy searches, and when it lets things be. Raises ValueError, naming the field, for what cannot be.
 
-    ``starts`` share the budget of the search, and the first order stands where there is none. The fluid model is run at most ``evaluations`` times for jobs that contend, and less often where that would take more
-    than about ``model_steps`` steps of a loop. Where not even ``fewest_evaluations`` can be had, or the jobs have more
-    than ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound.
-    Flows that have paths may get others where all together have no more than ``most_candidate_links``. What gains
-    less than ``least_gain``, relative, over keeping what is in force is not done. ``max_slowdown``, where given, is the
-    largest factor over its iteration time alone that any job should suffer. ``num_orders`` as in Crux.
+    Orders that the search begins with, ``starts``, share its budget; where there is none, the first order stands. The
+    fluid model is run at most ``evaluations`` times for jobs that meet, and less often where that would take more than
+    about ``model_steps`` steps of a loop. Where not even ``fewest_evaluations`` can be had, or the jobs have more than
+    ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound. Flows
+    that have paths may get others where candidates of all together have no more than ``most_candidate_links`` links.
+    What gains less than ``least_gain``, relative, over keeping what is in force is not done. ``max_slowdown``, where
+    given, is the largest factor over its iteration time alone that any job should suffer. ``num_orders`` as in Crux.
     """
 
-    model: ModelOptions = ModelOptions()
+    model: ModelOptions = _MODEL
     starts: tuple[Start, ...] = (Start.FLUID_BOUND, Start.CRUX)
     evaluations: int = 48
     fewest_evaluations: int = 8
@@ -43,8 +47,10 @@ class TrainyardOptions:
     def __post_init__(self) -> None:
         if not self.starts:
             raise ValueError("starts must name at least one order")
-        if self.evaluations < 0 or self.fewest_evaluations < 1:
+        if self.evaluations < 0:
             raise ValueError(f"evaluations must not be negative, not {self.evaluations}")
+        if self.bound_steps < 2:
+            raise ValueError(f"bound_steps must be at least 2, not {self.bound_steps}")
         if not self.least_gain >= 0:
             raise ValueError(f"least_gain must not be negative, not {self.least_gain}")
         if self.max_slowdown is not None and not self.max_slowdown >= 1:

@@ -46,7 +46,14 @@ def served_in_turn(contention: Contention, order: IntArray) -> FloatArray:
     loads = contention.by_job
     turns = job[order][np.sort(np.unique(job[order], return_index=True)[1])]
     take = _take.of(16 * len(loads.data))
-    return take(turns, loads.indptr.astype(np.int64), loads.indices.astype(np.int64), loads.data, contention.ideal_s, contention.num_links)
+    return take(
+        turns,
+        loads.indptr.astype(np.int64),
+        loads.indices.astype(np.int64),
+        loads.data,
+        contention.ideal_s,
+        contention.num_links,
+    )
 
 
 @Loop

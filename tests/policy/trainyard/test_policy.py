@@ -26,10 +26,17 @@ FEW = settings(max_examples=30, deadline=None)
 def moved_links(job: Job, by: int) -> Job:
     """The job with another name, on links that have numbers this much higher."""
     name = f"other-{job.name}"
-    paths = [(flow.size_bytes, tuple(tuple(link + by for link in path) for path in flow.candidates)) for flow in job.flows]
+    paths = [
+        (flow.size_bytes, tuple(tuple(link + by for link in path) for path in flow.candidates)) for flow in job.flows
+    ]
     profile = job.profile
     return make_job(
-        name, paths, compute_s=profile.compute_s, comm_start=profile.comm_start, work=profile.work, arrival_s=job.arrival_s
+        name,
+        paths,
+        compute_s=profile.compute_s,
+        comm_start=profile.comm_start,
+        work=profile.work,
+        arrival_s=job.arrival_s,
     )
 
 
@@ -68,7 +75,9 @@ def test_groups_of_one_job_may_have_levels_of_their_own() -> None:
     first, last = group.flows[0], replace(group.flows[0], key=FlowKey("a", "late", 0), size_bytes=4e8)
     late = FlowGroup("late", (last,))
     spread = tuple(replace(first, key=FlowKey("a", "soon", number), offset_s=number / 10) for number in range(10))
-    job = Job("a", 0.0, 8, replace(urgent.profile, compute_s=1.0, comm_start=0.0, work=8.0), (FlowGroup("soon", spread), late))
+    job = Job(
+        "a", 0.0, 8, replace(urgent.profile, compute_s=1.0, comm_start=0.0, work=8.0), (FlowGroup("soon", spread), late)
+    )
     plan = trainyard(Snapshot(0.0, make_links(10 * GBPS), (job,)))
     assert plan.flows[FlowKey("a", "soon", 0)].level > plan.flows[FlowKey("a", "late", 0)].level
 
@@ -200,9 +209,15 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(seed: int, load: floa
 
 @pytest.mark.parametrize(
     ("options", "field"),
-    [({"max_slowdown": 0.5}, "max_slowdown"), ({"least_gain": -1.0}, "least_gain"), ({"evaluations": -1}, "evaluations"),
-     ({"max_slowdown": float("nan")}, "max_slowdown"), ({"starts": ()}, "starts")],
-)  # fmt: skip
+    [
+        ({"max_slowdown": 0.5}, "max_slowdown"),
+        ({"max_slowdown": float("nan")}, "max_slowdown"),
+        ({"least_gain": -1.0}, "least_gain"),
+        ({"evaluations": -1}, "evaluations"),
+        ({"bound_steps": 1}, "bound_steps"),
+        ({"starts": ()}, "starts"),
+    ],
+)
 def test_options_that_cannot_be_are_refused_by_name(options: dict[str, object], field: str) -> None:
     with pytest.raises(ValueError, match=field):
         TrainyardOptions(**options)  # type: ignore[arg-type]
