@@ -73,6 +73,7 @@ def _solve(
         for entry in range(first[job], first[job + 1]):
             of_job[job] += loads[entry]
             of_link[links[entry]] += loads[entry]
+    price_step = 1 / (_PRIMAL_WEIGHT * of_link)
     share, price = np.ones(num_jobs), np.zeros(num_links)
     mean_share, mean_price = np.zeros(num_jobs), np.zeros(num_links)
     excess = np.zeros(num_links)
@@ -89,7 +90,7 @@ def _solve(
             for entry in range(first[job], first[job + 1]):
                 excess[links[entry]] += loads[entry] * (2 * share[job] - before)
         for link in range(num_links):
-            price[link] = max(price[link] + excess[link] / (_PRIMAL_WEIGHT * of_link[link]), 0.0)
+            price[link] = max(price[link] + price_step[link] * excess[link], 0.0)
         if 2 * step >= steps:
             mean_share += share
             mean_price += price

@@ -40,7 +40,7 @@ class TrainyardOptions:
     most_groups: int = 32
     bound_steps: int = 100
     most_candidate_links: int = 1 << 18
-    least_gain: float = 0.005
+    least_gain: float = 0.01
     max_slowdown: float | None = None
     num_orders: int | None = None
 
