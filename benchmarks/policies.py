@@ -30,15 +30,16 @@ from benchmarks.orders import IntArray, Mix
 from benchmarks.provenance import print_figures, provenance
 from benchmarks.tardiness import tardiness_gaps
 from controller.policy.catalogue import decide
+from controller.policy.compiled import Loop
 from controller.policy.correction_factor import GainOptions, correction_factors
 from controller.policy.intensity import Iteration
 from controller.policy.max_k_cut import max_k_cut
 from controller.policy.plan_difference import plan_difference
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
-from workloads.coflow_benchmark import parse_coflow_benchmark
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
+from workloads.coflow_benchmark import parse_coflow_benchmark
 
 SEED = 1
 PAPERS_ORDERS = 10
@@ -227,7 +228,11 @@ def _worth(mix: Mix, policy: PolicyName, num_levels: int) -> float:
 
 
 def trainyard_500() -> Figures:
-    """The same cluster after one event after the other, each decided with regard for the Plan in force."""
+    """The same cluster after one event after the other, each decided with regard for the Plan in force.
+
+    As in a controller, which goes on deciding, all loops are compiled.
+    """
+    Loop.compile_all()
     snapshot = CLUSTER_500.snapshot(SEED)
     plan = decide(PolicyName.TRAINYARD, snapshot)
     full_s = _seconds(lambda: decide(PolicyName.TRAINYARD, snapshot))
