@@ -35,6 +35,11 @@ class HoldIteration:
 Action = StartComputation | StartTransfer | HoldIteration
 
 
+def unstretched(_iteration: int, _task: int) -> float:
+    """Every computation takes what its task graph says."""
+    return 1.0
+
+
 def never_held(_now_s: float) -> float:
     """Every iteration begins when it can."""
     return 0.0
@@ -74,14 +79,21 @@ class JobReplay:
     """A job in time: says what to start, is told what has ended, and keeps the record.
 
     The job departs after its ``iterations``, or with the iteration in which its ``duration_s`` since arrival ends.
-    ``delay_s`` is asked, whenever an iteration could begin, for how many seconds to hold it.
+    ``delay_s`` is asked, whenever an iteration could begin, for how many seconds to hold it; ``stretch``, by iteration
+    and task, how many times its duration a computation takes.
     Every method raises ValueError for a call that does not fit the state: an end of something that is not running, or a
     time before the last one.
     """
 
-    def __init__(self, job: TrainingJob, delay_s: Callable[[float], float] = never_held) -> None:
+    def __init__(
+        self,
+        job: TrainingJob,
+        delay_s: Callable[[float], float] = never_held,
+        stretch: Callable[[int, int], float] = unstretched,
+    ) -> None:
         self.job = job
         self._delay_s = delay_s
+        self._stretch = stretch
         self.computing: list[ComputeInterval] = []
         self.communicating: list[CommunicationInterval] = []
         self.iterations: list[Iteration] = []
@@ -152,7 +164,8 @@ class JobReplay:
         self._started[task] = time_s
         beginning = self.job.graph.tasks[task]
         if isinstance(beginning, Computation):
-            return StartComputation(task, beginning.name, time_s + beginning.duration_s)
+            duration_s = beginning.duration_s * self._stretch(len(self.iterations), task)
+            return StartComputation(task, beginning.name, time_s + duration_s)
         return StartTransfer(task, beginning.group, self.job.graph.flows_of(beginning))
 
     def _finish(self, task: int, time_s: float) -> list[Action]:

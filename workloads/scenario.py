@@ -27,6 +27,7 @@ PositiveNumber = Annotated[Number, Field(gt=0)]
 Bytes = Annotated[Number, Field(ge=0, lt=2**63)]
 PositiveBytes = Annotated[Number, Field(gt=0, lt=2**63)]
 Fraction = Annotated[Number, Field(ge=0, le=1)]
+Jitter = Annotated[Number, Field(ge=0, le=0.3)]
 
 
 class ScenarioModel(BaseModel):
@@ -338,6 +339,7 @@ class Scenario(ScenarioModel):
     ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
     ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
     ``events`` happen in a packet-level run; a switch or a controller serves again ``recovery_s`` after it came up.
+    Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one.
     The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the window outright instead.
     """
 
@@ -351,6 +353,7 @@ class Scenario(ScenarioModel):
     reaction_delay_s: Seconds = 0.01
     recovery_s: Seconds = DEFAULT_RECOVERY_S
     events: tuple[ScenarioEvent, ...] = ()
+    compute_jitter: Jitter = 0.0
     warm_up_iterations: NonNegativeCount = 0
     measure: MeasureWindow | None = None
 

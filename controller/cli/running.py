@@ -9,9 +9,15 @@ import typer
 from controller.cli.backend import Backend, require_carried, run_all
 from controller.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
 from controller.cli.outputs import prepare_folder, print_results, save_report
+from controller.policy.enforcement import Enforcement
 from controller.run.json_form import run_object
 
-BackendOption = Annotated[Backend, typer.Option("--on", help="What runs it; emulator: every packet, in virtual time.")]
+BackendOption = Annotated[
+    Backend, typer.Option("--on", help="What runs it; emulator: every packet; simulator: flows, and much faster.")
+]
+EnforcementOption = Annotated[
+    Enforcement, typer.Option(help="levels: what switches can do; ideal: the policy's own rates (simulator only).")
+]
 ReportOption = Annotated[
     Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
 ]
@@ -22,19 +28,20 @@ def run(
     scenario: ScenarioArgument,
     policy: PoliciesOption = None,
     on: BackendOption = Backend.EMULATOR,
+    enforcement: EnforcementOption = Enforcement.LEVELS,
     as_json: JsonOption = False,
     report: ReportOption = None,
     seed: SeedOption = None,
 ) -> None:
     """Run a scenario under one policy after the other and say what came of it."""
     accepted = read_scenario(scenario)
-    require_carried(accepted, scenario, on)
+    require_carried(accepted, scenario, on, enforcement)
     if seed is not None:
         accepted = accepted.model_copy(update={"seed": seed})
     if report is not None:
         prepare_folder(report.parent)
     results = []
-    for result in run_all(accepted, policies_for(accepted, policy), on):
+    for result in run_all(accepted, policies_for(accepted, policy), on, enforcement):
         results.append(result)
         if as_json:
             print(json.dumps(run_object(result)), flush=True)

@@ -8,6 +8,7 @@ from rich.text import Text
 from controller.cli.layout import number_table, way
 from controller.cli.plan_form import planned_flows
 from controller.decision import Decision
+from controller.policy.enforcement import Enforcement
 from controller.report.numbers import change, count, percent, quantity, seconds
 from controller.run.results import RunResult
 from topologies.fabric import Fabric
@@ -16,7 +17,12 @@ from topologies.fabric import Fabric
 def utilisation(results: Sequence[RunResult]) -> Table:
     """GPU utilisation of every policy beside the ideal and the fluid bound."""
     table = number_table(
-        f"{results[0].scenario}: GPU utilisation", "Policy", "Utilisation", "Ideal", "Fluid bound", "Rules"
+        f"{results[0].scenario}: GPU utilisation{_rates(results[0])}",
+        "Policy",
+        "Utilisation",
+        "Ideal",
+        "Fluid bound",
+        "Rules",
     )
     for result in results:
         table.add_row(
@@ -27,6 +33,11 @@ def utilisation(results: Sequence[RunResult]) -> Table:
             count(result.num_rules),
         )
     return table
+
+
+def _rates(result: RunResult) -> str:
+    """What to say where rates are other than switches would give."""
+    return ", ideal rates" if result.enforcement is Enforcement.IDEAL else ""
 
 
 def overview(comparisons: Sequence[Sequence[RunResult]]) -> Table:

@@ -145,8 +145,9 @@ def _footer(results: Sequence[RunResult]) -> Markup:
     hops = ", ".join(f"{result.policy} {count(result.num_rules)} rules" for result in results)
     return element(
         "footer",
-        f"Run on the {first.backend}, seed {first.seed}, rates and sizes divided by {first.scale:g}; measured from "
-        f"{first.window_from_s:.2f} to {first.window_to_s:.2f} s under {first.policy}. Rules for single flows: {hops}.",
+        f"Run on the {first.backend}, enforcement {first.enforcement}, seed {first.seed}, rates and sizes divided by "
+        f"{first.scale:g}; measured from {first.window_from_s:.2f} to {first.window_to_s:.2f} s under {first.policy}. "
+        f"Rules for single flows: {hops}.",
     )
 
 

@@ -42,6 +42,7 @@ from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
+from workloads.jitter import ComputeJitter
 from workloads.jobs import training_jobs
 from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
 from workloads.scenario import Scenario
@@ -101,7 +102,12 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
         run = _Run(scenario, traffic, agents, dialogue, clock)
         await run.to_the_end(on_progress)
-    return result_of(scenario, policy, routing, traffic, run.record)
+    return result_of(
+        *(scenario, policy, routing, run.record),
+        backend="emulator",
+        scale=traffic.scale,
+        packet_hops=traffic.emulated.packet_hops,
+    )
 
 
 class _Run:
@@ -119,7 +125,10 @@ class _Run:
         self._dialogue = dialogue
         self._clock = clock
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
-        self._replays = {name: JobReplay(agent.job, agent.delay_s) for name, agent in agents.items()}
+        self._replays = {
+            name: JobReplay(agent.job, agent.delay_s, ComputeJitter.of(scenario, agent.job))
+            for name, agent in agents.items()
+        }
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
         self._hand_over_ps: int | None = None

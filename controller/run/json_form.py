@@ -11,6 +11,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "scenario": result.scenario,
         "policy": result.policy,
         "backend": result.backend,
+        "enforcement": result.enforcement,
         "gpu_utilisation": result.gpu_utilisation,
         "ideal_gpu_utilisation": result.ideal_gpu_utilisation,
         "fluid_bound_gpu_utilisation": result.fluid_bound_gpu_utilisation,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from controller.policy.enforcement import Enforcement
 from controller.policy.policy_name import PolicyName
 from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult
-from controller.run.traffic import Traffic
 from hostlib.types import FlowDecision, JobDecision, PlanInForce
 from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
@@ -34,7 +34,17 @@ class Record:
         return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
 
 
-def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic: Traffic, record: Record) -> RunResult:
+def result_of(
+    scenario: Scenario,
+    policy: PolicyName,
+    routing: Routing,
+    record: Record,
+    *,
+    backend: str,
+    enforcement: Enforcement = Enforcement.LEVELS,
+    scale: float = 1.0,
+    packet_hops: int = 0,
+) -> RunResult:
     """Measure a run that is over. Raises ValueError where no GPU was allocated inside the window."""
     jobs = [replay.job for replay in record.replays]
     windows = job_windows(scenario, record.replays)
@@ -46,9 +56,10 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
     return RunResult(
         scenario=scenario.name,
         policy=policy,
-        backend="emulator",
+        backend=backend,
+        enforcement=enforcement,
         seed=scenario.seed,
-        scale=traffic.scale,
+        scale=scale,
         fabric=routing.fabric,
         gpu_utilisation=gpu_utilisation(record.replays, windows),
         ideal_gpu_utilisation=ideal_gpu_utilisation(jobs, routing, allocated_gpu_seconds(record.replays, windows)),
@@ -59,7 +70,7 @@ def result_of(scenario: Scenario, policy: PolicyName, routing: Routing, traffic:
         window_to_s=window.to_s,
         ended_s=record.ended_s,
         num_rules=max((plan.num_rules for plan in plans), default=0),
-        packet_hops=traffic.emulated.packet_hops,
+        packet_hops=packet_hops,
         jobs=tuple(
             _job(replay, windows[replay.job.name], alone[replay.job.name], job_decisions.get(replay.job.name))
             for replay in record.replays

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from controller.policy.enforcement import Enforcement
 from topologies.fabric import Fabric, Path
 from workloads.replay import CommunicationInterval, ComputeInterval
 
@@ -66,6 +67,7 @@ class RunResult:
     scenario: str
     policy: str
     backend: str
+    enforcement: Enforcement
     seed: int
     scale: float
     fabric: Fabric

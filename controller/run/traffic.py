@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from controller.run.carried import as_carried
 from controller.run.connections import Connections
 from controller.run.host_order import host_queues
+from controller.run.instances import Instances, TransferEnd
 from controller.run.results import LoadSample
 from emulator.compiler.program import compile_program
 from emulator.engine.transport import MAX_WINDOW
@@ -29,37 +30,6 @@ Twice the rate moves the utilisation of the testbed's mixes by 0.05 points at mo
 
 _WIDENING = 4
 """How many times its own window a flow may have in flight while it meets no congestion."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransferEnd:
-    """All flows of a transfer have arrived; ``task`` is its number in the job's task graph.
-
-    ``tardiness_s`` is that of the group's instance where this was the last of its transfers: the largest of its flows'
-    finish times minus their ideal ones.
-    """
-
-    job: str
-    task: int
-    group: str
-    tardiness_s: float | None
-
-
-@dataclass(slots=True)
-class _Transfer:
-    """Flows that were released together."""
-
-    task: int
-    remaining: int
-
-
-@dataclass(slots=True)
-class _Instance:
-    """A group that is under way, since its head flow was."""
-
-    started_ps: int
-    remaining: int
-    tardiness_s: float = -math.inf
 
 
 class Traffic:
@@ -83,40 +53,25 @@ class Traffic:
             key: [self._connect(key, number, five_tuple.source_port) for number, five_tuple in enumerate(five_tuples)]
             for key, five_tuples in self._templates.items()
         }
-        self._instances: dict[tuple[str, str], _Instance] = {}
-        self._transfers: dict[int, _Transfer] = {}
+        self._instances = Instances(self._specifications)
         self._sampled_ps = 0
         self._sampled_bytes = self.emulated.sent_bytes()
 
     def start(self, job: str, transfer: StartTransfer) -> None:
         """Let the flows of a transfer send now what one iteration sends."""
         key = job, transfer.group
-        if key not in self._instances:
-            self._instances[key] = _Instance(self.emulated.now_ps, len(self._flows[key]))
-        under_way = _Transfer(transfer.task, len(transfer.flows))
+        self._instances.start(job, transfer, self.emulated.now_ps / PS_PER_S)
         for number in transfer.flows:
-            flow = self._flows[key][number]
-            self._transfers[flow] = under_way
             size_bytes = self._specifications[key][number].size_bytes
-            self.emulated.start_transfer(flow, max(1, round(size_bytes / self.scale)))
+            self.emulated.start_transfer(self._flows[key][number], max(1, round(size_bytes / self.scale)))
 
     def ended(self, completions: Iterable[Completion]) -> list[TransferEnd]:
         """The transfers whose last flow is among these."""
-        ends = []
-        for completion in completions:
-            key, number = self._owner[completion.flow]
-            instance, transfer = self._instances[key], self._transfers.pop(completion.flow)
-            finish_s = (completion.time_ps - instance.started_ps) / PS_PER_S
-            tardiness_s = finish_s - self._specifications[key][number].offset_s
-            instance.tardiness_s = max(instance.tardiness_s, tardiness_s)
-            instance.remaining -= 1
-            transfer.remaining -= 1
-            if not instance.remaining:
-                del self._instances[key]
-            if not transfer.remaining:
-                tardiness = None if instance.remaining else instance.tardiness_s
-                ends.append(TransferEnd(key[0], transfer.task, key[1], tardiness))
-        return ends
+        arrived = (
+            self._instances.arrive(*self._owner[completion.flow], completion.time_ps / PS_PER_S)
+            for completion in completions
+        )
+        return [end for end in arrived if end is not None]
 
     def follow(self, directives: Mapping[str, Directives]) -> None:
         """Let the hosts send from the ports of all jobs' directives, and keep their order at the NICs.

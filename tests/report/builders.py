@@ -1,5 +1,6 @@
 """Results of runs that never took place, with numbers that are easy to find again."""
 
+from controller.policy.enforcement import Enforcement
 from controller.run.results import FlowResult, JobResult, LoadSample, RunResult
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
@@ -82,6 +83,7 @@ def make_result(
         scenario=scenario,
         policy=policy,
         backend="emulator",
+        enforcement=Enforcement.LEVELS,
         seed=1,
         scale=100.0,
         fabric=fabric,

@@ -1,0 +1,216 @@
+"""The flows of a run's jobs on the simulator: which are under way, and what links carry meanwhile."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from controller.decision import Decision
+from controller.policy.enforcement import RateControl, Tiers
+from controller.policy.group_order import group_order
+from controller.policy.policy_name import PolicyName
+from controller.policy.rates.loads import remaining_by_link
+from controller.policy.rates.network import IntArray, Network, Order
+from controller.policy.snapshot import FlowKey
+from controller.run.connections import Connections
+from controller.run.instances import GroupKey, Instances, TransferEnd
+from controller.run.results import LoadSample
+from controller.run.ways import LAST_TIER, Way, ways_of
+from simulator.allocation import allocate_by
+from simulator.bundles import Bundles
+from simulator.fluid import NO_BUNDLE, PS_PER_S, Fluid
+from topologies.fabric import Path
+from topologies.routing import Routing
+from topologies.steering import Steering
+from workloads.jobs import TrainingJob
+from workloads.replay import StartTransfer
+from workloads.task_graph import GroupTransfer
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """Flows of one transfer that have one way and one size; ``numbers`` are their positions in the group."""
+
+    key: GroupKey
+    task: int
+    way: Way
+    size_bytes: float
+    numbers: tuple[int, ...]
+
+
+class FluidTraffic:
+    """Starts transfers and tells when they have ended.
+
+    There is a bundle for what each transfer may start, and one for what is under way. When a new Plan comes, that goes
+    on in its new way; but on its old path where it is ports that steer, until its next transfer.
+    """
+
+    def __init__(
+        self,
+        routing: Routing,
+        jobs: Sequence[TrainingJob],
+        connections: Connections,
+        policy: PolicyName,
+        control: RateControl,
+        steering: Steering,
+    ) -> None:
+        fabric = routing.fabric
+        self._fabric = fabric
+        self._policy = policy
+        self._control = control
+        self._steering = steering
+        self._jobs = {job.name: job for job in jobs}
+        self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
+        self._instances = Instances(self._specifications)
+        self._capacities_bps = np.array(fabric.rates_bps)
+        self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
+        self._ways = {
+            FlowKey(*key, number): Way((*routing.hashed_path(five_tuple), *self._inside(key, number)), 0, LAST_TIER)
+            for key in self._specifications
+            for number, five_tuple in enumerate(connections[key[0]][key[1]])
+        }
+        self._templates: dict[str, list[_Bundle]] = {}
+        self._under_way: set[int] = set()
+        self._open: tuple[GroupKey, ...] = ()
+        self._bundles: list[_Bundle] = []
+        self._of_transfer: dict[tuple[str, int], IntArray] = {}
+        self.fluid = Fluid(self._table(), allocate_by(control.allocator))
+        self._sampled_ps = 0
+        self._sampled_bytes = self.fluid.carried_bytes()
+
+    @property
+    def now_ps(self) -> int:
+        """Virtual time."""
+        return self.fluid.now_ps
+
+    def start(self, job: str, transfer: StartTransfer) -> None:
+        """Let the flows of a transfer send now what one iteration sends."""
+        if job not in self._templates:
+            self._templates[job] = self._bundles_of(job)
+            self._relay(self._carried_on())
+        self._instances.start(job, transfer, self.now_ps / PS_PER_S)
+        numbers = self._of_transfer[job, transfer.task]
+        self._under_way.update(numbers.tolist())
+        sizes = [bundle.size_bytes * len(bundle.numbers) for bundle in map(self._bundles.__getitem__, numbers)]
+        self.fluid.start(numbers, np.array(sizes))
+        self._order_groups()
+
+    def run(self, until_ps: int) -> list[TransferEnd]:
+        """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
+        ends = []
+        for number in self.fluid.run(until_ps):
+            self._under_way.remove(number)
+            bundle = self._bundles[number]
+            for flow in bundle.numbers:
+                if (end := self._instances.arrive(bundle.key, flow, self.now_ps / PS_PER_S)) is not None:
+                    ends.append(end)
+        self._order_groups()
+        return ends
+
+    def follow(self, decision: Decision) -> None:
+        """Let flows travel as a decision says; jobs that it does not know and that have nothing under way are gone."""
+        ways = ways_of(decision, self._control.tiers)
+        changed = {key.job for key, way in ways.items() if self._ways[key] != way}
+        decided = {job.name for job in decision.snapshot.jobs}
+        busy = {self._bundles[number].key[0] for number in self._under_way}
+        gone = self._templates.keys() - decided - busy
+        if not (changed or gone):
+            return
+        self._ways |= ways
+        for job in gone:
+            del self._templates[job]
+        for job in changed & self._templates.keys():
+            self._templates[job] = self._bundles_of(job)
+        self._relay(self._rerouted())
+        self._open = ()
+        self._order_groups()
+
+    def sample_loads(self) -> LoadSample:
+        """How busy every link was with each level since the last sample."""
+        now_ps, carried = self.fluid.now_ps, self.fluid.carried_bytes()
+        interval_s = max(1, now_ps - self._sampled_ps) / PS_PER_S
+        busy = (carried - self._sampled_bytes) * 8 / self._capacities_bps[:, np.newaxis] / interval_s
+        rows = busy[: len(self._fabric.links)].tolist()
+        sample = LoadSample(self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(map(tuple, rows)))
+        self._sampled_ps, self._sampled_bytes = now_ps, carried
+        return sample
+
+    def _inside(self, key: GroupKey, number: int) -> Path:
+        """Links inside the hosts of a flow."""
+        flow, nics = self._specifications[key][number], self._fabric.nics
+        ends = nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
+        return self._fabric.host_links_between(*ends)
+
+    def _bundles_of(self, job: str) -> list[_Bundle]:
+        """What each transfer of a job may start."""
+        graph = self._jobs[job].graph
+        bundles = []
+        for task, transfer in enumerate(graph.tasks):
+            if isinstance(transfer, GroupTransfer):
+                key = job, transfer.group
+                alike: defaultdict[tuple[Way, float], list[int]] = defaultdict(list)
+                for number in graph.flows_of(transfer):
+                    size_bytes = self._specifications[key][number].size_bytes
+                    alike[self._ways[FlowKey(*key, number)], size_bytes].append(number)
+                bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
+        return bundles
+
+    def _carried_on(self) -> Iterator[tuple[int, _Bundle]]:
+        """What is under way, as it is."""
+        for number in sorted(self._under_way):
+            yield number, self._bundles[number]
+
+    def _rerouted(self) -> Iterator[tuple[int, _Bundle]]:
+        """What is under way, in the ways of its flows."""
+        for number, bundle in self._carried_on():
+            alike: defaultdict[Way, list[int]] = defaultdict(list)
+            for flow in bundle.numbers:
+                way = self._ways[FlowKey(*bundle.key, flow)]
+                stays = self._steering is Steering.SOURCE_PORT
+                alike[replace(way, path=bundle.way.path) if stays else way].append(flow)
+            for way, flows in alike.items():
+                yield number, replace(bundle, way=way, numbers=tuple(flows))
+
+    def _relay(self, under_way: Iterable[tuple[int, _Bundle]]) -> None:
+        live = list(under_way)
+        first = sum(map(len, self._templates.values()))
+        table = self._table([bundle for _, bundle in live])
+        self.fluid.relay(table, np.array([NO_BUNDLE] * first + [number for number, _ in live], dtype=np.int64))
+        self._under_way = set(range(first, first + len(live)))
+
+    def _table(self, live: Sequence[_Bundle] = ()) -> Bundles:
+        """All that may be started, then what is under way."""
+        self._bundles = [bundle for bundles in self._templates.values() for bundle in bundles]
+        of_transfer: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for number, bundle in enumerate(self._bundles):
+            of_transfer[bundle.key[0], bundle.task].append(number)
+        self._of_transfer = {key: np.array(numbers) for key, numbers in of_transfer.items()}
+        self._bundles += live
+        ways = [bundle.way for bundle in self._bundles]
+        latencies_ps = [round(self._delays_s[list(way.path)].sum() * PS_PER_S) for way in ways]
+        return Bundles(
+            Network.of(self._capacities_bps, [way.path for way in ways]),
+            weights=np.array([len(bundle.numbers) for bundle in self._bundles], dtype=np.float64),
+            tiers=np.array([way.tier for way in ways], dtype=np.int64),
+            levels=np.array([way.level for way in ways], dtype=np.int64),
+            latency_ps=np.array(latencies_ps, dtype=np.int64),
+        )
+
+    def _order_groups(self) -> None:
+        """Where tiers are flow groups, order the open ones anew if one has begun or ended."""
+        started_s = self._instances.open
+        if self._control.tiers is not Tiers.GROUPS or self._open == tuple(started_s):
+            return
+        self._open = tuple(started_s)
+        place = {key: number for number, key in enumerate(self._open)}
+        group_of = np.array([place.get(bundle.key, len(place)) for bundle in self._bundles], dtype=np.int64)
+        active = self.fluid.active
+        open_now = np.unique(group_of[active])
+        network = self.fluid.bundles.network
+        by_link = remaining_by_link(network, Order.by_rank(active, group_of[active]), self.fluid.settled_bytes())
+        by_link.data *= 8 / self._capacities_bps[by_link.indices]
+        in_order = group_order(self._policy, by_link, np.array(list(started_s.values()))[open_now])
+        tiers = np.full(len(place) + 1, LAST_TIER)
+        tiers[open_now[in_order]] = np.arange(len(in_order))
+        self.fluid.reorder(tiers[group_of])

@@ -1,0 +1,87 @@
+"""The controller's decisions without its process: the same registry, Snapshots, policies, steering and rules."""
+
+from controller.decision import Decision
+from controller.policy.catalogue import decide
+from controller.policy.plan import Plan
+from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import Profile
+from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registry import Registry
+from controller.run.connections import Connections
+from controller.snapshots import Snapshots
+from controller.southbound.rules import flow_rules
+from controller.steering import source_port_changes, with_source_ports
+from topologies.routing import Routing
+from topologies.steering import Steering
+from workloads.jobs import TrainingJob
+
+NUM_LEVELS = 8
+_LEASE_S = float("inf")
+
+
+class InProcessController:
+    """Registers jobs as hosts would, and decides when it is asked; ``previous`` is a Plan in force from the start."""
+
+    def __init__(
+        self,
+        routing: Routing,
+        connections: Connections,
+        policy: PolicyName,
+        steering: Steering,
+        seed: int,
+        previous: Plan | None = None,
+    ) -> None:
+        self._previous = previous
+        self._number = 0
+        self._routing = routing
+        self._connections = connections
+        self._policy = policy
+        self._steering = steering
+        self._registry = Registry(routing.fabric, _LEASE_S)
+        self._snapshots = Snapshots(self._registry, routing, NUM_LEVELS, seed)
+
+    def register(self, job: TrainingJob) -> None:
+        """Register a job with its flow groups. Raises RegistrationError where the controller would refuse it."""
+        self._registry.register_job(_job_request(job), job.specification.arrival_s)
+        assigned = self._steering is Steering.SOURCE_PORT
+        self._registry.register_flow_groups(job.name, _flow_group_requests(job, self._connections, assigned=assigned))
+
+    def deregister(self, job: str) -> None:
+        """Withdraw a job."""
+        self._registry.deregister(job)
+
+    def decide(self, now_s: float) -> Decision:
+        """The Plan for the jobs that are registered. Raises ValueError where the policy cannot decide."""
+        snapshot = self._snapshots.take(now_s, self._previous)
+        plan = decide(self._policy, snapshot)
+        if self._steering is Steering.SOURCE_PORT:
+            changes = source_port_changes(plan, snapshot, self._routing)
+            changed = self._registry.change_source_ports(changes)
+            snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
+        rules = flow_rules(plan, snapshot, self._routing)
+        self._previous, self._number = plan, self._number + 1
+        return Decision(self._number, snapshot, plan, rules)
+
+
+def _job_request(job: TrainingJob) -> JobRequest:
+    profile = Profile(job.profile.compute_s, job.profile.comm_start, job.profile.work)
+    return JobRequest(job.name, job.hosts, job.gpus, profile)
+
+
+def _flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:
+    return [
+        FlowGroupRequest(
+            group.name,
+            tuple(
+                FlowRequest(
+                    NicReference(flow.source_host, flow.source_nic),
+                    NicReference(flow.destination_host, flow.destination_nic),
+                    max(1, round(flow.size_bytes)),
+                    flow.offset_s,
+                    None if assigned else five_tuple,
+                )
+                for flow, five_tuple in zip(group.flows, connections[job.name][group.name], strict=True)
+            ),
+        )
+        for group in job.graph.flow_groups
+    ]

@@ -1,0 +1,93 @@
+"""A scenario on the simulator: fluid flows, and decisions made in the same process by the same code as live.
+
+What happens to a job at t is decided on at t + ``reaction_delay_s``; until then flows go on as they did. Between two
+events nothing happens and nothing is computed.
+"""
+
+from controller.messages import plan_pages
+from controller.policy.enforcement import Enforcement, rate_control
+from controller.policy.policy_name import PolicyName
+from controller.run.calendar import Arrival, ComputationEnd, HandOver, HoldEnd, Sample
+from controller.run.connections import open_connections
+from controller.run.fluid_traffic import FluidTraffic
+from controller.run.in_process import InProcessController
+from controller.run.record import Record, result_of
+from controller.run.results import RunResult
+from controller.run.stage import Progress, Stage
+from hostlib.messages import plan_from_wire
+from hostlib.start_shift import StartShift
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from workloads.alone import run_alone
+from workloads.jobs import training_jobs
+from workloads.scenario import Scenario
+
+
+def run_on_simulator(
+    scenario: Scenario, policy: PolicyName, enforcement: Enforcement = Enforcement.LEVELS, *, on_progress: Progress
+) -> RunResult:
+    """Run a scenario to the departure of its last job.
+
+    Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
+    would refuse a job.
+    """
+    run = _Run(scenario, policy, enforcement)
+    record = run.to_the_end(on_progress)
+    return result_of(scenario, policy, run.routing, record, backend="simulator", enforcement=enforcement)
+
+
+class _Run:
+    """The loop that lets the jobs, their flows and the controller act on each other."""
+
+    def __init__(self, scenario: Scenario, policy: PolicyName, enforcement: Enforcement) -> None:
+        fabric = scenario.topology.build()
+        self.routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+        jobs = training_jobs(scenario, fabric)
+        connections = open_connections(jobs, fabric)
+        self._jobs = {job.name: job for job in jobs}
+        self._alone_s = {job.name: run_alone(job, self.routing).iteration_time_s for job in jobs}
+        self._shifts = {job.name: StartShift(job.specification.arrival_s) for job in jobs}
+        self._time_shift_s: dict[str, float | None] = {}
+        control = rate_control(policy, enforcement)
+        self._traffic = FluidTraffic(self.routing, jobs, connections, policy, control, scenario.steering)
+        self._controller = InProcessController(self.routing, connections, policy, scenario.steering, scenario.seed)
+        self._stage = Stage(scenario, jobs, self._traffic, self._alone_s, self._delay_s)
+
+    def to_the_end(self, on_progress: Progress) -> Record:
+        """Run until every job has departed and the controller has decided without it."""
+        stage = self._stage
+        while not stage.is_over:
+            stage.transfers_end(self._traffic.run(stage.calendar.next_ps))
+            while event := stage.calendar.take_due(self._traffic.now_ps):
+                match event:
+                    case Arrival(job):
+                        stage.arrive(job)
+                    case ComputationEnd(job, task):
+                        stage.computation_ends(job, task)
+                    case HoldEnd(job):
+                        stage.hold_ends(job)
+                    case HandOver():
+                        self._hand_over()
+                    case Sample():
+                        stage.sample(on_progress)
+        stage.record.ended_s = stage.now_s
+        return stage.record
+
+    def _hand_over(self) -> None:
+        """Tell the controller what has happened, and follow what it decides."""
+        arrived, departed = self._stage.due()
+        for job in arrived:
+            self._controller.register(self._jobs[job])
+        for job in departed:
+            self._controller.deregister(job)
+        decision = self._controller.decide(self._stage.now_s)
+        self._time_shift_s = {job.name: job.time_shift_s for job in decision.plan.jobs}
+        self._traffic.follow(decision)
+        if decision.plan.jobs:
+            # In the words of the wire, as a run with a controller beside it hears them.
+            plan = plan_from_wire(tuple(plan_pages(decision, self.routing.fabric)))
+            self._stage.record.plans.append((self._stage.now_s, plan))
+
+    def _delay_s(self, job: str, now_s: float) -> float:
+        """Seconds for which the Plan in force has a job hold an iteration that could begin now."""
+        return self._shifts[job].delay_s(now_s, self._time_shift_s.get(job), self._alone_s[job])

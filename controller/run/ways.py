@@ -1,0 +1,54 @@
+"""From a decision to how each flow travels in a fluid run: its links, its level, and whom it goes before."""
+
+from dataclasses import dataclass
+
+from controller.decision import Decision
+from controller.policy.enforcement import Tiers
+from controller.policy.snapshot import Flow, FlowKey
+from controller.run.host_order import HOST_QUEUES, host_queues
+from controller.run.in_process import NUM_LEVELS
+from topologies.fabric import Path
+
+LAST_TIER = 1 << 31
+"""Of flows that nobody has decided on yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A flow's links, those inside its hosts at the end; its level; and its tier, of which a smaller one goes first."""
+
+    path: Path
+    level: int
+    tier: int
+
+
+def ways_of(decision: Decision, tiers: Tiers) -> dict[FlowKey, Way]:
+    """The ways of all flows of a decision.
+
+    Tiers of levels are those of the switches, level by level, and inside a level the order that hosts keep where flows
+    meet at one of them. Tiers of jobs are the Plan's ranks. Those of flow groups the caller sets as groups come and go.
+    """
+    flows = [flow for job in decision.snapshot.jobs for flow in job.flows]
+    plans = decision.plan.flows
+    match tiers:
+        case Tiers.LEVELS:
+            orders = {number: plans[flow.key].order for number, flow in enumerate(flows)}
+            queues = host_queues(orders, {number: _way_out(flow) for number, flow in enumerate(flows)})
+            tier_of = [
+                (NUM_LEVELS - 1 - plans[flow.key].level) * HOST_QUEUES + HOST_QUEUES - 1 - queues[number]
+                for number, flow in enumerate(flows)
+            ]
+        case Tiers.JOBS:
+            ranks = {job.name: job.rank for job in decision.plan.jobs}
+            tier_of = [ranks[flow.key.job] for flow in flows]
+        case Tiers.GROUPS:
+            tier_of = [LAST_TIER] * len(flows)
+    return {
+        flow.key: Way((*(plans[flow.key].path or flow.hashed_path), *flow.host_links), plans[flow.key].level, tier)
+        for flow, tier in zip(flows, tier_of, strict=True)
+    }
+
+
+def _way_out(flow: Flow) -> int:
+    """The link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
+    return flow.host_links[0] if flow.host_links else flow.hashed_path[0]

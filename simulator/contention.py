@@ -1,0 +1,139 @@
+"""Who shares links with whom: the flows on every link, and all that a change on some links can reach.
+
+Flows are kept in a doubly linked list per link, whose elements are the hops of the network: joining, leaving and
+searching cost the hops concerned, however many flows there are.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.network import IntArray, Network
+
+BoolArray = npt.NDArray[np.bool_]
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contention:
+    """The flows of a network that are under way, by link.
+
+    ``first[link]`` is the first hop in a link's list, ``following`` and ``preceding`` lead from hop to hop, and
+    ``flow_of_hop`` tells whose a hop is. The other arrays are room to search in.
+    """
+
+    network: Network
+    first: IntArray
+    following: IntArray
+    preceding: IntArray
+    flow_of_hop: IntArray
+    is_found: BoolArray
+    is_seen: BoolArray
+    found: IntArray
+    seen: IntArray
+
+    @classmethod
+    def of(cls, network: Network) -> Self:
+        """Nobody is under way yet."""
+        num_hops, num_links = len(network.links), len(network.capacities_bps)
+        return cls(
+            network,
+            first=np.full(num_links, _NONE),
+            following=np.full(num_hops, _NONE),
+            preceding=np.full(num_hops, _NONE),
+            flow_of_hop=np.repeat(np.arange(network.num_flows), np.diff(network.starts)),
+            is_found=np.zeros(network.num_flows, dtype=np.bool_),
+            is_seen=np.zeros(num_links, dtype=np.bool_),
+            found=np.empty(network.num_flows, dtype=np.int64),
+            seen=np.empty(num_links, dtype=np.int64),
+        )
+
+    def join(self, flows: IntArray) -> None:
+        """These flows, none of which is, are under way from now on."""
+        _join(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
+
+    def leave(self, flows: IntArray) -> None:
+        """These flows, all of which are, are no longer under way."""
+        _leave(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
+
+    def reach(self, flows: IntArray) -> IntArray:
+        """All flows under way that are connected with a link of these flows by links that flows share, ascending."""
+        where = self.network.starts, self.network.links, flows
+        lists = self.first, self.following, self.flow_of_hop
+        number = _reach(*where, *lists, self.is_found, self.is_seen, self.found, self.seen)
+        return np.sort(self.found[:number])
+
+
+@compiled
+def _join(
+    first_hop: IntArray, links: IntArray, flows: IntArray, first: IntArray, following: IntArray, preceding: IntArray
+) -> None:
+    for flow in flows:
+        for hop in range(first_hop[flow], first_hop[flow + 1]):
+            head = first[links[hop]]
+            following[hop], preceding[hop] = head, _NONE
+            if head != _NONE:
+                preceding[head] = hop
+            first[links[hop]] = hop
+
+
+@compiled
+def _leave(
+    first_hop: IntArray, links: IntArray, flows: IntArray, first: IntArray, following: IntArray, preceding: IntArray
+) -> None:
+    for flow in flows:
+        for hop in range(first_hop[flow], first_hop[flow + 1]):
+            before, after = preceding[hop], following[hop]
+            if after != _NONE:
+                preceding[after] = before
+            if before != _NONE:
+                following[before] = after
+            else:
+                first[links[hop]] = after
+
+
+@compiled
+def _reach(
+    first_hop: IntArray,
+    links: IntArray,
+    flows: IntArray,
+    first: IntArray,
+    following: IntArray,
+    flow_of_hop: IntArray,
+    is_found: BoolArray,
+    is_seen: BoolArray,
+    found: IntArray,
+    seen: IntArray,
+) -> int:
+    """List the flows in ``found``; returns how many. ``is_found`` and ``is_seen`` are false, before and after."""
+    num_found, num_seen, num_searched = 0, 0, 0
+    for flow in flows:
+        for hop in range(first_hop[flow], first_hop[flow + 1]):
+            if not is_seen[links[hop]]:
+                is_seen[links[hop]] = True
+                seen[num_seen] = links[hop]
+                num_seen += 1
+    while num_searched < num_seen:
+        hop = first[seen[num_searched]]
+        num_searched += 1
+        while hop != _NONE:
+            flow = flow_of_hop[hop]
+            if not is_found[flow]:
+                is_found[flow] = True
+                found[num_found] = flow
+                num_found += 1
+                for other in range(first_hop[flow], first_hop[flow + 1]):
+                    if not is_seen[links[other]]:
+                        is_seen[links[other]] = True
+                        seen[num_seen] = links[other]
+                        num_seen += 1
+            hop = following[hop]
+    for index in range(num_found):
+        is_found[found[index]] = False
+    for index in range(num_seen):
+        is_seen[seen[index]] = False
+    return num_found
