@@ -19,23 +19,18 @@ from controller.policy.rates.max_min import max_min
 from controller.policy.rates.network import Network, Order
 from controller.policy.sincronia import bssi
 from controller.policy.varys import bottleneck_times, sebf
-from workloads.coflow_benchmark import CoflowBenchmark, parse_coflow_benchmark
+from workloads.coflow_trace import CoflowTrace, parse_coflow_trace
 
 PORT_BPS = 2.0**30
 REPETITIONS = 5
 
 
-def measure(benchmark: CoflowBenchmark) -> dict[str, float]:
+def measure(trace: CoflowTrace) -> dict[str, float]:
     """Best time of each over some repetitions, after compilation."""
-    paths, sizes, ends = [], [], [0]
-    for coflow in benchmark.coflows:
-        for rack, size_bytes in coflow.receives:
-            paths += [(sender, benchmark.num_racks + rack) for sender in coflow.sends]
-            sizes += [size_bytes / len(coflow.sends)] * len(coflow.sends)
-        ends.append(len(paths))
-    num_links = 2 * benchmark.num_racks
-    network, remaining = Network.of(np.full(num_links, PORT_BPS), paths), np.array(sizes)
-    order = Order(np.arange(len(paths)), np.array(ends[:-1]), np.array(ends[1:]))
+    num_links, ends = 2 * trace.num_ports, trace.starts
+    paths = list(zip(trace.sources.tolist(), (trace.num_ports + trace.destinations).tolist(), strict=True))
+    network, remaining = Network.of(np.full(num_links, PORT_BPS), paths), trace.size_bytes
+    order = Order(np.arange(len(paths)), ends[:-1], ends[1:])
     one_level = Order.by_rank(order.flows, np.zeros_like(order.flows))
     ones = np.ones(len(ends) - 1)
     by_link = remaining_by_link(network, order, remaining)
@@ -68,7 +63,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    figures = measure(parse_coflow_benchmark(arguments.file.read_text()))
+    figures = measure(parse_coflow_trace(arguments.file.read_text()))
     print_figures(figures | provenance(("numpy", "scipy", "numba")), as_json=arguments.json)
 
 

@@ -10,6 +10,7 @@ until it has sent all; the last of it arrives its path's latency later (Hockney'
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,18 @@ PS_PER_S = 1_000_000_000_000
 NEVER_PS = np.iinfo(np.int64).max
 NUM_LEVELS = 8
 
-Allocate = Callable[[Network, Order, FloatArray, FloatArray], FloatArray]
-"""Rates in bit/s of an order's flows, from their weights and the bytes that they have left, both by flow number."""
-
 NO_BUNDLE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """How rates are set: in bit/s of an order's flows, from weights and the bytes that are left, both by flow number.
+
+    With ``joins_tiers`` the flows of one tier depend on each other even where they share no link, as in MADD.
+    """
+
+    rates_bps: Callable[[Network, Order, FloatArray, FloatArray], FloatArray]
+    joins_tiers: bool
 
 
 class Fluid:
@@ -35,9 +44,9 @@ class Fluid:
     ``remaining_bytes`` and ``rates_bps`` are those of whole bundles, the former as of each one's last change of rate.
     """
 
-    def __init__(self, bundles: Bundles, allocate: Allocate) -> None:
+    def __init__(self, bundles: Bundles, allocation: Allocation) -> None:
         self.now_ps = 0
-        self._allocate = allocate
+        self._allocation = allocation
         self._carried_bytes = np.zeros((len(bundles.network.capacities_bps), NUM_LEVELS))
         self._arriving: list[tuple[int, int]] = []
         self._lay(bundles)
@@ -147,18 +156,30 @@ class Fluid:
         state = self._since_ps, self.rates_bps, self.remaining_bytes, self._carried_bytes
         _settle(network.starts, network.links, levels, bundles, self.now_ps, *state)
 
+    def _affected(self, touched: IntArray) -> IntArray:
+        """All flows under way whose rates may depend on those of these flows, which may have ended."""
+        flows = self.contention.reach(touched)
+        while self._allocation.joins_tiers:
+            tiers = np.union1d(self._tiers[touched], self._tiers[flows])
+            joined = self._active[np.isin(self._tiers[self._active], tiers)]
+            wider = self.contention.reach(np.union1d(flows, joined))
+            if len(wider) == len(flows):
+                break
+            flows = wider
+        return flows
+
     def _reallocate(self) -> None:
         """Set rates anew wherever a start, an end or a new order reaches."""
         if not self._touched:
             return
         touched = self._touched[0] if len(self._touched) == 1 else np.concatenate(self._touched)
         self._touched = []
-        flows = self.contention.reach(touched)
+        flows = self._affected(touched)
         if not len(flows):
             return
         self._settle(flows)
         order = Order.by_rank(flows, self._tiers[flows])
-        rates_bps = self._allocate(self.bundles.network, order, self.bundles.weights, self.remaining_bytes)
+        rates_bps = self._allocation.rates_bps(self.bundles.network, order, self.bundles.weights, self.remaining_bytes)
         _set_rates(order.flows, rates_bps, self.now_ps, self.remaining_bytes, self.rates_bps, self._ends_ps)
 
 

@@ -17,7 +17,7 @@ from controller.run.connections import Connections
 from controller.run.instances import GroupKey, Instances, TransferEnd
 from controller.run.results import LoadSample
 from controller.run.ways import LAST_TIER, Way, ways_of
-from simulator.allocation import allocate_by
+from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
 from simulator.fluid import NO_BUNDLE, PS_PER_S, Fluid
 from topologies.fabric import Path
@@ -75,7 +75,7 @@ class FluidTraffic:
         self._open: tuple[GroupKey, ...] = ()
         self._bundles: list[_Bundle] = []
         self._of_transfer: dict[tuple[str, int], IntArray] = {}
-        self.fluid = Fluid(self._table(), allocate_by(control.allocator))
+        self.fluid = Fluid(self._table(), ALLOCATIONS[control.allocator])
         self._sampled_ps = 0
         self._sampled_bytes = self.fluid.carried_bytes()
 

@@ -7,36 +7,30 @@ import numpy as np
 import pytest
 
 from controller.policy.rates.network import FloatArray
-from workloads.coflow_benchmark import CoflowBenchmark, parse_coflow_benchmark
+from workloads.coflow_trace import CoflowTrace, parse_coflow_trace
 
-_FILE = Path(__file__).parents[3] / "shared/data/coflow/FB2010-1Hr-150-0.txt"
+FILE = Path(__file__).parents[3] / "shared/data/coflow/FB2010-1Hr-150-0.txt"
 
-needs_the_benchmark = pytest.mark.skipif(not _FILE.exists(), reason=f"the coflow benchmark is not at {_FILE}")
+needs_the_benchmark = pytest.mark.skipif(not FILE.exists(), reason=f"the coflow benchmark is not at {FILE}")
 
 
 @cache
-def benchmark() -> CoflowBenchmark:
-    return parse_coflow_benchmark(_FILE.read_text())
+def benchmark() -> CoflowTrace:
+    return parse_coflow_trace(FILE.read_text())
 
 
 def bytes_by_coflow_and_port() -> FloatArray:
     """Bytes of every coflow (row) on the racks' ingress ports, then on their egress ports."""
-    num_racks = benchmark().num_racks
-    sums = np.zeros((len(benchmark().coflows), 2 * num_racks))
-    for row, coflow in enumerate(benchmark().coflows):
-        for rack, size_bytes in coflow.receives:
-            sums[row, num_racks + rack] += size_bytes
-        for rack in coflow.sends:
-            sums[row, rack] += sum(size_bytes for _, size_bytes in coflow.receives) / len(coflow.sends)
+    trace = benchmark()
+    sums = np.zeros((len(trace.names), 2 * trace.num_ports))
+    rows = np.repeat(np.arange(len(trace.names)), np.diff(trace.starts))
+    np.add.at(sums, (rows, trace.sources), trace.size_bytes)
+    np.add.at(sums, (rows, trace.num_ports + trace.destinations), trace.size_bytes)
     return sums
 
 
 def flows_by_coflow() -> tuple[list[tuple[int, int]], list[float], list[int]]:
     """Every flow's ports and bytes, coflow after coflow, and where each coflow's flows begin and end."""
-    paths, sizes, ends = [], [], [0]
-    for coflow in benchmark().coflows:
-        for rack, size_bytes in coflow.receives:
-            paths += [(sender, benchmark().num_racks + rack) for sender in coflow.sends]
-            sizes += [size_bytes / len(coflow.sends)] * len(coflow.sends)
-        ends.append(len(paths))
-    return paths, sizes, ends
+    trace = benchmark()
+    paths = list(zip(trace.sources.tolist(), (trace.num_ports + trace.destinations).tolist(), strict=True))
+    return paths, trace.size_bytes.tolist(), trace.starts.tolist()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.policy.enforcement import Allocator
 from controller.policy.rates.network import Network
-from simulator.allocation import allocate_by
+from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
 from simulator.fluid import NEVER_PS, NO_BUNDLE, PS_PER_S, Fluid
 from tests.policy.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
@@ -39,7 +39,7 @@ def make_bundles(
 
 
 def make_fluid(bundles: Bundles, allocator: Allocator = Allocator.MAX_MIN) -> Fluid:
-    return Fluid(bundles, allocate_by(allocator))
+    return Fluid(bundles, ALLOCATIONS[allocator])
 
 
 def ends_s(fluid: Fluid, starts: dict[int, tuple[float, float]]) -> dict[int, float]:

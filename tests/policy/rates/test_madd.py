@@ -57,7 +57,7 @@ def test_nobody_can_be_given_more_and_no_link_carries_more_than_it_can(case: Cas
 @needs_the_benchmark
 def test_varys_on_the_coflow_benchmark_agrees_with_the_plain_version() -> None:
     paths, sizes, ends = flows_by_coflow()
-    num_links = 2 * benchmark().num_racks
+    num_links = 2 * benchmark().num_ports
     network = Network.of(np.full(num_links, 2.0**30), paths)
     in_file_order = Order(np.arange(len(paths)), np.array(ends[:-1]), np.array(ends[1:]))
     by_link = remaining_by_link(network, in_file_order, np.array(sizes))

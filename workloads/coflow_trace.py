@@ -1,0 +1,185 @@
+"""Traces of coflows on one big switch, in the two formats in which they are published.
+
+Both begin with a line of two numbers: how many ports a side has, and how many coflows follow, each on a line. Of the
+coflow benchmark (github.com/coflow/coflow-benchmark): name, arrival in ms, number of mappers and the port of each,
+number of reducers and each one's ``port:megabytes``, of which the mappers send equal shares. Of Sincronia's generator
+(github.com/sincronia-coflow/workload-generator): name, arrival in ms, numbers of flows, of sources and of destinations,
+then ``source destination megabytes`` of each flow.
+
+A megabyte is 2^20 bytes. A flow between ports of one rack uses both like any other.
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+BYTES_PER_MEGABYTE = float(1 << 20)
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+class CoflowTraceError(ValueError):
+    """A trace that is not what its format says; the message names line and column, a column being a word."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoflowTrace:
+    """Coflows by arrival, those of one time in the file's order.
+
+    The flows of coflow ``c`` are those from ``starts[c]`` to ``starts[c + 1]``, by destination and then by source; each
+    sends ``size_bytes`` from port ``sources`` to port ``destinations``.
+    """
+
+    num_ports: int
+    names: tuple[str, ...]
+    arrivals_s: FloatArray
+    starts: IntArray
+    sources: IntArray
+    destinations: IntArray
+    size_bytes: FloatArray
+
+    @property
+    def num_flows(self) -> int:
+        return len(self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Coflow:
+    name: str
+    arrival_s: float
+    sources: IntArray
+    destinations: IntArray
+    size_bytes: FloatArray
+
+
+def parse_coflow_trace(text: str) -> CoflowTrace:
+    """Read either format. Raises CoflowTraceError for the first thing that is wrong."""
+    header, *lines = text.splitlines() or [""]
+    words = _Words(1, header)
+    num_ports, num_coflows = words.count("number of ports"), words.count("number of coflows")
+    words.end()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    read = _read_benchmark if any(":" in line for line in lines) else _read_generated
+    coflows = [read(_Words(number, line), num_ports) for number, line in enumerate(lines[:num_coflows], 2)]
+    if len(lines) != num_coflows:
+        where = f"line {2 + min(num_coflows, len(lines))}, column 1"
+        raise CoflowTraceError(f"{where}: line 1 announces {num_coflows} coflows, {len(lines)} follow")
+    coflows.sort(key=lambda coflow: coflow.arrival_s)
+    return CoflowTrace(
+        num_ports,
+        tuple(coflow.name for coflow in coflows),
+        np.array([coflow.arrival_s for coflow in coflows]),
+        np.array([0, *accumulate(len(coflow.size_bytes) for coflow in coflows)], dtype=np.int64),
+        np.concatenate([coflow.sources for coflow in coflows]),
+        np.concatenate([coflow.destinations for coflow in coflows]),
+        np.concatenate([coflow.size_bytes for coflow in coflows]),
+    )
+
+
+def _read_benchmark(words: "_Words", num_ports: int) -> _Coflow:
+    name, arrival_s = words.text("name"), words.milliseconds("arrival")
+    mappers = [words.port("mapper", num_ports) for _ in range(words.count("number of mappers"))]
+    reducers, shares = [], []
+    for _ in range(words.count("number of reducers")):
+        reducer, megabytes = words.pair("reducer", "megabytes")
+        reducers.append(words.as_port(reducer, "reducer", num_ports))
+        shares.append(words.as_bytes(megabytes) / len(mappers))
+    words.end()
+    sources, destinations = np.tile(mappers, len(reducers)), np.repeat(reducers, len(mappers))
+    return _coflow(name, arrival_s, sources, destinations, np.repeat(shares, len(mappers)))
+
+
+def _read_generated(words: "_Words", num_ports: int) -> _Coflow:
+    name, arrival_s = words.text("name"), words.milliseconds("arrival")
+    num_flows = words.count("number of flows")
+    announced = [(words.count(f"number of {what}"), what) for what in ("sources", "destinations")]
+    sources, destinations, sizes = [], [], []
+    for _ in range(num_flows):
+        sources.append(words.port("source", num_ports))
+        destinations.append(words.port("destination", num_ports))
+        sizes.append(words.as_bytes(words.text("megabytes")))
+    words.end()
+    for (number, what), ports, column in zip(announced, (sources, destinations), (4, 5), strict=True):
+        if len(set(ports)) > number:
+            words.refuse(f"it announces {number} {what}, {len(set(ports))} send or receive", column)
+    return _coflow(name, arrival_s, np.array(sources), np.array(destinations), np.array(sizes))
+
+
+def _coflow(name: str, arrival_s: float, sources: IntArray, destinations: IntArray, size_bytes: FloatArray) -> _Coflow:
+    order = np.lexsort((size_bytes, sources, destinations))
+    return _Coflow(name, arrival_s, sources[order], destinations[order], size_bytes[order])
+
+
+class _Words:
+    """The words of a line, one after the other; what is wrong is told with line and column."""
+
+    def __init__(self, line: int, text: str) -> None:
+        self._line = line
+        self._words = text.split()
+        self._column = 0
+
+    def text(self, what: str) -> str:
+        """The next word."""
+        if self._column == len(self._words):
+            raise CoflowTraceError(f"line {self._line}, column {self._column + 1}: {what}: missing; the line ends here")
+        self._column += 1
+        return self._words[self._column - 1]
+
+    def count(self, what: str) -> int:
+        """The next word as a whole number above 0."""
+        word = self.text(what)
+        if not (word.isascii() and word.isdigit() and int(word)):
+            self.refuse(f"{what}: expected a whole number above 0, got {word!r}")
+        return int(word)
+
+    def milliseconds(self, what: str) -> float:
+        """The next word as a time, in seconds."""
+        return self._number(self.text(what), what, "milliseconds from 0") / 1e3
+
+    def port(self, what: str, num_ports: int) -> int:
+        """The next word as the number of a port."""
+        return self.as_port(self.text(what), what, num_ports)
+
+    def pair(self, first: str, second: str) -> tuple[str, str]:
+        """The next word as two with a colon between them."""
+        word = self.text(first)
+        left, colon, right = word.partition(":")
+        if not colon:
+            self.refuse(f"{first}: expected {first}:{second}, got {word!r}")
+        return left, right
+
+    def as_port(self, word: str, what: str, num_ports: int) -> int:
+        """This word of the column just read as the number of a port."""
+        if not (word.isascii() and word.isdigit() and int(word) < num_ports):
+            self.refuse(f"{what}: expected a port from 0 to {num_ports - 1}, got {word!r}")
+        return int(word)
+
+    def as_bytes(self, word: str) -> float:
+        """This word of the column just read, which is in megabytes."""
+        megabytes = self._number(word, "megabytes", "a number above 0")
+        if not megabytes:
+            self.refuse(f"megabytes: a flow of zero bytes; expected a number above 0, got {word!r}")
+        return megabytes * BYTES_PER_MEGABYTE
+
+    def end(self) -> None:
+        """There is no further word."""
+        if self._column < len(self._words):
+            self._column += 1
+            self.refuse(f"expected the end of the line, got {self._words[self._column - 1]!r}")
+
+    def refuse(self, problem: str, column: int | None = None) -> None:
+        """Raise CoflowTraceError for the column just read, or another."""
+        raise CoflowTraceError(f"line {self._line}, column {column or self._column}: {problem}")
+
+    def _number(self, word: str, what: str, expected: str) -> float:
+        try:
+            number = float(word)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            self.refuse(f"{what}: expected {expected}, got {word!r}")
+        return number
