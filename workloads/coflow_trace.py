@@ -6,7 +6,8 @@ number of reducers and each one's ``port:megabytes``, of which the mappers send 
 (github.com/sincronia-coflow/workload-generator): name, arrival in ms, numbers of flows, of sources and of destinations,
 then ``source destination megabytes`` of each flow.
 
-A megabyte is 2^20 bytes. A flow between ports of one rack uses both like any other.
+A megabyte is 2^20 bytes. A flow between ports of one rack uses both like any other. What a coflow sends from one port
+to another is one flow, however often it is listed.
 """
 
 from dataclasses import dataclass
@@ -110,8 +111,11 @@ def _read_generated(words: "_Words", num_ports: int) -> _Coflow:
 
 
 def _coflow(name: str, arrival_s: float, sources: IntArray, destinations: IntArray, size_bytes: FloatArray) -> _Coflow:
-    order = np.lexsort((size_bytes, sources, destinations))
-    return _Coflow(name, arrival_s, sources[order], destinations[order], size_bytes[order])
+    order = np.lexsort((sources, destinations))
+    sources, destinations = sources[order], destinations[order]
+    is_first = np.append(True, (np.diff(sources) != 0) | (np.diff(destinations) != 0))
+    first = np.flatnonzero(is_first)
+    return _Coflow(name, arrival_s, sources[first], destinations[first], np.add.reduceat(size_bytes[order], first))
 
 
 class _Words:

@@ -3,6 +3,7 @@
 import typer
 
 from controller.cli.checking import check
+from controller.cli.coflows import coflows
 from controller.cli.demonstration import demo
 from controller.cli.emulating import emulator
 from controller.cli.exits import EXIT_STATUS
@@ -21,5 +22,5 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, plan, check, policies, controller, show, explain, emulator):
+for command in (demo, run, plan, check, policies, coflows, controller, show, explain, emulator):
     application.command(epilog=EXIT_STATUS)(command)

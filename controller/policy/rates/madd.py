@@ -77,7 +77,21 @@ def end_together(
     and ``left``; ``loads`` must be 0 before, and is afterwards.
     """
     num_used = add_loads(first_hop, links, flows, start, stop, remaining, loads, used)
-    duration = shortest if num_used else 0.0
+    duration = reserve_loads(used, num_used, shortest if num_used else 0.0, capacities, left, loads)
+    if 0.0 < duration < np.inf:
+        for position in range(start, stop):
+            rates[position] = remaining[flows[position]] / duration
+
+
+@compiled
+def reserve_loads(
+    used: IntArray, num_used: int, shortest: float, capacities: FloatArray, left: FloatArray, loads: FloatArray
+) -> float:
+    """Reserve on the links ``used`` what sends their loads in one time, the shortest they allow, which it returns.
+
+    At least ``shortest``; infinite, and nothing is reserved, where one of them is used up. ``loads`` are 0 afterwards.
+    """
+    duration = shortest
     for index in range(num_used):
         link = used[index]
         duration = max(duration, loads[link] / left[link])
@@ -87,6 +101,4 @@ def end_together(
         if left[link] < _NOTHING_LEFT * capacities[link]:
             left[link] = 0.0
         loads[link] = 0.0
-    if 0.0 < duration < np.inf:
-        for position in range(start, stop):
-            rates[position] = remaining[flows[position]] / duration
+    return duration

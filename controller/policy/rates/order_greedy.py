@@ -39,10 +39,16 @@ def hand_out(
         for position in range(starts[tier], stops[tier]):
             flow = flows[position]
             if remaining[flow] > 0.0:
-                rate = np.inf
-                for hop in range(first_hop[flow], first_hop[flow + 1]):
-                    rate = min(rate, left[links[hop]])
-                if rate > 0.0:
-                    rates[position] += rate
-                    for hop in range(first_hop[flow], first_hop[flow + 1]):
-                        left[links[hop]] -= rate
+                rates[position] += take_all(first_hop, links, flow, left)
+
+
+@compiled
+def take_all(first_hop: IntArray, links: IntArray, flow: int, left: FloatArray) -> float:
+    """Take from ``left`` all that a flow can use, and return it: after that one of its links has nothing left."""
+    rate = np.inf
+    for hop in range(first_hop[flow], first_hop[flow + 1]):
+        rate = min(rate, left[links[hop]])
+    if rate > 0.0:
+        for hop in range(first_hop[flow], first_hop[flow + 1]):
+            left[links[hop]] -= rate
+    return rate

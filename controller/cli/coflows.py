@@ -1,0 +1,58 @@
+"""``trainyard coflows``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from controller.cli.exits import refuse
+from controller.cli.inputs import JsonOption
+from simulator.coflow_options import CoflowPolicy, Recompute
+
+_BPS_PER_PORT_GBPS = 2.0**30
+"""A Gbit/s of a port is 1024 * 2^20 bit/s, as CoflowSim has it."""
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A trace: coflow benchmark or Sincronia's format.")]
+PolicyOption = Annotated[CoflowPolicy, typer.Option("--policy", help="What shares the ports.")]
+RecomputeOption = Annotated[
+    Recompute, typer.Option(help="Set rates as coflows come and end, or at the end of every flow too.")
+]
+PortOption = Annotated[float, typer.Option("--port-gbps", help="Rate of every port, in units of 2^30 bit/s.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="All coflows are there from the start.")]
+
+
+def coflows(
+    file: FileArgument,
+    policy: PolicyOption,
+    recompute: RecomputeOption = Recompute.FLOW,
+    port_gbps: PortOption = 1.0,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a trace of coflows on one big switch, and say how long they take."""
+    # What runs it takes a while to import; --help and bad options need none of it.
+    from controller.cli.layout import number_table
+    from controller.report.numbers import count, seconds
+    from simulator.coflows import run_coflows
+    from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
+
+    if not 0 < port_gbps < float("inf"):
+        refuse((f"--port-gbps: expected a number above 0, got {port_gbps}",))
+    try:
+        trace = parse_coflow_trace(file.read_text())
+    except CoflowTraceError as error:
+        refuse((f"{file}: {error}",))
+    except OSError as error:
+        refuse((f"{file}: cannot be read: {error.strerror}",))
+    except UnicodeDecodeError:
+        refuse((f"{file}: is not text",))
+    run = run_coflows(trace, policy, recompute, port_gbps * _BPS_PER_PORT_GBPS, offline=offline)
+    measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
+    if as_json:
+        print(json.dumps({"policy": policy, "num_coflows": len(trace.names), **measured}))
+        return
+    table = number_table(f"{file.name} under {policy}", "Coflows", "Flows", "Average CCT", "p95 CCT", "Makespan")
+    table.add_row(count(len(trace.names)), count(trace.num_flows), *map(seconds, measured.values()))
+    Console().print(table)

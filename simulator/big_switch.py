@@ -1,0 +1,78 @@
+"""Coflows on one big switch, as arrays that compiled loops work on."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from controller.policy.rates.network import FloatArray, IntArray
+from workloads.coflow_trace import CoflowTrace
+
+EGRESS = 1
+PORTS_PER_WORD = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BigSwitch:
+    """Flows, each on the links of two ports, and what every coflow has left for every link.
+
+    Flow ``f`` crosses ``links[2 f]`` and ``links[2 f + 1]``, an ingress and an egress port, and belongs to
+    ``coflow_of[f]``. The links of coflow ``c`` are those of its *demands*: ``demand_links[d]``, d from
+    ``first_demand[c]`` on, ingress ports first; ``demands_of[2 f + end]`` are the two that flow ``f`` is a part of. The
+    flows of an egress port's demand are those from ``first_flow[d]`` on; their ingress ports are the bits of the words
+    ``sources[d]``, ``PORTS_PER_WORD`` in each, and ``num_before[d]`` counts the bits in the words before.
+    """
+
+    num_links: int
+    port_bytes_per_s: float
+    starts: IntArray
+    first_hop: IntArray
+    links: IntArray
+    coflow_of: IntArray
+    size_bytes: FloatArray
+    first_demand: IntArray
+    demand_links: IntArray
+    demands_of: IntArray
+    first_flow: IntArray
+    sources: IntArray
+    num_before: IntArray
+
+    @classmethod
+    def of(cls, trace: CoflowTrace, port_bps: float) -> Self:
+        """A switch of the trace's ports, each of this rate; links 0 to n - 1 are ingress ports, n to 2 n - 1 egress."""
+        num_links = 2 * trace.num_ports
+        coflow_of = np.repeat(np.arange(len(trace.names)), np.diff(trace.starts))
+        links = np.column_stack((trace.sources, trace.num_ports + trace.destinations)).ravel()
+        by_demand = np.repeat(coflow_of, 2) * num_links + links
+        demands, demands_of = np.unique(by_demand, return_inverse=True)
+        into = demands_of[EGRESS::2]
+        flags = np.zeros((len(demands), -(-trace.num_ports // PORTS_PER_WORD) * PORTS_PER_WORD), dtype=np.int64)
+        flags[into, trace.sources] = 1
+        in_words = flags.reshape(len(demands), -1, PORTS_PER_WORD)
+        num_in_words = in_words.sum(axis=2)
+        return cls(
+            num_links,
+            port_bps / 8,
+            trace.starts,
+            np.arange(0, len(links) + 1, 2),
+            links,
+            coflow_of,
+            trace.size_bytes,
+            np.searchsorted(demands, np.arange(len(trace.names) + 1) * num_links),
+            demands % num_links,
+            demands_of,
+            np.searchsorted(into, np.arange(len(demands))),
+            in_words @ (1 << np.arange(PORTS_PER_WORD)),
+            np.cumsum(num_in_words, axis=1) - num_in_words,
+        )
+
+    def seconds_by_link(self, coflows: IntArray, demand_bytes: FloatArray) -> csr_array:
+        """For how long these coflows (rows) occupy links (columns), by what is left of every demand."""
+        widths = self.first_demand[coflows + 1] - self.first_demand[coflows]
+        ends = np.concatenate(([0], np.cumsum(widths)))
+        demands = np.repeat(self.first_demand[coflows] - ends[:-1], widths) + np.arange(ends[-1])
+        seconds = demand_bytes[demands] / self.port_bytes_per_s
+        table = csr_array((seconds, self.demand_links[demands], ends), shape=(len(coflows), self.num_links))
+        table.eliminate_zeros()
+        return table

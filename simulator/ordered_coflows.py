@@ -1,0 +1,231 @@
+"""Coflows on one big switch served in an order, by MADD or order-greedy, from flow's end to flow's end.
+
+These are the rates of ``controller.policy.rates``, by the same kernels, without a look at every flow at every event.
+Under MADD all flows of a coflow keep their proportions, except for the few that are handed out more: so what a flow has
+left is kept as its share of one number of its coflow, and an event touches coflows, their links, and those few. There
+are no more of them than links, as whoever is handed something uses a link up.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.madd import reserve_loads
+from controller.policy.rates.network import FloatArray, IntArray
+from controller.policy.rates.order_greedy import take_all
+from simulator.big_switch import PORTS_PER_WORD, BigSwitch
+
+_NOTHING = 1e-9
+"""What has less than this share of itself left has ended."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedState:
+    """What is left: of flow f of coflow c ``shares[f] * scales[c]`` bytes, of demand d likewise.
+
+    ``num_flows`` counts the flows that have not ended by coflow, ``num_in_demand`` by demand; ``unfinished`` has their
+    ingress ports, as ``BigSwitch.sources``.
+    """
+
+    shares: FloatArray
+    scales: FloatArray
+    demand_shares: FloatArray
+    num_in_demand: IntArray
+    num_flows: IntArray
+    unfinished: IntArray
+
+    @classmethod
+    def of(cls, switch: BigSwitch) -> Self:
+        """Nothing has been sent."""
+        num_demands = len(switch.demand_links)
+        return cls(
+            switch.size_bytes.copy(),
+            np.ones(len(switch.starts) - 1),
+            np.bincount(switch.demands_of, np.repeat(switch.size_bytes, 2), num_demands).astype(np.float64),
+            np.bincount(switch.demands_of, minlength=num_demands),
+            np.diff(switch.starts),
+            switch.sources.copy(),
+        )
+
+    def demand_bytes(self, switch: BigSwitch) -> FloatArray:
+        """What is left of every demand."""
+        widths = np.diff(switch.first_demand)
+        return self.demand_shares * np.repeat(self.scales, widths)
+
+
+def serve(
+    switch: BigSwitch,
+    state: OrderedState,
+    order: IntArray,
+    now_s: float,
+    until_s: float,
+    *,
+    reserves: bool,
+    at_every_flow: bool,
+) -> float:
+    """Serve coflows in an order until one of them ends, or at most until a time; returns the time reached.
+
+    ``reserves``: by MADD, else order-greedy. Rates are set anew at the end of every flow (``at_every_flow``), or hold;
+    but where no coflow could ever end at these rates and none is to come, they are set anew at the next end of a flow.
+    """
+    capacities = np.full(switch.num_links, switch.port_bytes_per_s)
+    return _serve(
+        switch.first_hop, switch.links, switch.coflow_of, switch.first_demand, switch.demand_links, switch.demands_of,
+        switch.first_flow, switch.sources, switch.num_before, state.shares, state.scales, state.demand_shares,
+        state.num_in_demand, state.num_flows, state.unfinished, capacities, order, now_s, until_s, reserves,
+        at_every_flow,
+    )  # fmt: skip
+
+
+@compiled
+def _serve(
+    first_hop: IntArray,
+    links: IntArray,
+    coflow_of: IntArray,
+    first_demand: IntArray,
+    demand_links: IntArray,
+    demands_of: IntArray,
+    first_flow: IntArray,
+    sources: IntArray,
+    num_before: IntArray,
+    shares: FloatArray,
+    scales: FloatArray,
+    demand_shares: FloatArray,
+    num_in_demand: IntArray,
+    num_flows: IntArray,
+    unfinished: IntArray,
+    capacities: FloatArray,
+    order: IntArray,
+    now: float,
+    until: float,
+    reserves: bool,
+    at_every_flow: bool,
+) -> float:
+    num_links = len(capacities)
+    left, loads = np.empty(num_links), np.zeros(num_links)
+    used = np.empty(num_links, np.int64)
+    extra_flows, extra_rates = np.empty(num_links, np.int64), np.empty(num_links)
+    durations, last_ends = np.empty(len(scales)), np.empty(len(scales))
+    num_extra_of = np.zeros(len(scales), np.int64)
+    has_ended = False
+    while not has_ended and now < until:
+        left[:] = capacities
+        for coflow in order:
+            durations[coflow] = np.inf
+            if reserves:
+                num_used = 0
+                for demand in range(first_demand[coflow], first_demand[coflow + 1]):
+                    if num_in_demand[demand]:
+                        used[num_used] = demand_links[demand]
+                        loads[used[num_used]] = demand_shares[demand] * scales[coflow]
+                        num_used += 1
+                durations[coflow] = reserve_loads(used, num_used, 0.0, capacities, left, loads)
+        num_extra = _hand_out(
+            *(first_hop, links, first_demand, demand_links, first_flow, sources, num_before, unfinished, order, left),
+            *(extra_flows, extra_rates),
+        )
+
+        # Which end comes first: of a flow, and of a coflow, which ends with the last of its flows.
+        for coflow in order:
+            num_extra_of[coflow], last_ends[coflow] = 0, 0.0
+        next_flow, next_coflow = np.inf, np.inf
+        for index in range(num_extra):
+            flow = extra_flows[index]
+            coflow = coflow_of[flow]
+            remaining = shares[flow] * scales[coflow]
+            end = remaining / (remaining / durations[coflow] + extra_rates[index])
+            num_extra_of[coflow] += 1
+            last_ends[coflow] = max(last_ends[coflow], end)
+            next_flow = min(next_flow, end)
+        for coflow in order:
+            next_flow = min(next_flow, durations[coflow])
+            alone = num_extra_of[coflow] < num_flows[coflow]
+            next_coflow = min(next_coflow, durations[coflow] if alone else last_ends[coflow])
+        step = next_flow if at_every_flow or (next_coflow == np.inf and until == np.inf) else next_coflow
+        if now + step >= until:
+            step = until - now
+            now = until
+        else:
+            now += step
+
+        for coflow in order:
+            rest = 1.0 - step / durations[coflow]
+            if rest < _NOTHING:
+                num_flows[coflow] = 0
+                has_ended = True
+            else:
+                scales[coflow] *= rest
+        for index in range(num_extra):
+            flow = extra_flows[index]
+            coflow = coflow_of[flow]
+            if num_flows[coflow]:
+                sent = extra_rates[index] * step / scales[coflow]
+                ends = sent >= shares[flow] * (1.0 - _NOTHING)
+                sent = shares[flow] if ends else sent
+                shares[flow] -= sent
+                for end in range(2):
+                    demand = demands_of[2 * flow + end]
+                    demand_shares[demand] -= sent
+                    if ends:
+                        num_in_demand[demand] -= 1
+                        if not num_in_demand[demand]:
+                            demand_shares[demand] = 0.0
+                if ends:
+                    port = links[2 * flow]
+                    unfinished[demands_of[2 * flow + 1], port // PORTS_PER_WORD] ^= 1 << (port % PORTS_PER_WORD)
+                    num_flows[coflow] -= 1
+                    has_ended = has_ended or not num_flows[coflow]
+    return now
+
+
+@compiled
+def _hand_out(
+    first_hop: IntArray,
+    links: IntArray,
+    first_demand: IntArray,
+    demand_links: IntArray,
+    first_flow: IntArray,
+    sources: IntArray,
+    num_before: IntArray,
+    unfinished: IntArray,
+    order: IntArray,
+    left: FloatArray,
+    flows: IntArray,
+    rates: FloatArray,
+) -> int:
+    """List the flows that get something of what is left, in order, and what; returns how many they are.
+
+    Only those are looked at whose ingress port has something left, word by word, where their egress port has.
+    """
+    num_words, num_ports = sources.shape[1], len(left) // 2
+    usable = np.zeros(num_words, np.int64)
+    for port in range(num_ports):
+        if left[port] > 0.0:
+            usable[port // PORTS_PER_WORD] |= 1 << (port % PORTS_PER_WORD)
+    number = 0
+    for coflow in order:
+        for demand in range(first_demand[coflow], first_demand[coflow + 1]):
+            egress = demand_links[demand]
+            if egress < num_ports or left[egress] <= 0.0:
+                continue
+            for word in range(num_words):
+                candidates = unfinished[demand, word] & usable[word]
+                while candidates and left[egress] > 0.0:
+                    bit = candidates & -candidates
+                    candidates ^= bit
+                    flow = first_flow[demand] + num_before[demand, word] + _num_bits(sources[demand, word] & (bit - 1))
+                    flows[number], rates[number] = flow, take_all(first_hop, links, flow, left)
+                    number += 1
+                    if left[links[2 * flow]] <= 0.0:
+                        usable[word] ^= bit
+    return number
+
+
+@compiled
+def _num_bits(word: int) -> int:
+    """How many of 32 bits are set."""
+    word -= (word >> 1) & 0x55555555
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    return ((((word + (word >> 4)) & 0x0F0F0F0F) * 0x01010101) & 0xFFFFFFFF) >> 24
