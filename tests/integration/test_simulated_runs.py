@@ -1,0 +1,169 @@
+"""Scenarios on the simulator: what a hand computes, to the last digit, and what no run may do."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller.policy.enforcement import Enforcement
+from controller.policy.policy_name import PolicyName
+from controller.run.json_form import run_object
+from controller.run.results import RunResult
+from controller.run.simulated import run_on_simulator
+from topologies.steering import Steering
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+from workloads.scenario import Scenario
+
+EXACTLY = {"rel": 1e-11}
+"""Times are whole picoseconds."""
+
+DUMBBELL = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 400, "bottleneck_gbps": 100, "delay_us": 0}
+
+
+def run(
+    document: dict[str, Any], policy: PolicyName = PolicyName.ECMP, enforcement: Enforcement = Enforcement.LEVELS
+) -> RunResult:
+    return simulate(Scenario.model_validate({"name": "small", **document}), policy, enforcement)
+
+
+def simulate(scenario: Scenario, policy: PolicyName, enforcement: Enforcement = Enforcement.LEVELS) -> RunResult:
+    return run_on_simulator(scenario, policy, enforcement, on_progress=lambda _now_s, _end_s: None)
+
+
+def shipped(name: str) -> Scenario:
+    return load_scenario(SHIPPED_SCENARIOS / f"{name}.yaml")
+
+
+def phases(name: str, source: str, destination: str, compute_s: float, send_s: float, **more: Any) -> dict[str, Any]:
+    """A job that computes and then has the bottleneck of the dumbbell for so long, where it has that alone."""
+    flows = [{"source": source, "destination": destination, "bytes": send_s * 12.5e9}]
+    workload = {"type": "phases", "compute_s": compute_s, "comm_start": 1.0, "flows": flows}
+    return {"name": name, "hosts": [source, destination], "gpus_per_host": 8, "workload": workload, **more}
+
+
+@pytest.mark.parametrize(
+    ("name", "utilisation", "times_s"),
+    [("crux-example-1", 10 / 24, [6.0, 2.0]), ("crux-example-1-reversed", 9 / 24, [4.0, 4.0])],
+)
+def test_crux_example_1(name: str, utilisation: float, times_s: list[float]) -> None:
+    """One link, two jobs, two levels (Crux, section 3, figure 11)."""
+    scenario = shipped(name)
+    topology = scenario.topology.model_copy(update={"delay_us": 0.0})
+    result = simulate(scenario.model_copy(update={"topology": topology, "reaction_delay_s": 0.0}), PolicyName.CRUX)
+    assert result.gpu_utilisation == pytest.approx(utilisation, **EXACTLY)
+    assert [job.iteration_time_s for job in result.jobs] == pytest.approx(times_s, **EXACTLY)
+    assert result.num_rules == 2
+
+
+def test_gpipe_on_a_dumbbell() -> None:
+    """Two stages, m micro-batches: (m + 1) (F + B) and two transfers, one of either direction, that nobody hides."""
+    workload = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
+    job = {"name": "gpt", "hosts": ["h0", "h2"], "gpus_per_host": 8, "iterations": 3, "workload": workload}
+    result = run({"topology": DUMBBELL, "jobs": [job]})
+    forward_s, backward_s, transfer_s = 0.51 / 4, 1.02 / 4, 6e9 / 4 * 8 / 100e9
+    assert result.jobs[0].iteration_time_s == pytest.approx(5 * (forward_s + backward_s) + 2 * transfer_s, **EXACTLY)
+
+
+def test_the_latency_of_a_path_is_added_to_every_transfer() -> None:
+    topology = {**DUMBBELL, "delay_us": 50_000}
+    result = run({"topology": topology, "jobs": [phases("a", "h0", "h2", 1.0, 1.0, iterations=2)]})
+    assert result.jobs[0].iteration_time_s == pytest.approx(2.0 + 3 * 0.05, **EXACTLY)
+
+
+def test_a_decision_comes_into_force_after_the_reaction_delay() -> None:
+    """Until second 1.5 both share the link; from then on the job that Crux prefers has it."""
+    jobs = [
+        phases(name, source, f"h{host}", 1.0, 1.0, iterations=1)
+        for name, source, host in (("a", "h0", 2), ("b", "h1", 3))
+    ]
+    result = run({"topology": DUMBBELL, "jobs": jobs, "reaction_delay_s": 1.5}, PolicyName.CRUX)
+    first, second = sorted(job.communicating[0].end_s for job in result.jobs)
+    assert (first, second) == pytest.approx((2.25, 3.0), **EXACTLY)
+
+
+def test_a_job_that_departs_leaves_its_link_to_others() -> None:
+    jobs = [
+        phases("a", "h0", "h2", 1.0, 1.0, iterations=1),
+        phases("b", "h1", "h3", 1.0, 2.0, iterations=1, arrival_s=0.5),
+    ]
+    result = run({"topology": DUMBBELL, "jobs": jobs})
+    # a alone from 1 to 1.5, both until a has sent its other half at 2.5, b alone for its 1.5 left.
+    assert [job.jct_s for job in result.jobs] == pytest.approx([2.5, 3.5], **EXACTLY)
+
+
+def test_shifted_jobs_take_turns_on_their_link() -> None:
+    jobs = [phases(name, f"h{host}", f"h{host + 2}", 1.0, 1.0, iterations=12) for host, name in enumerate("ab")]
+    shared, shifted = (
+        run({"topology": DUMBBELL, "jobs": jobs, "warm_up_iterations": 3}, policy)
+        for policy in (PolicyName.ECMP, PolicyName.CASSINI)
+    )
+    assert [job.iteration_time_s for job in shared.jobs] == pytest.approx([3.0, 3.0], **EXACTLY)
+    assert [job.iteration_time_s for job in shifted.jobs] == pytest.approx([2.0, 2.0], rel=1e-3)
+
+
+def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
+    """The PCIe link of two NICs, each of another job: the job of the higher rank is as fast as alone."""
+    topology = {
+        **{"kind": "star", "hosts": 2, "nics_per_host": 2, "host_link_gbps": 200, "delay_us": 0, "gpus_per_host": 2},
+        "pcie": {"gbps": 100, "nics_per_switch": 2},
+    }
+    workload = {"type": "phases", "compute_s": 1.0, "comm_start": 0.0, "bytes": 12.5e9, "pattern": "pairs"}
+    jobs = [
+        {"name": name, "hosts": ["h0", "h1"], "gpus_per_host": 1, "iterations": 4, "workload": {**workload, **own}}
+        for name, own in (("small", {"compute_s": 0.5, "bytes": 6.25e9}), ("large", {}))
+    ]
+    document = {"topology": topology, "jobs": jobs, "reaction_delay_s": 0.0}
+    fair, ordered = run(document), run(document, PolicyName.CRUX)
+    assert [job.jct_s for job in ordered.jobs] == pytest.approx([6.0, 4.0], **EXACTLY), "large first, then small alone"
+    assert max(job.jct_s or 0.0 for job in fair.jobs) == pytest.approx(6.0, **EXACTLY)
+    assert fair.jobs[1].jct_s != pytest.approx(4.0)
+    assert {job.level for job in ordered.jobs} == {7}
+
+
+@pytest.mark.parametrize("enforcement", Enforcement)
+@pytest.mark.parametrize("policy", PolicyName)
+def test_every_policy_runs_within_the_fluid_bound(policy: PolicyName, enforcement: Enforcement) -> None:
+    result = simulate(shipped("fewer-uplinks"), policy, enforcement)
+    assert result.enforcement is enforcement
+    assert 0.3 < result.gpu_utilisation <= result.fluid_bound_gpu_utilisation * 1.01
+    assert all(group.excess_tardiness_s > -1e-9 for group in result.flow_groups if group.excess_tardiness_s is not None)
+
+
+def test_ports_steer_where_rules_do() -> None:
+    by_rule, by_port = (
+        simulate(shipped("fewer-uplinks").model_copy(update={"steering": steering}), PolicyName.CRUX)
+        for steering in Steering
+    )
+    assert by_port.gpu_utilisation == pytest.approx(by_rule.gpu_utilisation, rel=0.01)
+    assert by_port.num_rules < by_rule.num_rules
+
+
+def test_jitter_moves_every_computation_and_is_the_same_again() -> None:
+    document = {"topology": DUMBBELL, "jobs": [phases("a", "h0", "h2", 1.0, 1.0, iterations=50)]}
+    steady, shaken, again = (
+        run(document),
+        run({**document, "compute_jitter": 0.02}),
+        run({**document, "compute_jitter": 0.02}),
+    )
+    times_s = [interval.end_s - interval.start_s for interval in shaken.jobs[0].computing]
+    assert len({round(time_s, 9) for time_s in times_s}) == 50
+    assert 0.94 <= min(times_s) < max(times_s) < 1.0601
+    assert sum(times_s) / 50 == pytest.approx(1.0, abs=0.01)
+    assert shaken.jobs == again.jobs
+    assert run({**document, "compute_jitter": 0.02, "seed": 2}).jobs != shaken.jobs
+    assert {round(interval.end_s - interval.start_s, 9) for interval in steady.jobs[0].computing} == {1.0}
+
+
+def test_the_same_scenario_gives_the_same_bytes_with_the_keys_of_every_run() -> None:
+    first, second = (json.dumps(run_object(simulate(shipped("fig20"), PolicyName.CRUX))) for _ in range(2))
+    assert first == second
+    assert json.loads(first)["backend"] == "simulator"
+    assert json.loads(first)["enforcement"] == "levels"
+
+
+def test_loads_are_those_of_the_flows() -> None:
+    """One flow of 1 s in an iteration of 2 s: the bottleneck is busy half the time, at its level."""
+    result = run({"topology": DUMBBELL, "jobs": [phases("a", "h0", "h2", 1.0, 1.0, iterations=10)]})
+    bottleneck = next(link.index for link in result.fabric.links if (link.source, link.destination) == ("t0", "t1"))
+    busy_s = sum((sample.to_s - sample.from_s) * sample.utilisation[bottleneck][0] for sample in result.loads)
+    assert busy_s == pytest.approx(10.0, rel=0.01)
