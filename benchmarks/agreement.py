@@ -1,0 +1,88 @@
+"""Whether simulator and emulator agree: ``python benchmarks/agreement.py [SCENARIO ...] [--seeds 5] [--json]``.
+
+Every scenario runs on both under ``ecmp`` and ``crux``, with the same seeds and with 2 % compute jitter, so that no run
+locks jobs into phases that a hair would change. Printed is, for each job, its mean iteration time over the window and
+the seeds on the simulator over that on the emulator, less one.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.provenance import provenance
+from controller.policy.policy_name import PolicyName
+from controller.run.emulated import run_on_emulator
+from controller.run.results import RunResult
+from controller.run.simulated import run_on_simulator
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+
+SCENARIOS = ("fig19-n2", "fig19-n3", "fig19-n4", "fig20", "fig21", "fig22", "fewer-uplinks", "pipeline")
+POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+JITTER = 0.02
+
+
+def measure(name: str, policy: PolicyName, seeds: int) -> dict[str, object]:
+    """One scenario under one policy on both, over the seeds from 1 on."""
+    scenario = load_scenario(SHIPPED_SCENARIOS / f"{name}.yaml")
+    emulated: list[RunResult] = []
+    simulated: list[RunResult] = []
+    for seed in range(1, seeds + 1):
+        seeded = scenario.model_copy(update={"seed": seed, "compute_jitter": JITTER})
+        emulated.append(asyncio.run(run_on_emulator(seeded, policy, on_progress=lambda *_: None)))
+        simulated.append(run_on_simulator(seeded, policy, on_progress=lambda *_: None))
+        utilisations = emulated[-1].gpu_utilisation, simulated[-1].gpu_utilisation
+        print(f"{name} {policy} seed {seed}: {utilisations[0]:.4f} {utilisations[1]:.4f}", file=sys.stderr)
+    before, after = _iteration_times(emulated), _iteration_times(simulated)
+    return {
+        "scenario": name,
+        "policy": policy,
+        "emulator": statistics.mean(result.gpu_utilisation for result in emulated),
+        "simulator": statistics.mean(result.gpu_utilisation for result in simulated),
+        "differences": {job: after[job] / before[job] - 1 for job in before},
+    }
+
+
+def _iteration_times(results: list[RunResult]) -> dict[str, float]:
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for result in results:
+        for job in result.jobs:
+            if job.iteration_time_s is not None:
+                times[job.name].append(job.iteration_time_s)
+    return {job: statistics.mean(values) for job, values in times.items()}
+
+
+def show(measured: dict[str, object]) -> str:
+    """One scenario under one policy, in a line."""
+    differences = measured["differences"]
+    assert isinstance(differences, dict)
+    jobs = ", ".join(f"{job} {difference:+.1%}" for job, difference in differences.items())
+    utilisations = f"emulator {measured['emulator']:.4f}  simulator {measured['simulator']:.4f}"
+    return f"{measured['scenario']:13} {measured['policy']:5} {utilisations}  {jobs}"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; without any: all")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    measured = []
+    for name in arguments.scenarios or SCENARIOS:
+        for policy in POLICIES:
+            measured.append(measure(name, policy, arguments.seeds))
+            if not arguments.json:
+                print(show(measured[-1]), flush=True)
+    if arguments.json:
+        print(json.dumps({**provenance(("numpy", "numba")), "jitter": JITTER, "scenarios": measured}))
+
+
+if __name__ == "__main__":
+    main()
