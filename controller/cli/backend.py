@@ -25,7 +25,8 @@ def require_carried(scenario: Scenario, path: Path, backend: Backend, enforcemen
     """End the command where a sound scenario, or what is asked of it, is nothing that the backend can run."""
     match backend:
         case Backend.SIMULATOR:
-            pass
+            if scenario.events:
+                refuse((f"{path}: events: only the emulator runs them; expected --on emulator",))
         case Backend.EMULATOR:
             if enforcement is Enforcement.IDEAL:
                 refuse(("--enforcement ideal: only the simulator sets rates; expected --on simulator",))

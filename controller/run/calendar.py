@@ -58,7 +58,12 @@ class Recovery:
     event: ScenarioEvent
 
 
-Event = Arrival | ComputationEnd | HoldEnd | HandOver | Renewal | Sample | Fault | Recovery
+JobEvent = Arrival | ComputationEnd | HoldEnd
+Event = JobEvent | HandOver | Renewal | Sample | Fault | Recovery
+
+
+PS_PER_S = 1_000_000_000_000
+"""Times of a calendar are counts of picoseconds."""
 
 
 class Calendar:

@@ -56,16 +56,13 @@ class _Run:
     def to_the_end(self, on_progress: Progress) -> Record:
         """Run until every job has departed and the controller has decided without it."""
         stage = self._stage
+        stage.begin()
         while not stage.is_over:
             stage.transfers_end(self._traffic.run(stage.calendar.next_ps))
             while event := stage.calendar.take_due(self._traffic.now_ps):
                 match event:
-                    case Arrival(job):
-                        stage.arrive(job)
-                    case ComputationEnd(job, task):
-                        stage.computation_ends(job, task)
-                    case HoldEnd(job):
-                        stage.hold_ends(job)
+                    case Arrival() | ComputationEnd() | HoldEnd():
+                        stage.happen(event)
                     case HandOver():
                         self._hand_over()
                     case Sample():
@@ -75,6 +72,7 @@ class _Run:
 
     def _hand_over(self) -> None:
         """Tell the controller what has happened, and follow what it decides."""
+        self._stage.hand_over_begins()
         arrived, departed = self._stage.due()
         for job in arrived:
             self._controller.register(self._jobs[job])

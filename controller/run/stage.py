@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from controller.run.calendar import Arrival, Calendar, ComputationEnd, HandOver, HoldEnd, Sample
+from controller.run.calendar import PS_PER_S, Arrival, Calendar, ComputationEnd, HandOver, HoldEnd, JobEvent, Sample
 from controller.run.instances import TransferEnd
 from controller.run.record import Record
 from controller.run.results import LoadSample
@@ -12,8 +12,6 @@ from workloads.jitter import ComputeJitter
 from workloads.jobs import TrainingJob
 from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
 from workloads.scenario import Scenario
-
-PS_PER_S = 1_000_000_000_000
 
 Progress = Callable[[float, float], None]
 """Told the virtual time and when the run is expected to end, both in seconds."""
@@ -63,8 +61,11 @@ class Stage:
         self._hand_over_ps: int | None = None
         self._expected_end_s = max(_expected_end_s(job, alone_s[job.name]) for job in jobs)
         self._sample_ps = max(_SHORTEST_SAMPLE_PS, round(self._expected_end_s / _SAMPLES * PS_PER_S))
-        for job in jobs:
-            self.calendar.add(round(job.specification.arrival_s * PS_PER_S), Arrival(job.name))
+
+    def begin(self) -> None:
+        """Put the jobs' arrivals and the first sample into the calendar."""
+        for name, replay in self.replays.items():
+            self.calendar.add(round(replay.job.specification.arrival_s * PS_PER_S), Arrival(name))
         self.calendar.add(self._sample_ps, Sample())
 
     @property
@@ -75,22 +76,21 @@ class Stage:
     @property
     def is_over(self) -> bool:
         """Whether all jobs have departed and that has been told."""
-        return not (self._arrived_ps or self._departed_ps) and all(replay.departed for replay in self.replays.values())
+        return not self._departed_ps and all(replay.departed for replay in self.replays.values())
 
-    def arrive(self, job: str) -> None:
-        """A job's time has come."""
-        self._arrived_ps[job] = self._carrier.now_ps
-        self._tell_later()
-        replay = self.replays[job]
-        self._act(job, replay.start(max(self.now_s, replay.job.specification.arrival_s)))
-
-    def computation_ends(self, job: str, task: int) -> None:
-        """A computation's time is over."""
-        self._act(job, self.replays[job].computation_finished(task, self.now_s))
-
-    def hold_ends(self, job: str) -> None:
-        """A held iteration may begin."""
-        self._act(job, self.replays[job].begin_iteration(self.now_s))
+    def happen(self, event: JobEvent) -> None:
+        """The time of something that a job does has come."""
+        replay = self.replays[event.job]
+        match event:
+            case Arrival():
+                self._arrived_ps[event.job] = self._carrier.now_ps
+                self._tell_later()
+                actions = replay.start(max(self.now_s, replay.job.specification.arrival_s))
+            case ComputationEnd():
+                actions = replay.computation_finished(event.task, self.now_s)
+            case HoldEnd():
+                actions = replay.begin_iteration(self.now_s)
+        self._act(event.job, actions)
 
     def transfers_end(self, ends: Iterable[TransferEnd]) -> None:
         """These transfers have arrived."""
@@ -105,10 +105,13 @@ class Stage:
         self.calendar.add(self._carrier.now_ps + self._sample_ps, Sample())
         on_progress(self.now_s, max(self.now_s, self._expected_end_s))
 
-    def due(self) -> tuple[list[str], list[str]]:
-        """The jobs whose arrival and whose departure is due to be told, in the scenario's order; told they are then."""
+    def hand_over_begins(self) -> None:
+        """The hand-over of this time takes place: what happens now to a job needs another one."""
         if self._hand_over_ps == self._carrier.now_ps:
             self._hand_over_ps = None
+
+    def due(self) -> tuple[list[str], list[str]]:
+        """The jobs whose arrival, and those whose departure, is due to be told, in the scenario's order; once each."""
         until_ps = self._carrier.now_ps - self._reaction_ps
         return self._take(self._arrived_ps, until_ps), self._take(self._departed_ps, until_ps)
 

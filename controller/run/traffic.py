@@ -57,6 +57,11 @@ class Traffic:
         self._sampled_ps = 0
         self._sampled_bytes = self.emulated.sent_bytes()
 
+    @property
+    def now_ps(self) -> int:
+        """Virtual time."""
+        return self.emulated.now_ps
+
     def start(self, job: str, transfer: StartTransfer) -> None:
         """Let the flows of a transfer send now what one iteration sends."""
         key = job, transfer.group
