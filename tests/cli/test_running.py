@@ -110,3 +110,27 @@ def test_a_bad_scenario_is_refused_before_the_run(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"{path}: colour: unknown key")
     assert not ran
+
+
+def test_the_simulator_runs_the_same_scenario(trainyard: Trainyard, scenario: Path) -> None:
+    ended = trainyard("run", scenario, "--on", "simulator", "--policy", "varys", "--enforcement", "ideal", "--json")
+    assert ended.exit_code == 0
+    found = json.loads(ended.stdout)
+    assert (found["backend"], found["enforcement"], found["policy"]) == ("simulator", "ideal", "varys")
+    words = trainyard("run", scenario, "--on", "simulator", "--enforcement", "ideal").stdout
+    assert "ideal rates" in words
+
+
+def test_ideal_rates_are_the_simulators_alone(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    ended = trainyard("run", scenario, "--enforcement", "ideal")
+    assert (ended.exit_code, ended.stdout, ran) == (2, "", [])
+    assert "--enforcement ideal: only the simulator" in ended.stderr
+
+
+def test_the_simulator_refuses_events(
+    trainyard: Trainyard, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    events = [{"at_s": at_s, "link": ["t0", "t1"], "state": state} for at_s, state in ((1.0, "down"), (2.0, "up"))]
+    ended = trainyard("run", write({**document, "events": events}), "--on", "simulator")
+    assert ended.exit_code == 2
+    assert "events: only the emulator" in ended.stderr

@@ -1,0 +1,23 @@
+"""The same scenario on simulator and emulator: iteration times within 5 %; ``benchmarks/agreement.py`` has more."""
+
+import asyncio
+
+import pytest
+
+from controller.policy.policy_name import PolicyName
+from controller.run.emulated import run_on_emulator
+from controller.run.simulated import run_on_simulator
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+
+
+@pytest.mark.parametrize("policy", [PolicyName.ECMP, PolicyName.CRUX])
+def test_iteration_times_agree(policy: PolicyName) -> None:
+    scenario = load_scenario(SHIPPED_SCENARIOS / "crux-example-1.yaml").model_copy(update={"compute_jitter": 0.02})
+    emulated = asyncio.run(run_on_emulator(scenario, policy, on_progress=lambda *_: None))
+    simulated = run_on_simulator(scenario, policy, on_progress=lambda *_: None)
+    for job, other in zip(simulated.jobs, emulated.jobs, strict=True):
+        assert job.iteration_time_s == pytest.approx(other.iteration_time_s, rel=0.05)
+    assert simulated.gpu_utilisation == pytest.approx(emulated.gpu_utilisation, rel=0.05)
+    assert (simulated.num_rules, simulated.fluid_bound_gpu_utilisation) == pytest.approx(
+        (emulated.num_rules, emulated.fluid_bound_gpu_utilisation), rel=0.05
+    )
