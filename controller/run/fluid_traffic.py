@@ -19,13 +19,15 @@ from controller.run.results import LoadSample
 from controller.run.ways import LAST_TIER, Way, ways_of
 from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
-from simulator.fluid import NO_BUNDLE, PS_PER_S, Fluid
+from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
 from topologies.fabric import Path
 from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 from workloads.replay import StartTransfer
 from workloads.task_graph import GroupTransfer
+
+_IDLE = (0.0,) * NUM_LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,11 @@ class FluidTraffic:
         now_ps, carried = self.fluid.now_ps, self.fluid.carried_bytes()
         interval_s = max(1, now_ps - self._sampled_ps) / PS_PER_S
         busy = (carried - self._sampled_bytes) * 8 / self._capacities_bps[:, np.newaxis] / interval_s
-        rows = busy[: len(self._fabric.links)].tolist()
-        sample = LoadSample(self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(map(tuple, rows)))
+        rows = [_IDLE] * len(self._fabric.links)
+        used = np.flatnonzero(busy[: len(rows)].any(axis=1))
+        for link, row in zip(used.tolist(), busy[used].tolist(), strict=True):
+            rows[link] = tuple(row)
+        sample = LoadSample(self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(rows))
         self._sampled_ps, self._sampled_bytes = now_ps, carried
         return sample
 
