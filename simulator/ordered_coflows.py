@@ -114,13 +114,16 @@ def _serve(
         left[:] = capacities
         for coflow in order:
             durations[coflow] = np.inf
-            if reserves:
-                num_used = 0
-                for demand in range(first_demand[coflow], first_demand[coflow + 1]):
-                    if num_in_demand[demand]:
-                        used[num_used] = demand_links[demand]
-                        loads[used[num_used]] = demand_shares[demand] * scales[coflow]
-                        num_used += 1
+            num_used, is_blocked = 0, not reserves
+            for demand in range(first_demand[coflow], first_demand[coflow + 1]):
+                if is_blocked:
+                    break
+                if num_in_demand[demand]:
+                    link = used[num_used] = demand_links[demand]
+                    loads[link] = demand_shares[demand] * scales[coflow]
+                    num_used += 1
+                    is_blocked = left[link] == 0.0
+            if not is_blocked:
                 durations[coflow] = reserve_loads(used, num_used, 0.0, capacities, left, loads)
         num_extra = _hand_out(
             *(first_hop, links, first_demand, demand_links, first_flow, sources, num_before, unfinished, order, left),
@@ -206,6 +209,8 @@ def _hand_out(
             usable[port // PORTS_PER_WORD] |= 1 << (port % PORTS_PER_WORD)
     number = 0
     for coflow in order:
+        if not usable.any():
+            break
         for demand in range(first_demand[coflow], first_demand[coflow + 1]):
             egress = demand_links[demand]
             if egress < num_ports or left[egress] <= 0.0:
