@@ -39,7 +39,7 @@ from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
-from workloads.coflow_benchmark import parse_coflow_benchmark
+from workloads.coflow_trace import parse_coflow_trace
 
 SEED = 1
 PAPERS_ORDERS = 10
@@ -271,7 +271,7 @@ def bssi_526() -> Figures:
     """BSSI on 526 coflows of a cluster's hour; None where the file is not there."""
     if not COFLOW_BENCHMARK.exists():
         return {"bssi_526_s": None}
-    return {"bssi_526_s": _rounded(measure(parse_coflow_benchmark(COFLOW_BENCHMARK.read_text()))["bssi_526_s"])}
+    return {"bssi_526_s": _rounded(measure(parse_coflow_trace(COFLOW_BENCHMARK.read_text()))["bssi_526_s"])}
 
 
 def tardiness() -> Figures:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from controller.policy.enforcement import Enforcement
+from controller.policy.enforcement import Enforcement, rate_control
 from controller.policy.policy_name import PolicyName
 from controller.run.json_form import run_object
 from controller.run.results import RunResult
 from controller.run.simulated import run_on_simulator
+from simulator.allocation import ALLOCATIONS
 from topologies.steering import Steering
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import Scenario
@@ -120,8 +121,15 @@ def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
     assert {job.level for job in ordered.jobs} == {7}
 
 
-@pytest.mark.parametrize("enforcement", Enforcement)
-@pytest.mark.parametrize("policy", PolicyName)
+@pytest.mark.parametrize(
+    ("policy", "enforcement"),
+    [
+        (policy, enforcement)
+        for policy in PolicyName
+        for enforcement in Enforcement
+        if rate_control(policy, enforcement).allocator in ALLOCATIONS
+    ],
+)
 def test_every_policy_runs_within_the_fluid_bound(policy: PolicyName, enforcement: Enforcement) -> None:
     result = simulate(shipped("fewer-uplinks"), policy, enforcement)
     assert result.enforcement is enforcement
@@ -167,3 +175,8 @@ def test_loads_are_those_of_the_flows() -> None:
     bottleneck = next(link.index for link in result.fabric.links if (link.source, link.destination) == ("t0", "t1"))
     busy_s = sum((sample.to_s - sample.from_s) * sample.utilisation[bottleneck][0] for sample in result.loads)
     assert busy_s == pytest.approx(10.0, rel=0.01)
+
+
+def test_rates_that_cannot_be_set_yet_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="rates of echelon-madd"):
+        simulate(shipped("pipeline"), PolicyName.ECHELONFLOW, Enforcement.IDEAL)

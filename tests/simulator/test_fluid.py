@@ -137,7 +137,7 @@ def loads(draw: st.DrawFn) -> tuple[list[float], list[Path], list[int], list[tup
     capacities = draw(st.lists(st.sampled_from([1e9, 2e9, 3e9]), min_size=5, max_size=5))
     tiers = draw(st.lists(st.integers(0, 2), **each))
     starts = draw(st.lists(st.tuples(st.integers(0, 3).map(float), st.integers(1, 5).map(lambda n: n * GB)), **each))
-    return capacities, paths, tiers, starts, draw(st.sampled_from(Allocator))
+    return capacities, paths, tiers, starts, draw(st.sampled_from(sorted(ALLOCATIONS)))
 
 
 @given(loads())
