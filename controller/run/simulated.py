@@ -51,9 +51,7 @@ class _Run:
         self._time_shift_s: dict[str, float | None] = {}
         control = rate_control(policy, enforcement)
         if control.allocator not in ALLOCATIONS:
-            raise ValueError(
-                f"the simulator cannot set the rates of {control.allocator}; expected --enforcement levels"
-            )
+            raise ValueError(f"the simulator cannot set rates of {control.allocator}; expected --enforcement levels")
         self._traffic = FluidTraffic(self.routing, jobs, connections, policy, control, scenario.steering)
         self._controller = InProcessController(self.routing, connections, policy, scenario.steering, scenario.seed)
         self._stage = Stage(scenario, jobs, self._traffic, self._alone_s, self._delay_s)
