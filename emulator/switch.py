@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from emulator.compiler.layout import WORD_BITS
+from emulator.cells import CounterMemory, RegisterMemory, read_counter, write_counter
 from emulator.compiler.tables import Resources, Table
 from emulator.entries import (
     ActionCall,
@@ -19,7 +19,7 @@ from emulator.entries import (
     ResourceExhaustedError,
 )
 from emulator.keys import key_words
-from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, TO_GROUP, TO_MEMBER, Arena
+from emulator.memory import TO_GROUP, TO_MEMBER, Arena
 from emulator.meters import MeterMemory, MeterRates, read_rates, write_rates
 from emulator.ports import CPU_PORT, Ports
 from emulator.power import Power
@@ -98,33 +98,23 @@ class EmulatedSwitch:
             )
             for kind, place in places.items()
         }
-        for name, counter in resources.counters.items():
-            self._arena.words[self._block + resources.counter_descriptor(name)] = self._arena.allocate(
-                COUNTER_WORDS * counter.size
-            )
-        for name, register in resources.registers.items():
-            cells = self._arena.allocate(register.cell_words * register.size)
-            self._arena.words[self._block + resources.register_descriptor(name)] = cells
+        self._counters = {
+            name: CounterMemory(self._arena, counter, self._block + resources.counter_descriptor(name))
+            for name, counter in resources.counters.items()
+        }
+        self._registers = {
+            name: RegisterMemory(self._arena, register, self._block + resources.register_descriptor(name))
+            for name, register in resources.registers.items()
+        }
         self._arena.words[self._block + resources.random_word] = self.device_id
         for table in resources.tables.values():
             for key, action in table.entries:
                 self.insert(table.name, key, action)
 
     def _free(self) -> None:
-        for slots in self._slots.values():
-            slots.free()
-        for profile in self._profiles.values():
-            profile.free()
-        for meter in self._meters.values():
-            meter.free()
-        for replication in self._replication.values():
-            replication.free()
-        for name, counter in self._resources.counters.items():
-            cells = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
-            self._arena.free(cells, COUNTER_WORDS * counter.size)
-        for name, register in self._resources.registers.items():
-            cells = int(self._arena.words[self._block + self._resources.register_descriptor(name)])
-            self._arena.free(cells, register.cell_words * register.size)
+        kinds = (self._slots, self._profiles, self._meters, self._replication, self._counters, self._registers)
+        for memory in (memory for kind in kinds for memory in kind.values()):
+            memory.free()
 
     # ---- ports ------------------------------------------------------------------------------------------------------
 
@@ -296,34 +286,27 @@ class EmulatedSwitch:
 
     def counter(self, name: str, index: int) -> CounterValue:
         """A cell of an indirect counter."""
-        return self._read_cell(self._cell(name, index))
+        return self._counter(name).get(index)
 
     def set_counter(self, name: str, index: int, value: CounterValue) -> None:
         """Overwrite a cell of an indirect counter."""
-        self._write_cell(self._cell(name, index), value)
+        self._counter(name).set(index, value)
 
     def direct_counter(self, table: str, key: EntryKey) -> CounterValue:
         """What the entry has counted."""
-        return self._read_cell(self._direct_cell(table, key))
+        return read_counter(self._arena, self._direct_cell(table, key))
 
     def set_direct_counter(self, table: str, key: EntryKey, value: CounterValue) -> None:
         """Overwrite what the entry has counted."""
-        self._write_cell(self._direct_cell(table, key), value)
+        write_counter(self._arena, self._direct_cell(table, key), value)
 
     def register(self, name: str, index: int) -> int:
         """A cell of a register array."""
-        cell = self._register_cell(name, index)
-        count = self._resources.registers[name].cell_words
-        return sum(int(self._arena.words[cell + number]) << WORD_BITS * number for number in range(count))
+        return self._register(name).get(index)
 
     def set_register(self, name: str, index: int, value: int) -> None:
         """Overwrite a cell of a register array."""
-        cell = self._register_cell(name, index)
-        bits = self._resources.registers[name].bits
-        if not 0 <= value < 1 << bits:
-            raise InvalidRequestError(f"{value} does not fit into the {bits} bits of register {name!r}")
-        for number in range(self._resources.registers[name].cell_words):
-            self._arena.words[cell + number] = value >> WORD_BITS * number & (1 << WORD_BITS) - 1
+        self._register(name).set(index, value)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -382,23 +365,15 @@ class EmulatedSwitch:
             self._profiles[table.profile.name].drop_set(owner)
         return encoded
 
-    def _cell(self, name: str, index: int) -> int:
-        if name not in self._resources.counters:
+    def _counter(self, name: str) -> CounterMemory:
+        if name not in self._counters:
             raise InvalidRequestError(f"the program has no counter {name!r}")
-        size = self._resources.counters[name].size
-        if not 0 <= index < size:
-            raise InvalidRequestError(f"counter {name!r} has {size} cells, no index {index}")
-        start = int(self._arena.words[self._block + self._resources.counter_descriptor(name)])
-        return start + COUNTER_WORDS * index
+        return self._counters[name]
 
-    def _register_cell(self, name: str, index: int) -> int:
-        if name not in self._resources.registers:
+    def _register(self, name: str) -> RegisterMemory:
+        if name not in self._registers:
             raise InvalidRequestError(f"the program has no register {name!r}")
-        register = self._resources.registers[name]
-        if not 0 <= index < register.size:
-            raise InvalidRequestError(f"register {name!r} has {register.size} cells, no index {index}")
-        start = int(self._arena.words[self._block + self._resources.register_descriptor(name)])
-        return start + register.cell_words * index
+        return self._registers[name]
 
     def _direct_cell(self, table: str, key: EntryKey) -> int:
         found = self._table(table)
@@ -414,14 +389,6 @@ class EmulatedSwitch:
         self._require_entry(table, key)
         counter = self._slots[table].counter_offset(key_words(found, key), key.priority)
         return counter - found.counter_offset + found.meter_offset
-
-    def _read_cell(self, cell: int) -> CounterValue:
-        words = self._arena.words
-        return CounterValue(int(words[cell + PACKETS]), int(words[cell + BYTES]))
-
-    def _write_cell(self, cell: int, value: CounterValue) -> None:
-        self._arena.words[cell + PACKETS] = value.packets
-        self._arena.words[cell + BYTES] = value.bytes
 
 
 def slots_of(arena: Arena, descriptor: int, table: Table) -> TableSlots | ScannedSlots:

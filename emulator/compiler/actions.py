@@ -6,6 +6,7 @@ from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
+from emulator.compiler.ranges import WORD
 from emulator.compiler.references import branches
 from emulator.compiler.replication import CLONE_FIELDS, CLONE_SESSION, RECIRCULATE, RESUBMIT, SESSION_BITS, hidden_word
 from emulator.compiler.tables import Meter, Resources
@@ -182,8 +183,10 @@ class ActionCompiler:
 
     def _hash_in_range(self, target: Json, base: Json, calculation: Json, size: Json) -> list[str]:
         """A range of size 0 counts as one of size 1."""
+        found, first = self._expressions.range_of(size), self._expressions.range_of(base)
+        if not (found.within(WORD) and first.within(WORD)):
+            raise UnsupportedError("a hash into a range beyond 64 bits")
         hashed, start = self._hashes.value(calculation["value"]), self._expressions.words(base, 1)
-        found = self._expressions.range_of(size)
         if found.low == found.high:
             source = f"({start} + {hashed} % {constant(max(found.low, 1))})"
         else:
@@ -200,6 +203,8 @@ class ActionCompiler:
     def _random(self, target: Json, low: Json, high: Json) -> list[str]:
         """A number from ``low`` to ``high``; nothing where there is none."""
         state = f"memory[block + {constant(self._resources.random_word)}]"
+        if not all(self._expressions.range_of(end).within(WORD) for end in (low, high)):
+            raise UnsupportedError("a random number beyond 64 bits")
         lines = [f"low = {self._expressions.index(low)}", f"high = {self._expressions.index(high)}", "if low <= high:"]
         lines += [f"    {state} += {constant(_GOLDEN)}", f"    drawn = random_bits({state})"]
         lines += ["    if high - low != U(0xffffffffffffffff):", "        drawn = low + drawn % (high - low + U(1))"]

@@ -9,7 +9,7 @@ from enum import Enum
 
 from emulator.compiler.actions import ACTION_PARAMETERS, ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, constant, tuple_of, word
-from emulator.compiler.functions import Function
+from emulator.compiler.functions import Function, function_name
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
 from emulator.compiler.tables import MatchKind, Resources, Table
@@ -124,7 +124,7 @@ class ControlCompiler:
         return END if name is None else self._numbers[name]
 
     def _function_name(self, node: str) -> str:
-        return f"{self._pipeline['name']}_{node.replace('.', '_')}"
+        return function_name(self._pipeline["name"], self._numbers[node], node)
 
     def _lookup(self, table: Table) -> Function:
         """Offset of the slot that matches, or MISS."""

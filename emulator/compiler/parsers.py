@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
-from emulator.compiler.functions import Function
+from emulator.compiler.functions import Function, function_name
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import WORD_BITS, Header, Json, Layout, Stack, UnsupportedError, part_of
 from emulator.compiler.references import branches
@@ -34,19 +34,20 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler) -> 
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
     errors = dict(program["errors"])
-    order, has_loop = _callees_first(parser["init_state"], states)
+    order, has_loop = _callees_first(parser["init_state"], states, layout)
     numbers = {name: number for number, name in enumerate(reversed(order))}
+    names = {name: function_name("parse", number, name) for name, number in numbers.items()}
 
     def goto(following: str | None) -> list[str]:
         if following is None:
             return ["return at"]
         if has_loop:
             return [f"step = {numbers[following]}", "continue"]
-        return [f"return {_state_name(following)}({STATE_PARAMETERS})"]
+        return [f"return {names[following]}({STATE_PARAMETERS})"]
 
     bodies = {name: _StateCompiler(states[name], layout, actions, errors, goto).lines() for name in order}
     if not has_loop:
-        functions = [Function(_state_name(name), STATE_PARAMETERS, body) for name, body in bodies.items()]
+        functions = [Function(names[name], STATE_PARAMETERS, body) for name, body in bodies.items()]
         return [*functions, Function("parse", STATE_PARAMETERS, goto(parser["init_state"]))]
     lines = [f"step = {numbers[parser['init_state']]}", "while True:"]
     for name, number in numbers.items():
@@ -61,7 +62,7 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
     """
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
-    _, has_loop = _callees_first(parser["init_state"], states)
+    _, has_loop = _callees_first(parser["init_state"], states, layout)
     if has_loop:
         return OCTETS
 
@@ -81,7 +82,7 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
     return OCTETS if skips else found
 
 
-def _callees_first(initial: str, states: dict[str, Json]) -> tuple[list[str], bool]:
+def _callees_first(initial: str, states: dict[str, Json], layout: Layout) -> tuple[list[str], bool]:
     """Names of the states that can be reached, and whether there is a loop among them.
 
     Without loops each stands behind all that it leads to. Raises UnsupportedError where a loop may extract nothing.
@@ -101,18 +102,22 @@ def _callees_first(initial: str, states: dict[str, Json]) -> tuple[list[str], bo
         finished.append(name)
 
     visit(initial, [])
-    _require_progress(finished, states)
+    _require_progress({name: states[name] for name in finished}, layout)
     return finished, bool(loops)
 
 
-def _require_progress(names: list[str], states: dict[str, Json]) -> None:
-    """No loop may go through states alone of which none extracts."""
-    idle = {name for name in names if not any(op["op"] == "extract" for op in states[name]["parser_ops"])}
+def _require_progress(states: dict[str, Json], layout: Layout) -> None:
+    """No loop may go through states alone of which none extracts a byte."""
+    idle = {
+        name
+        for name, state in states.items()
+        if not any(op["op"] == "extract" and _extracted(op, layout)[0].num_bytes for op in state["parser_ops"])
+    }
     ahead = {name: {t["next_state"] for t in states[name]["transitions"]} & idle for name in idle}
     while leaves := {name for name, following in ahead.items() if not following & ahead.keys()}:
         ahead = {name: following for name, following in ahead.items() if name not in leaves}
     if ahead:
-        name = next(name for name in names if name in ahead)
+        name = next(name for name in states if name in ahead)
         raise UnsupportedError(f"a parser loop that extracts nothing, through state {name!r}", states[name])
 
 
@@ -147,10 +152,6 @@ def _extracted(operation: Json, layout: Layout) -> tuple[Header, Stack | None]:
             stack = layout.stacks[target["value"]]
             return stack.headers[0], stack
     raise UnsupportedError(f"extraction into a {target['type']!r}", operation)
-
-
-def _state_name(name: str) -> str:
-    return f"parse_{name.replace('.', '_')}"
 
 
 class _Lookahead:

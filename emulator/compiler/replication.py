@@ -27,13 +27,21 @@ _GROUP = ["standard_metadata", "mcast_grp"]
 
 
 def replicates(program: Json) -> bool:
-    """Whether a program can ask for a copy or another pass of a packet."""
-    return any(
-        primitive["op"] in _PRIMITIVES
-        or (primitive["op"] == "assign" and primitive["parameters"][0].get("value") == _GROUP)
-        for action in program["actions"]
-        for primitive in action["primitives"]
-    )
+    """Whether a program can ask for a copy or another pass of a packet.
+
+    A group is asked for by whatever writes its number: an assignment, a hash, a register, a parser. One that is only
+    read costs the program its faster form, and nothing else.
+    """
+    primitives = [primitive for action in program["actions"] for primitive in action["primitives"]]
+    if any(primitive["op"] in _PRIMITIVES for primitive in primitives):
+        return True
+    return _names_group(primitives) or _names_group(program["parsers"])
+
+
+def _names_group(node: object) -> bool:
+    if isinstance(node, dict):
+        return any(_names_group(part) for part in node.values())
+    return isinstance(node, list) and (node == _GROUP or any(_names_group(part) for part in node))
 
 
 def with_hidden_metadata(program: Json) -> Json:

@@ -299,6 +299,8 @@ def _table(
     named = {
         action_numbers[identifier]: name for identifier, name in zip(node["action_ids"], node["actions"], strict=True)
     }
+    entries = [_entry(entry, key, action_numbers, named) for entry in node.get("entries") or ()]
+    _require_room(node, [key for key, _ in entries])
     return Table(
         name=node["name"],
         number=number,
@@ -311,8 +313,20 @@ def _table(
         default=default
         and (action_numbers[default["action_id"]], tuple(int(text, 16) for text in default["action_data"])),
         has_constant_default=bool(default and default.get("action_const")),
-        entries=tuple(_entry(entry, key, action_numbers, named) for entry in node.get("entries") or ()),
+        entries=tuple(entries),
     )
+
+
+def _require_room(node: Json, keys: list[EntryKey]) -> None:
+    """Raises UnsupportedError where a table cannot hold the entries that the program brings."""
+    first: dict[EntryKey, int] = {}
+    for number, (key, entry) in enumerate(zip(keys, node.get("entries") or (), strict=True)):
+        if first.setdefault(key, number) != number:
+            raise UnsupportedError(
+                f"entry {number} of table {node['name']!r}, with the key of entry {first[key]},", entry
+            )
+    if len(keys) > node["max_size"]:
+        raise UnsupportedError(f"table {node['name']!r} of size {node['max_size']} with {len(keys)} entries", node)
 
 
 def _entry(
@@ -347,7 +361,8 @@ def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
     current, used = -1, WORD_BITS
     for key in node["key"]:
         if key["match_type"] not in set(MatchKind):
-            raise UnsupportedError(f"{key['match_type']} match on {key['name']!r} in table {node['name']!r}", node)
+            name = key.get("name") or ".".join(key["target"])
+            raise UnsupportedError(f"{key['match_type']} match on {name!r} in table {node['name']!r}", node)
         kind, field = MatchKind(key["match_type"]), layout.field(key["target"])
         alone = kind in (MatchKind.LPM, MatchKind.RANGE) or len(field.words) > 1
         if used + field.bits > WORD_BITS or alone:
@@ -355,7 +370,8 @@ def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
         visible = int(key["mask"], 16) if key.get("mask") else field.mask
         header = layout.headers[key["target"][0]]
         valid_word = None if header.metadata or key["target"][1] == "$valid$" else header.valid_word
-        fields.append(KeyField(key["name"], kind, field, current, used, visible, valid_word))
+        # The tables that p4c makes of a switch over a value have keys without a name.
+        fields.append(KeyField(key.get("name") or field.name, kind, field, current, used, visible, valid_word))
         current += len(field.words) - 1
         used = WORD_BITS if alone else used + field.bits
     return tuple(fields)

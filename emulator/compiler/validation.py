@@ -97,6 +97,12 @@ def _require_hexadecimal(owner: str, text: Any) -> None:
         raise _corrupt(owner, f"has {text!r} where a hexadecimal number belongs") from None
 
 
+def _require_fits(owner: str, text: Any, bits: int) -> None:
+    _require_hexadecimal(owner, text)
+    if not 0 <= int(text, 16) < 1 << bits:
+        raise _corrupt(owner, f"has {text!r} where a number of {bits} bits belongs")
+
+
 def _require_same_count(owner: str, what: str, given: Collection[Any], wanted: int) -> None:
     if len(given) != wanted:
         raise _corrupt(owner, f"has {len(given)} {what}, not {wanted}")
@@ -247,6 +253,8 @@ class _Validation:
             for part, field in zip(entry["match_key"], node["key"], strict=True):
                 if part["match_type"] != field["match_type"]:
                     raise _corrupt(place, f"has a value of {part['match_type']!r} for a key of {field['match_type']!r}")
+                for text in (part[name] for name in ("key", "mask", "start", "end") if name in part):
+                    _require_fits(place, text, self._bits_of(*field["target"]))
             self._call(place, entry["action_entry"], node["action_ids"])
 
     def _call(self, owner: str, node: Json, own: list[int]) -> None:
@@ -255,8 +263,8 @@ class _Validation:
         _require_same_count(
             owner, "arguments", node["action_data"], len(self._actions[node["action_id"]]["runtime_data"])
         )
-        for text in node["action_data"]:
-            _require_hexadecimal(owner, text)
+        for text, parameter in zip(node["action_data"], self._actions[node["action_id"]]["runtime_data"], strict=True):
+            _require_fits(owner, text, parameter["bitwidth"])
 
     def _successors(self, owner: str, nodes: set[str | None], *names: Any) -> None:
         for name in names:
@@ -310,6 +318,12 @@ class _Validation:
                 _require_hexadecimal(owner, value)
             case str() if kind in _LISTS:
                 _require(owner, kind.replace("_", " "), value, self._names[_LISTS[kind]])
+
+    def _bits_of(self, header: str, name: str) -> int:
+        """Width of a field that is there."""
+        types = {node["name"]: node["fields"] for node in self.program["header_types"]}
+        widths = {"$valid$": 1} | {field: bits for field, bits, *_ in types[self._header_types[header]]}
+        return int(widths[name])
 
     def _field(self, owner: str, reference: Any) -> None:
         if not isinstance(reference, list) or len(reference) != 2:

@@ -1,0 +1,81 @@
+"""Arrays of counters and registers of a switch, as its control side reads and writes them between two packets."""
+
+from emulator.compiler.layout import WORD_BITS
+from emulator.compiler.tables import Counter, Register
+from emulator.entries import CounterValue, InvalidRequestError
+from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, Arena
+
+
+def read_counter(arena: Arena, cell: int) -> CounterValue:
+    """What the counter at a place in memory has counted."""
+    return CounterValue(int(arena.words[cell + PACKETS]), int(arena.words[cell + BYTES]))
+
+
+def write_counter(arena: Arena, cell: int, value: CounterValue) -> None:
+    """Overwrite the counter at a place in memory."""
+    arena.words[cell + PACKETS] = value.packets
+    arena.words[cell + BYTES] = value.bytes
+
+
+class CounterMemory:
+    """One indirect counter of a switch; ``pointer`` is the word through which compiled code finds it."""
+
+    def __init__(self, arena: Arena, counter: Counter, pointer: int) -> None:
+        self._arena = arena
+        self._counter = counter
+        self._place = arena.allocate(COUNTER_WORDS * counter.size)
+        arena.words[pointer] = self._place
+
+    def get(self, index: int) -> CounterValue:
+        """A cell. Raises InvalidRequestError where there is no such cell."""
+        return read_counter(self._arena, self._place_of(index))
+
+    def set(self, index: int, value: CounterValue) -> None:
+        """Overwrite a cell. Raises InvalidRequestError where there is no such cell."""
+        write_counter(self._arena, self._place_of(index), value)
+
+    def free(self) -> None:
+        """Give everything back."""
+        self._arena.free(self._place, COUNTER_WORDS * self._counter.size)
+
+    def _place_of(self, index: int) -> int:
+        return self._place + COUNTER_WORDS * _required(f"counter {self._counter.name!r}", self._counter.size, index)
+
+
+class RegisterMemory:
+    """One array of registers of a switch; ``pointer`` is the word through which compiled code finds it."""
+
+    def __init__(self, arena: Arena, register: Register, pointer: int) -> None:
+        self._arena = arena
+        self._register = register
+        self._place = arena.allocate(register.cell_words * register.size)
+        arena.words[pointer] = self._place
+
+    def get(self, index: int) -> int:
+        """A cell. Raises InvalidRequestError where there is no such cell."""
+        cell = self._place_of(index)
+        return sum(
+            int(self._arena.words[cell + number]) << WORD_BITS * number for number in range(self._register.cell_words)
+        )
+
+    def set(self, index: int, value: int) -> None:
+        """Overwrite a cell. Raises InvalidRequestError where there is no such cell, or the value does not fit."""
+        cell, bits = self._place_of(index), self._register.bits
+        if not 0 <= value < 1 << bits:
+            raise InvalidRequestError(f"{value} does not fit into the {bits} bits of register {self._register.name!r}")
+        for number in range(self._register.cell_words):
+            self._arena.words[cell + number] = value >> WORD_BITS * number & (1 << WORD_BITS) - 1
+
+    def free(self) -> None:
+        """Give everything back."""
+        self._arena.free(self._place, self._register.cell_words * self._register.size)
+
+    def _place_of(self, index: int) -> int:
+        where = f"register {self._register.name!r}"
+        return self._place + self._register.cell_words * _required(where, self._register.size, index)
+
+
+def _required(where: str, size: int, index: int) -> int:
+    if not 0 <= index < size:
+        raise InvalidRequestError(f"{where} has {size} cells, no index {index}")
+    return index
