@@ -19,7 +19,7 @@ class Clock(Protocol):
     async def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
 
-        Raises ValueError for a time that has passed.
+        Raises ValueError for a time that has passed, or beyond the end of the fabric's clock.
         """
         ...
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
-from emulator.engine.events import FIRST_KEY
+from emulator.engine.events import END_PS, FIRST_KEY
 from emulator.engine.packets import take_captured
 from emulator.engine.queues import flush
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
@@ -123,10 +123,12 @@ class EmulatedFabric:
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
 
-        Raises ValueError for a time that has passed.
+        Raises ValueError for a time that has passed, or beyond the clock's end, ``END_PS``.
         """
         if until_ps < self.now_ps:
             raise ValueError(f"it is {self.now_ps} ps; time cannot run to {until_ps} ps")
+        if until_ps > END_PS:
+            raise ValueError(f"a fabric's clock ends at {END_PS} ps (26.7 days); time cannot run to {until_ps} ps")
         self._state.ready[:] = [switch.is_ready for switch in self.switches.values()]
         while True:
             self._make_room()

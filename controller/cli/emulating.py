@@ -81,7 +81,7 @@ def emulator(
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
     # The emulator takes a while to import.
-    from controller.cli.fabric_alone import FabricAlone
+    from controller.cli.fabric_alone import ClockEndError, FabricAlone
     from emulator.p4runtime.tls import ServerTls
 
     tls = None
@@ -100,7 +100,7 @@ def emulator(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(fabric.serve(listen, port_per_switch=port_per_switch, tls=tls))
-    except OSError as error:
+    except (OSError, ClockEndError) as error:
         fail(f"the emulator failed: {error}")
 
 

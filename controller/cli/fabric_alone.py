@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 
 from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
+from emulator.engine.events import END_PS
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
@@ -17,7 +18,9 @@ from emulator.ports import CPU_PORT, DROP_PORT
 from emulator.wall_clock import WallClock
 from topologies.fabric import Fabric
 
-_END_PS = 2**63 - 1
+
+class ClockEndError(Exception):
+    """The fabric has been served for as long as its clock can count."""
 
 
 class FabricAlone:
@@ -41,7 +44,8 @@ class FabricAlone:
         """Serve P4Runtime until SIGTERM or SIGINT stops the clock; prints where once every switch answers.
 
         With a port per switch, they count up from that of the address, and gNMI tells the state of the switch's ports.
-        With ``tls`` every client has to show a certificate. Raises OSError where an address cannot be bound.
+        With ``tls`` every client has to show a certificate. Raises OSError where an address cannot be bound, and
+        ClockEndError 26.7 days later.
         """
         exclusive = asyncio.Lock()
         emulated = self._emulated
@@ -58,12 +62,13 @@ class FabricAlone:
                 ports = await stack.enter_async_context(serve_each(service, host, int(first_port), tls))
             else:
                 ports = dict.fromkeys(emulated.switches, await stack.enter_async_context(serve(service, address, tls)))
-            passing = asyncio.create_task(clock.run(_END_PS))
+            passing = asyncio.create_task(clock.run(END_PS))
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, passing.cancel)
             self._print_addresses({name: f"{host}:{port}" for name, port in ports.items()})
             with suppress(asyncio.CancelledError):
                 await passing
+                raise ClockEndError("the fabric's clock has come to its end, 26.7 days after its start")
 
     def _print_addresses(self, addresses: Mapping[str, str]) -> None:
         switches = self._emulated.switches.values()

@@ -23,14 +23,14 @@ class UnsupportedError(Exception):
 
 
 @contextmanager
-def part_of(node: Json) -> Iterator[None]:
-    """Let an UnsupportedError without a place in the source name that of the node it was found in."""
+def part_of(node: Json, where: str = "") -> Iterator[None]:
+    """Let an UnsupportedError without a place in the source name that of the node it was found in, and ``where``."""
     try:
         yield
     except UnsupportedError as error:
         if error.has_place:
             raise
-        raise UnsupportedError(error.construct, node) from None
+        raise UnsupportedError(f"{error.construct} in {where}" if where else error.construct, node) from None
 
 
 def words_of(bits: int) -> int:

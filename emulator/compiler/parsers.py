@@ -108,17 +108,23 @@ def _callees_first(initial: str, states: dict[str, Json], layout: Layout) -> tup
 
 def _require_progress(states: dict[str, Json], layout: Layout) -> None:
     """No loop may go through states alone of which none extracts a byte."""
-    idle = {
-        name
-        for name, state in states.items()
-        if not any(op["op"] == "extract" and _extracted(op, layout)[0].num_bytes for op in state["parser_ops"])
-    }
+    idle = {name for name, state in states.items() if not _extracts(state, layout)}
     ahead = {name: {t["next_state"] for t in states[name]["transitions"]} & idle for name in idle}
     while leaves := {name for name, following in ahead.items() if not following & ahead.keys()}:
         ahead = {name: following for name, following in ahead.items() if name not in leaves}
     if ahead:
         name = next(name for name in states if name in ahead)
         raise UnsupportedError(f"a parser loop that extracts nothing, through state {name!r}", states[name])
+
+
+def _extracts(state: Json, layout: Layout) -> bool:
+    with part_of(state, _place(state)):
+        extracted = [_extracted(operation, layout) for operation in state["parser_ops"] if operation["op"] == "extract"]
+    return any(header.num_bytes for header, _ in extracted)
+
+
+def _place(state: Json) -> str:
+    return f"parser state {state['name']!r}"
 
 
 def _lookahead_bytes(node: object) -> int:
@@ -188,13 +194,14 @@ class _StateCompiler:
     def lines(self) -> list[str]:
         """The state's statements."""
         lines: list[str] = []
+        where = _place(self._state)
         for operation in self._state["parser_ops"]:
             lookahead = _Lookahead()
-            with part_of(operation if "source_info" in operation else self._state):
+            with part_of(operation, where):
                 made = self._operation(operation, ExpressionCompiler(self._layout, lookahead))
             lines += [*self._require(lookahead.num_bytes), *self._require_last(operation), *made]
         lookahead = _Lookahead()
-        with part_of(self._state):
+        with part_of(self._state, where):
             made = self._transitions(ExpressionCompiler(self._layout, lookahead))
         return [*lines, *self._require(lookahead.num_bytes), *self._require_last(self._state["transition_key"]), *made]
 
@@ -229,7 +236,7 @@ class _StateCompiler:
             case "primitive":
                 [statement] = parameters
                 return self._actions.statement(statement)
-        raise UnsupportedError(f"parser operation {operation['op']!r} in state {self._state['name']!r}", operation)
+        raise UnsupportedError(f"parser operation {operation['op']!r}")
 
     def _extract(self, header: Header) -> list[str]:
         return [*extract_source(header), *self._headers.valid(header)[1:]]
@@ -257,9 +264,7 @@ class _StateCompiler:
                     ]
                     lines += [f"if {' and '.join(tests)}:", *(f"    {line}" for line in goto)]
                 case other:
-                    raise UnsupportedError(
-                        f"transition of type {other!r} in state {self._state['name']!r}", self._state
-                    )
+                    raise UnsupportedError(f"transition of type {other!r}")
         # As on BMv2, a packet that no case takes is parsed without an error.
         return [*lines, *self._goto(None)]
 
@@ -283,7 +288,7 @@ class _StateCompiler:
 
     def _failing(self, error: str) -> list[str]:
         if error not in self._errors:
-            raise UnsupportedError(f"a program without the error {error!r}", self._state)
+            raise UnsupportedError(f"a program without the error {error!r}")
         return [f"    {line}" for line in self._fail(constant(self._errors[error]))]
 
     def _fail(self, code: str) -> list[str]:
@@ -322,7 +327,7 @@ def _key_bytes(key: Json, layout: Layout) -> int:
             return (layout.stacks[stack].headers[0].fields[name].bits + 7) // 8
         case "lookahead":
             return int(key["value"][1] + 7) // 8
-    raise UnsupportedError(f"transition key of type {key['type']!r}", key)
+    raise UnsupportedError(f"transition key of type {key['type']!r}")
 
 
 def _split(hexadecimal: str, widths: list[int]) -> list[int]:

@@ -15,6 +15,7 @@ from emulator.engine.state import LINK_ARRIVES_PS, LINK_STARTS_PS, Integer, Stat
 from emulator.jit import compiled, inlined
 
 NEVER_PS = 2**61
+END_PS = NEVER_PS - 1  # the last moment of the clock, 26.7 days after its first
 
 # A key is twice a time, and one more where it is no arrival. The calendar's rows are pairs of a key and a place. Row 1
 # is the winner, rows 8n to 8n + 7 decide row n, and row 0 says where the rows of the places start.

@@ -132,7 +132,7 @@ def start(state, memory, link):
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
     scalars, calendar, timers = state.scalars, state.calendar, state.timers
-    last_key = 2 * min(until_ps, NEVER_PS - 1) + 1
+    last_key = 2 * until_ps + 1
     while True:
         while scalars[KICKED] > 0:
             # replication

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import grpc
 from finsy.proto import gnmi_grpc, p4r_grpc
 
+from emulator.p4runtime.addresses import require_free
 from emulator.p4runtime.gnmi import InterfaceService
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
@@ -26,10 +27,11 @@ async def serve(
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
     gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches), server)
     secrets = credentials and credentials.credentials()
+    require_free(address)
     try:
         port = server.add_secure_port(address, secrets) if secrets else server.add_insecure_port(address)
     except RuntimeError:
-        # gRPC says it in words of its own.
+        # Somebody else was faster; gRPC says it in words of its own.
         raise OSError(f"{address} is taken or cannot be bound") from None
     await server.start()
     try:

@@ -16,8 +16,11 @@ _DUMBBELL = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 100, "bo
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
-    """The fabrics that the emulator would have served, and where; port 13 is taken."""
+    """The fabrics that the emulator would have served, and where; port 13 is taken, and at port 14 the clock ends."""
     fabrics: list[tuple[Fabric, str]] = []
+
+    class ClockEndError(Exception):
+        pass
 
     class FabricAlone:
         def __init__(self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int) -> None:
@@ -29,10 +32,13 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
             assert (port_per_switch, tls) == (False, None)
             if address.endswith(":13"):
                 raise OSError(f"{address} is taken or cannot be bound")
+            if address.endswith(":14"):
+                raise ClockEndError("the fabric's clock has come to its end")
             fabrics.append((self._fabric, address))
 
     module = ModuleType("controller.cli.fabric_alone")
     module.FabricAlone = FabricAlone  # type: ignore[attr-defined]
+    module.ClockEndError = ClockEndError  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "controller.cli.fabric_alone", module)
     return fabrics
 
@@ -53,12 +59,19 @@ def test_the_topology_of_a_scenario_is_served(
     assert [(fabric.hosts, address) for fabric, address in served] == [(("h0", "h1", "h2", "h3"), "[::1]:0")]
 
 
-def test_an_address_that_is_taken_is_status_1(
-    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:13", "127.0.0.1:13 is taken or cannot be bound"),
+        ("127.0.0.1:14", "the fabric's clock has come to its end"),
+    ],
+)
+def test_an_emulator_that_cannot_go_on_is_status_1(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]], address: str, words: str
 ) -> None:
-    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), "--listen", "127.0.0.1:13")
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), "--listen", address)
     assert (result.exit_code, served) == (1, [])
-    assert "127.0.0.1:13 is taken or cannot be bound" in result.stderr
+    assert f"the emulator failed: {words}" in result.stderr
 
 
 def _link(*ends: str) -> dict[str, object]:

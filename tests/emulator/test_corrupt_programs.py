@@ -145,6 +145,19 @@ def test_a_field_list_and_an_entry_of_the_program_that_are_not_there_are_named()
         compile_program(json.dumps(program))
 
 
+def test_a_number_that_does_not_fit_is_named() -> None:
+    for part in ("match_key", "action_entry"):
+        program = json.loads(PROGRAMS["tables"].read_text())
+        table = next(table for table in program["pipelines"][0]["tables"] if table.get("entries"))
+        entry = table["entries"][0]
+        if part == "match_key":
+            entry[part][0] |= {"start": "0x0", "end": "0x10000"}
+        else:
+            entry[part]["action_data"][0] = "0x100"
+        with pytest.raises(ValueError, match=r"entry 0 of table .* has '0x10+' where a number of \d+ bits belongs"):
+            compile_program(json.dumps(program))
+
+
 def test_json_without_end() -> None:
     with pytest.raises(ValueError, match="the program is not JSON"):
         compile_program("[" * 100_000)

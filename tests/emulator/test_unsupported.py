@@ -34,9 +34,15 @@ def table_with(**more: Any) -> Patch:
     return lambda program: table(program).update(more)
 
 
-def primitive(operation: str) -> Patch:
+def primitive(operation: str, *parameters: Json) -> Patch:
     """Let an action do something else first."""
-    return lambda program: program["actions"][2]["primitives"].insert(0, {"op": operation, "parameters": []})
+    done = {"op": operation, "parameters": list(parameters)}
+    return lambda program: program["actions"][2]["primitives"].insert(0, done)
+
+
+def entries(*entries: Json, size: int = 64) -> Patch:
+    """Let the level table have entries of the program."""
+    return lambda program: table(program, "ingress.level").update(entries=list(entries), max_size=size)
 
 
 def parser_state(program: Json) -> Json:
@@ -90,6 +96,23 @@ def hash_input(*fields: Json) -> Patch:
     return lambda program: program["calculations"][0].update(input=list(fields))
 
 
+def hash_into(base: Json, size: Json) -> Patch:
+    """Let an action hash into a range first."""
+    return primitive(
+        "modify_field_with_hash_based_offset", THREE_BITS, base, {"type": "calculation", "value": "calc"}, size
+    )
+
+
+def empty_loop(program: Json) -> None:
+    """Let the parser's first state extract a header without fields and come back."""
+    kind = {"name": "nothing_t", "fields": []}
+    program["header_types"].append(kind)
+    program["headers"].append({"name": "nothing", "id": 99, "header_type": "nothing_t", "metadata": False})
+    state = parser_state(program)
+    state["parser_ops"] = [{"op": "extract", "parameters": [{"type": "regular", "value": "nothing"}]}]
+    state["transitions"][0]["next_state"] = "start"
+
+
 def binary(name: str, left: Json, right: Json) -> Json:
     """An operation on two values."""
     return {"type": "expression", "value": {"op": name, "left": left, "right": right}}
@@ -105,6 +128,12 @@ IN_A_HEADER = {"type": "field", "value": ["ipv4", "version"]}
 WIDE_CONSTANT = {"type": "hexstr", "value": hex(1 << 64)}
 IPV4 = {"type": "header", "value": "ipv4"}
 MINUS_ONE = {"type": "hexstr", "value": "-0x1"}
+ONE = {"type": "hexstr", "value": "0x1"}
+ENTRY: Json = {
+    "match_key": [{"match_type": "exact", "key": "0x2"}],
+    "action_entry": {"action_id": 11, "action_data": ["0x1"]},
+    "priority": 1,
+}
 
 CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "meter of three rates": (named("meter_arrays", rate_count=3), "meter 'thing' of 3 rates"),
@@ -131,17 +160,50 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         "assignment to a 'header'",
     ),
     "unknown primitive": (primitive("frobnicate"), "primitive 'frobnicate'"),
-    "unknown parser operation": (parser_operation("retreat", type="hexstr", value="0x8"), "parser operation 'retreat'"),
+    "unknown parser operation": (
+        parser_operation("retreat", type="hexstr", value="0x8"),
+        "parser operation 'retreat' in parser state 'start'",
+    ),
     "extract into a union stack": (
         parser_operation("extract", type="union_stack", value=["thing", "member"]),
-        "extraction into a 'union_stack'",
+        "extraction into a 'union_stack' in parser state 'start'",
     ),
     "loop without extraction": (
         transition(next_state="start"),
         "a parser loop that extracts nothing, through state 'start'",
     ),
+    "loop that extracts headers without fields": (
+        empty_loop,
+        "a parser loop that extracts nothing, through state 'start'",
+    ),
+    "key that is computed": (
+        lambda program: parser_state(program)["transition_key"].insert(0, ONE),
+        "transition key of type 'hexstr' in parser state 'start'",
+    ),
+    "hash beyond 64 bits": (hash_into(WIDE_CONSTANT, ONE), "a hash into a range beyond 64 bits"),
+    "hash of a range beyond 64 bits": (hash_into(ONE, WIDE_CONSTANT), "a hash into a range beyond 64 bits"),
+    "random number beyond 64 bits": (
+        primitive("modify_field_rng_uniform", THREE_BITS, ONE, WIDE_CONSTANT),
+        "a random number beyond 64 bits",
+    ),
+    "part that nobody knows": (named("teleporters"), "part 'teleporters' of a BMv2 JSON"),
+    "another format": (
+        lambda program: program["__meta__"].update(version=[3, 0]),
+        r"version 3 of BMv2 JSON \(known is 2\)",
+    ),
+    "entries with one key": (
+        entries(ENTRY, ENTRY),
+        "entry 1 of table 'ingress.level', with the key of entry 0,",
+    ),
+    "more entries than there is room": (
+        entries(*({**ENTRY, "match_key": [{**ENTRY["match_key"][0], "key": hex(key)}]} for key in range(2)), size=1),
+        "table 'ingress.level' of size 1 with 2 entries",
+    ),
     "extract varbit": (parser_operation("extract_VL", type="regular", value="ipv4"), "operation 'extract_VL'"),
-    "transition by value set": (transition(type="parse_vset"), "transition of type 'parse_vset' in state 'start'"),
+    "transition by value set": (
+        transition(type="parse_vset"),
+        "transition of type 'parse_vset' in parser state 'start'",
+    ),
     "two parsers": (named("parsers"), "a program of 2 parsers"),
     "no egress": (lambda program: program["pipelines"].pop(), "a program without pipeline 'egress'"),
     "loop of tables": (

@@ -1,0 +1,30 @@
+"""Whether an address can be served, asked of the system before gRPC is, which tells its own log alone why it cannot."""
+
+import errno
+import socket
+
+
+def require_free(address: str) -> None:
+    """Raises OSError, naming the HOST:PORT and the reason, where somebody has it or it is none of this machine."""
+    host, _, port = address.rpartition(":")
+    try:
+        places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise _refusal(address, error) from None
+    errors = []
+    for family, kind, protocol, _, place in places:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                # As gRPC does: connections that have ended do not keep the address.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(place)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise _refusal(address, error) from None
+            errors.append(error)
+    if len(errors) == len(places):
+        raise _refusal(address, errors[0])
+
+
+def _refusal(address: str, error: OSError) -> OSError:
+    return OSError(f"{address} is taken or cannot be bound: {error.strerror}")
