@@ -1,12 +1,14 @@
 """Clones, multicast, resubmission and recirculation: as the plain interpreter has it, and never without end."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.compiler.program import compile_program
 from emulator.entries import AlreadyExistsError, InvalidRequestError, NotFoundError, ResourceExhaustedError, SwitchError
 from emulator.observations import Drops
 from emulator.replication import Replica, Replication, Replicator
@@ -25,6 +27,7 @@ from tests.bmv2.replication_sessions import (
 )
 from tests.bmv2.session import CPU_PORT, Packet
 from tests.bmv2.small_programs import REPLICATION, EmulatedProgram
+from tests.emulator.programs import Json, trainyard_json
 from tests.emulator.replicating_interpreter import MAX_PASSES, ReplicatingInterpreter
 
 PORTS = (1, 2, 3, CPU_PORT)
@@ -159,3 +162,39 @@ def test_what_cannot_be_replicated_is_refused(number: int, replication: Replicat
             change()
     assert [number for number, _ in memory] == [GROUP]
     assert len(emulated.send(Packet(1, request(MULTICAST)))) == len(REPLICAS[GROUP])
+
+
+GROUP_FIELD = {"type": "field", "value": ["standard_metadata", "mcast_grp"]}
+NUMBER = {"type": "hexstr", "value": "0x1"}
+WINDOW = {"type": "register_array", "value": "egress.window"}
+CRC = {"type": "calculation", "value": "calc"}
+
+
+def _done(operation: str, *parameters: object) -> dict[str, object]:
+    return {"op": operation, "parameters": list(parameters)}
+
+
+def _in_an_action(program: Json, operation: str, *parameters: object) -> None:
+    program["actions"][0]["primitives"].append(_done(operation, *parameters))
+
+
+def _in_the_parser(program: Json, operation: str, *parameters: object) -> None:
+    program["parsers"][0]["parse_states"][0]["parser_ops"].append(_done(operation, *parameters))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda program: _in_an_action(program, "assign", GROUP_FIELD, NUMBER),
+        lambda program: _in_an_action(program, "register_read", GROUP_FIELD, WINDOW, NUMBER),
+        lambda program: _in_an_action(program, "modify_field_rng_uniform", GROUP_FIELD, NUMBER, NUMBER),
+        lambda program: _in_an_action(program, "modify_field_with_hash_based_offset", GROUP_FIELD, NUMBER, CRC, NUMBER),
+        lambda program: _in_the_parser(program, "set", GROUP_FIELD, NUMBER),
+    ],
+    ids=["assignment", "register", "random number", "hash", "parser"],
+)
+def test_whatever_writes_a_group_asks_for_copies(ask: Callable[[Json], None]) -> None:
+    program = trainyard_json()
+    assert not compile_program(json.dumps(program)).resources.replicates
+    ask(program)
+    assert compile_program(json.dumps(program)).resources.replicates

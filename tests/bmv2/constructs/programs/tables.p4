@@ -1,4 +1,5 @@
-// Entries that the program brings, ranges, and keys of more than 64 bits; to a table a missing header is zeros.
+// Entries that the program brings, ranges, and keys of more than 64 bits; to a table a missing header is zeros. Of a
+// switch over a value p4c makes a table whose key has no name.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -20,6 +21,7 @@ header found_t {
     bit<8> ternary_;
     bit<8> lpm_;
     bit<8> exact_;
+    bit<8> switched;
     bit<100> argument;
     bit<4> padding;
 }
@@ -132,6 +134,14 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         ternary_.apply();
         lpm_.apply();
         exact_.apply();
+        if (hdr.key.isValid()) {
+            switch (hdr.key.kind) {
+                1: { hdr.found.switched = 1; }
+                2:
+                3: { hdr.found.switched = 23; }
+                default: { hdr.found.switched = 255; }
+            }
+        }
     }
 }
 
