@@ -3,7 +3,7 @@
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import Json, Layout
+from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.wire import emit_source
 from emulator.engine.state import OCTETS
 
@@ -16,6 +16,8 @@ def deparser_function(program: Json, layout: Layout, actions: ActionCompiler) ->
     ``payload`` is where the payload starts now, ``stored`` the number of bytes of the packet that are stored. Where
     more would have to be stored than a packet keeps, nothing is written and TOO_LARGE returned.
     """
+    if len(program["deparsers"]) != 1:
+        raise UnsupportedError(f"a program of {len(program['deparsers'])} deparsers")
     deparser = program["deparsers"][0]
     headers = [layout.headers[name] for name in deparser["order"]]
     lines = [line for statement in deparser.get("primitives", ()) for line in actions.statement(statement)]

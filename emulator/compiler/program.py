@@ -188,10 +188,10 @@ def _compiled(program: Json, drop_port: int) -> Program:
     functions = parser_functions(program, layout, actions)
     functions += [hashes.verify_function(), hashes.update_function()]
     functions += actions.functions()
-    for name in ("ingress", "egress"):
-        pipeline = next((pipeline for pipeline in program["pipelines"] if pipeline["name"] == name), None)
-        if pipeline is None:
-            raise UnsupportedError(f"a program without pipeline {name!r}")
+    pipelines = {pipeline["name"]: pipeline for pipeline in program["pipelines"]}
+    if sorted(pipelines) != ["egress", "ingress"] or len(program["pipelines"]) != len(pipelines):
+        raise UnsupportedError(f"a program of the pipelines {[pipeline['name'] for pipeline in program['pipelines']]}")
+    for pipeline in pipelines.values():
         functions += ControlCompiler(pipeline, layout, found, hashes, actions).functions()
     functions.append(deparser_function(program, layout, actions))
     constants: dict[str, int] = {}

@@ -357,6 +357,8 @@ def _match(part: Json, field: KeyField) -> FieldMatch | RangeMatch:
 
 def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
     """Pack the key's fields into words in order."""
+    if sum(key["match_type"] == MatchKind.LPM for key in node["key"]) > 1:
+        raise UnsupportedError(f"more than one LPM field in the key of table {node['name']!r}", node)
     fields: list[KeyField] = []
     current, used = -1, WORD_BITS
     for key in node["key"]:

@@ -55,6 +55,9 @@ _PARAMETERS = {
 _FIELD_LISTS = {"clone_egress_pkt_to_egress": 1, "clone_ingress_pkt_to_egress": 1, "recirculate": 0, "resubmit": 0}
 """Which parameter is the number of a field list; 0 means none."""
 
+_NODES = ("tables", "conditionals", "action_calls")
+"""What a pipeline leads through."""
+
 _HIT_OR_MISS = frozenset({"__HIT__", "__MISS__"})
 
 
@@ -118,6 +121,7 @@ class _Validation:
 
     def all(self) -> None:
         """Check every part."""
+        self._names_are_apart()
         self._headers()
         self._parsers()
         self._arrays()
@@ -162,6 +166,20 @@ class _Validation:
         return frozenset(table["name"] for pipeline in self.program["pipelines"] for table in pipeline["tables"])
 
     # ---- parts ------------------------------------------------------------------------------------------------------
+
+    def _names_are_apart(self) -> None:
+        """What has a name has it alone; only actions are told apart by their ids."""
+        lists = [self.program.get(kind, ()) for kind in ("header_types", *sorted({*_LISTS.values()}))]
+        lists += [parser.get("parse_states", ()) for parser in self.program["parsers"]]
+        lists += [pipeline["action_profiles"] for pipeline in self.program["pipelines"]]
+        lists.append([table for pipeline in self.program["pipelines"] for table in pipeline["tables"]])
+        for pipeline in self.program["pipelines"]:
+            lists.append([node for kind in _NODES for node in pipeline.get(kind) or ()])
+        for nodes in lists:
+            names = [node["name"] for node in nodes]
+            for name in names:
+                if names.count(name) > 1:
+                    raise CorruptProgramError(f"two of a kind have the name {name!r}")
 
     def _headers(self) -> None:
         for owner, node in _named("header type", self.program["header_types"]):
@@ -212,8 +230,7 @@ class _Validation:
                     self._field(owner, node["result_target"])
 
     def _pipeline(self, pipeline: Json) -> None:
-        kinds = ("tables", "conditionals", "action_calls")
-        nodes = {node["name"] for kind in kinds for node in pipeline.get(kind) or ()} | {None}
+        nodes = {node["name"] for kind in _NODES for node in pipeline.get(kind) or ()} | {None}
         profiles = {profile["name"] for profile in pipeline["action_profiles"]}
         self._successors(f"pipeline {pipeline['name']!r}", nodes, pipeline["init_table"])
         for owner, node in _named("action profile", pipeline["action_profiles"]):

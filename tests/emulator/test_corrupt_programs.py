@@ -121,6 +121,11 @@ CORRUPT: dict[str, tuple[Callable[[Json], Any], str]] = {
         lambda program: first_assignment(program)["parameters"].append({"type": "hexstr", "value": "0x0"}),
         "'assign' in action '.*' has 3 parameters, not 2",
     ),
+    "header twice": (lambda program: program["headers"].append(program["headers"][3]), "have the name 'packet_out'"),
+    "table twice": (
+        lambda program: program["pipelines"][1]["tables"].append(program["pipelines"][0]["tables"][0]),
+        "two of a kind have the name",
+    ),
     "form": (change("headers", 5), "a part of it has not its form"),
 }
 

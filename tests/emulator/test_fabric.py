@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
+from emulator.engine.events import END_PS
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall, CounterValue, GroupReference
 from emulator.fabric import EmulatedFabric
@@ -110,6 +111,17 @@ def test_packet_with_more_bytes_than_are_kept_or_than_it_has_is_refused() -> Non
         result.inject(0, bytes(11), length=10)
     result.run(LATER_PS)
     assert result.captured() == ()
+
+
+def test_clock_that_ends_says_so_and_stands() -> None:
+    result = emulated(star(2))
+    result.run(END_PS - LATER_PS)
+    (capture,) = send(result, "h0", ipv4_packet(five_tuple(result.fabric, "h0", "h1")))
+    assert END_PS - LATER_PS < capture.time_ps < END_PS
+    assert result.run(END_PS) == ()
+    with pytest.raises(ValueError, match=rf"clock ends at {END_PS} ps \(26.7 days\)"):
+        result.run(END_PS + 1)
+    assert result.now_ps == END_PS
 
 
 @pytest.mark.parametrize(

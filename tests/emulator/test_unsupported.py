@@ -145,6 +145,10 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "varbit": (field("ipv4_t", "options", "*"), r"variable-length field ipv4\.options"),
     "odd header": (field("ports_t", "odd", 3, False), r"header ports of 35 bits"),
     "valid key": (key_kind("valid"), "valid match on 'source_address'"),
+    "two prefixes": (
+        lambda program: [key.update(match_type="lpm") for key in table(program)["key"]],
+        r"more than one LPM field in the key of table 'ingress\.flow'",
+    ),
     "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
     "truncate": (primitive("truncate"), "primitive 'truncate'"),
     "assert": (primitive("assert"), "primitive 'assert'"),
@@ -205,7 +209,8 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         "transition of type 'parse_vset' in parser state 'start'",
     ),
     "two parsers": (named("parsers"), "a program of 2 parsers"),
-    "no egress": (lambda program: program["pipelines"].pop(), "a program without pipeline 'egress'"),
+    "no egress": (lambda program: program["pipelines"].pop(), r"pipelines \['ingress'\]"),
+    "two deparsers": (named("deparsers", order=[]), "a program of 2 deparsers"),
     "loop of tables": (
         lambda program: table(program)["next_tables"].update(NoAction="ingress.level"),
         r"loop through node 'ingress\.level'",
