@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
 from emulator.engine.events import END_PS
+from emulator.entries import SwitchError
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
@@ -26,8 +27,8 @@ class ClockEndError(Exception):
 class FabricAlone:
     """The switches of a fabric, all with the pipeline that ``p4info`` and ``json`` hold as p4c emits them.
 
-    Making one compiles the pipeline. Raises ValueError where the pipeline is corrupt or the emulator cannot run it, or
-    a switch has a cable at ``cpu_port`` or ``drop_port``.
+    Making one compiles the pipeline. Raises ValueError where the pipeline is corrupt, the emulator cannot run it or a
+    table cannot hold an entry that it brings, or a switch has a cable at ``cpu_port`` or ``drop_port``.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class FabricAlone:
         try:
             self._pipeline: Pipeline = compiled_pipeline(p4info, json.encode())
             self._emulated = EmulatedFabric(fabric, compile_program(json, drop_port=drop_port), cpu_port=cpu_port)
-        except (RequestError, UnsupportedError) as error:
+        except (RequestError, SwitchError, UnsupportedError) as error:
             raise ValueError(str(error)) from error
         self._emulated.run(0)
 

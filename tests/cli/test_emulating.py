@@ -1,3 +1,4 @@
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -150,3 +151,18 @@ def test_bad_options_are_refused(
     result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
+
+
+def test_an_entry_of_the_program_that_cannot_be_is_told_in_one_line(
+    trainyard: Trainyard, write: Write, tmp_path: Path
+) -> None:
+    programs = Path(__file__).parents[1] / "bmv2" / "constructs" / "programs"
+    program = json.loads((programs / "tables.json").read_text())
+    table = next(table for table in program["pipelines"][0]["tables"] if table.get("entries"))
+    table["entries"][0]["match_key"][0] |= {"start": "0x9", "end": "0x5"}
+    path = tmp_path / "reversed.json"
+    path.write_text(json.dumps(program))
+    files = ("--p4info", programs / "tables.p4info.txtpb", "--json", path)
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *files)
+    assert result.exit_code == 2
+    assert "field 'hdr.key.port' of table 'ingress.constant' has no range from 9 to 5" in result.stderr
