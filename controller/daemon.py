@@ -12,6 +12,7 @@ from controller.config import ClockName, ControllerConfig
 from controller.directives import DirectiveBoard
 from controller.operations.service import OperationsService
 from controller.planner import Planner
+from controller.policy.enforcement import Enforcement, rate_control
 from controller.registry import Registry
 from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS, ControllerService
@@ -56,8 +57,9 @@ async def serve(config: ControllerConfig) -> None:
     async with southbound:
         if config.clock is ClockName.WALL:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
+        cadence = rate_control(config.policy, Enforcement.LEVELS).cadence
         planner = Planner(
-            registry, snapshots, routing, config.policy, config.steering, southbound, board, clock, config.hash
+            registry, snapshots, routing, config.policy, config.steering, southbound, board, clock, config.hash, cadence
         )
         service = ControllerService(registry, planner, board, southbound, clock)
         server = grpc.aio.server(options=SERVER_OPTIONS)

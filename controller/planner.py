@@ -9,6 +9,7 @@ from controller.clock import Clock
 from controller.decision import Decision, directives_of
 from controller.directives import DirectiveBoard
 from controller.policy.catalogue import decide
+from controller.policy.enforcement import Cadence
 from controller.policy.policy_name import PolicyName
 from controller.registry import Registry
 from controller.snapshots import Snapshots
@@ -46,6 +47,7 @@ class Planner:
         board: DirectiveBoard,
         clock: Clock,
         fabric_hash: FabricHash = FabricHash.KNOWN,
+        cadence: Cadence = Cadence.JOB_EVENT,
     ) -> None:
         self.decision: Decision | None = None
         self._registry = registry
@@ -57,6 +59,7 @@ class Planner:
         self._board = board
         self._clock = clock
         self._fabric_hash = fabric_hash
+        self._cadence = cadence
         self._planning = asyncio.Lock()
         self._changed = asyncio.Event()
         self._grace_end_s: float | None = clock.now_s() + registry.lease_s
@@ -70,6 +73,11 @@ class Planner:
     def mark_changed(self) -> None:
         """The registry has changed: the Plan in force is not that of its state."""
         self._changed.set()
+
+    def mark_groups_changed(self) -> None:
+        """Instances of flow groups have begun or ended, which only policies at the cadence of groups ask for."""
+        if self._cadence is Cadence.GROUP_EVENT:
+            self.mark_changed()
 
     async def run(self) -> None:
         """Plan after every change and whenever a timer ends, as time passes; until cancelled."""

@@ -103,8 +103,17 @@ class RegisteredJob:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceRequest:
+    """What a job tells of an iteration's instance of a flow group: that it has begun, or that it is over."""
+
+    iteration: int
+    has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FlowGroupInstance:
-    """The newest instance of a flow group: which iteration's, and when it began (its reference time)."""
+    """The newest instance of a flow group: which iteration's, when it began (the reference time), if it is over."""
 
     iteration: int
     reference_s: float
+    has_ended: bool = False

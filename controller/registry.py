@@ -13,6 +13,7 @@ from controller.registration import (
     FlowGroupInstance,
     FlowGroupRequest,
     FlowRequest,
+    InstanceRequest,
     InvalidFieldError,
     JobRequest,
     NotOwnerError,
@@ -122,21 +123,26 @@ class Registry:
             batch.commit()
         return bool(new), tuple(registered.values())
 
-    def start_flow_groups(self, name: str, iterations: Mapping[str, int], now_s: float) -> None:
-        """Instances of flow groups begin, by group the iteration's number; renews the lease.
+    def note_instances(self, name: str, told: Mapping[str, InstanceRequest], now_s: float) -> bool:
+        """Instances of flow groups, by group, begin or have ended; renews the lease. Returns whether any did.
 
         One that is older than the newest known is late, and changes nothing. Raises UnknownJobError and
         InvalidFieldError.
         """
         groups = {group.name for group in self._job(name).flow_groups}
-        for position, group in enumerate(iterations):
+        for position, group in enumerate(told):
             if group not in groups:
                 raise InvalidFieldError(f"instances[{position}].flow_group: job {name!r} has none named {group!r}")
         self.renew(name, now_s)
         newest = self._instances.setdefault(name, {})
-        for group, iteration in iterations.items():
-            if group not in newest or newest[group].iteration < iteration:
-                newest[group] = FlowGroupInstance(iteration, now_s)
+        before = dict(newest)
+        for group, instance in told.items():
+            known = newest.get(group)
+            if known is None or known.iteration < instance.iteration:
+                newest[group] = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
+            elif known.iteration == instance.iteration and instance.has_ended:
+                newest[group] = replace(known, has_ended=True)
+        return newest != before
 
     def instances(self, name: str) -> Mapping[str, FlowGroupInstance]:
         """The newest instance of every flow group of a job that has begun one."""

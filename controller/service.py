@@ -23,6 +23,7 @@ from controller.planner import Planner
 from controller.registration import (
     ConflictError,
     ExhaustedError,
+    InstanceRequest,
     InvalidFieldError,
     NotOwnerError,
     RegistrationError,
@@ -113,8 +114,12 @@ class ControllerService:
 
     async def _start_flow_groups(self, request: wire.StartFlowGroupsRequest) -> wire.StartFlowGroupsResponse:
         self._registry.authorise(request.job, request.owner_token)
-        iterations = {instance.flow_group: instance.iteration for instance in request.instances}
-        self._registry.start_flow_groups(request.job, iterations, self._clock.now_s())
+        told = {
+            instance.flow_group: InstanceRequest(instance.iteration, instance.has_ended)
+            for instance in request.instances
+        }
+        if self._registry.note_instances(request.job, told, self._clock.now_s()):
+            self._planner.mark_groups_changed()
         return wire.StartFlowGroupsResponse()
 
     async def _heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:

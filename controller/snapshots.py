@@ -1,7 +1,20 @@
 """From the registry to the Snapshot that a policy decides on."""
 
+from collections.abc import Iterator
+from itertools import chain
+
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Links, LinkState, OrderKeeper, Snapshot
+from controller.policy.snapshot import (
+    Flow,
+    FlowGroup,
+    FlowKey,
+    Job,
+    Links,
+    LinkState,
+    OpenGroup,
+    OrderKeeper,
+    Snapshot,
+)
 from controller.registration import RegisteredFlow, RegisteredJob
 from controller.registry import Registry
 from topologies.fabric import Fabric
@@ -34,9 +47,18 @@ class Snapshots:
             links=self._links,
             jobs=tuple(job for _, job in self._jobs.values()),
             num_levels=self._num_levels,
+            open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, job in self._jobs.values())),
             previous=previous,
             seed=self._seed,
         )
+
+    def _open_groups(self, job: Job) -> Iterator[OpenGroup]:
+        instances = self._registry.instances(job.name)
+        for group in job.flow_groups if instances else ():
+            newest = instances.get(group.name)
+            if newest is not None and not newest.has_ended:
+                size_bytes = sum(flow.size_bytes for flow in group.flows)
+                yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
 
     def _job(self, job: RegisteredJob) -> Job:
         request = job.request

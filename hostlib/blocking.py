@@ -80,6 +80,10 @@ class BlockingClient:
         """See Client."""
         self._do(self._client.start_flow_groups, job, flow_groups, iteration)
 
+    def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
+        """See Client."""
+        self._do(self._client.end_flow_groups, job, flow_groups, iteration)
+
     def report_profile(self, job: str, profile: Profile) -> None:
         """See Client."""
         self._do(self._client.report_profile, job, profile)

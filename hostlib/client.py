@@ -11,7 +11,7 @@ from hostlib.clock import Clock, WallClock
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusedError
 from hostlib.session import JobSession
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 
 _FAREWELL_S = 1.0
 
@@ -74,7 +74,11 @@ class Client:
 
     def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """Flow groups of an iteration begin to send."""
-        self._session(job).start_flow_groups(flow_groups, iteration)
+        self._session(job).note_instances(flow_groups, GroupInstance(iteration))
+
+    def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
+        """All flows of these groups have arrived in an iteration; the start of the next one says so too."""
+        self._session(job).note_instances(flow_groups, GroupInstance(iteration, has_ended=True))
 
     def report_profile(self, job: str, profile: Profile) -> None:
         """Replace what the job is known to compute in one iteration."""

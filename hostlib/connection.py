@@ -32,6 +32,7 @@ from hostlib.types import (
     FiveTuple,
     FlowGroup,
     FlowGroupAssignments,
+    GroupInstance,
     Job,
     PlanInForce,
     Profile,
@@ -102,10 +103,13 @@ class Connection:
         request = wire.ReportProfileRequest(job=job, owner_token=self.owner_token, profile=profile_to_wire(profile))
         await self._call(methods.REPORT_PROFILE, request, self._deadline_s)
 
-    async def start_flow_groups(self, job: str, iterations: Mapping[str, int]) -> None:
-        """Flow groups begin to send, each in the iteration named; renews the lease as well."""
-        instances = [wire.FlowGroupInstance(flow_group=group, iteration=number) for group, number in iterations.items()]
-        request = wire.StartFlowGroupsRequest(job=job, owner_token=self.owner_token, instances=instances)
+    async def start_flow_groups(self, job: str, instances: Mapping[str, GroupInstance]) -> None:
+        """Flow groups begin to send, or have ended, each in the iteration named; renews the lease as well."""
+        messages = [
+            wire.FlowGroupInstance(flow_group=group, iteration=instance.iteration, has_ended=instance.has_ended)
+            for group, instance in instances.items()
+        ]
+        request = wire.StartFlowGroupsRequest(job=job, owner_token=self.owner_token, instances=messages)
         await self._call(methods.START_FLOW_GROUPS, request, self._deadline_s)
 
     async def heartbeat(self, job: str) -> None:

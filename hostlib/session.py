@@ -13,7 +13,7 @@ import grpc
 from hostlib.clock import Clock
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusedError
-from hostlib.types import Directives, FiveTuple, FlowGroup, Job, Profile
+from hostlib.types import Directives, FiveTuple, FlowGroup, GroupInstance, Job, Profile
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class JobSession:
         self._clock = clock
         self._arrived_s = clock.now_s()
         self._groups: dict[str, FlowGroup] = {}
-        self._started: dict[str, int] = {}
+        self._instances: dict[str, GroupInstance] = {}
         self._registered: set[str] = set()
         self._known_profile: Profile | None = None
         self._is_known = False
@@ -49,7 +49,7 @@ class JobSession:
         return (
             self._is_known
             and self._known_profile == self.job.profile
-            and not self._started
+            and not self._instances
             and self._registered == self._groups.keys()
             and self._clock.now_s() < self._heartbeat_due_s
         )
@@ -61,12 +61,12 @@ class JobSession:
                 raise ValueError(f"job {self.job.name!r} has another flow group {group.name!r}")
         self._wanted.set()
 
-    def start_flow_groups(self, names: Sequence[str], iteration: int) -> None:
+    def note_instances(self, names: Sequence[str], instance: GroupInstance) -> None:
         """Want these groups' instances known; raises ValueError for a group that was never registered."""
         if unknown := [name for name in names if name not in self._groups]:
             raise ValueError(f"job {self.job.name!r} has no flow group {unknown[0]!r}")
         # Only the newest: what an absent controller has missed is over.
-        self._started |= dict.fromkeys(names, iteration)
+        self._instances |= dict.fromkeys(names, instance)
         self._wanted.set()
 
     def report_profile(self, profile: Profile) -> None:
@@ -156,12 +156,12 @@ class JobSession:
         if profile != self._known_profile:
             await connection.report_profile(name, profile)
             self._known_profile = profile
-        started = dict(self._started)
-        if started:
-            await connection.start_flow_groups(name, started)
-            # What has started again meanwhile is still to be said.
-            self._started = {group: n for group, n in self._started.items() if started.get(group) != n}
-        return bool(started)
+        said = dict(self._instances)
+        if said:
+            await connection.start_flow_groups(name, said)
+            # What has changed again meanwhile is still to be said.
+            self._instances = {group: newest for group, newest in self._instances.items() if said.get(group) != newest}
+        return bool(said)
 
     def _held(self, group: FlowGroup) -> FlowGroup:
         """The group with the source ports that were assigned to it before."""

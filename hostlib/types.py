@@ -80,6 +80,14 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupInstance:
+    """An iteration's instance of a flow group: it has begun, or all of its flows have arrived."""
+
+    iteration: int
+    has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FlowDirective:
     """How one flow of a group travels: its path, its level (7 the most urgent), its order at the host (0 first).
 

@@ -29,11 +29,10 @@ def _job(job: wire.JobExplanation) -> Iterator[str]:
         order = "goes before it" if other.level > state.level else "waits for it"
         if other.level == state.level:
             order = "shares its level"
-        yield (
-            f"It meets {other.name} (rank {other.rank}, level {other.level}), which {order}, on"
-            f" {count(other.shared_links)} {'link' if other.shared_links == 1 else 'links'};"
-            f" the fullest: {_link(other.busiest)}."
-        )
+        yield f"It meets {other.name} (rank {other.rank}, level {other.level}), which {order}, on {_shared(other)}."
+    for other in job.host_neighbours:
+        order = "goes before it" if other.rank < state.rank else "waits for it"
+        yield f"At hosts, by rank: {other.name} (rank {other.rank}) {order}, on {_shared(other)}."
 
 
 def _flow(flow: wire.FlowExplanation) -> Iterator[str]:
@@ -58,6 +57,11 @@ def _flow(flow: wire.FlowExplanation) -> Iterator[str]:
         )
         marked = f"marks it level {rule.level}" if rule.HasField("level") else ""
         yield f"Switch {rule.switch} {' and '.join(filter(None, (sent, marked)))}."
+
+
+def _shared(other: wire.Neighbour) -> str:
+    links = "link" if other.shared_links == 1 else "links"
+    return f"{count(other.shared_links)} {links}; the fullest: {_link(other.busiest)}"
 
 
 def _link(link: wire.LinkUse) -> str:

@@ -56,5 +56,7 @@ class Operations:
 
     def _failure(self, error: grpc.RpcError) -> OperationsError:
         assert isinstance(error, grpc.Call)
+        if error.code() is grpc.StatusCode.UNAVAILABLE:
+            return OperationsError(f"no controller answers at {self._address}: {error.details()}")
         kind = UnknownNameError if error.code() is grpc.StatusCode.NOT_FOUND else OperationsError
         return kind(f"controller at {self._address}: {error.details()}")

@@ -15,6 +15,7 @@ from controller.operations.states import flow_state, job_state, path_state, rule
 from controller.policy.intensity import Demand, FloatArray, demand, rates_bps
 from controller.policy.plan import JobPlan
 from controller.policy.snapshot import Flow, OrderKeeper
+from controller.policy.traffic import BoolArray
 from controller.registration import RegisteredJob
 from topologies.fabric import Fabric, Path
 
@@ -74,11 +75,8 @@ class Explainer:
                 communication_s=own.iteration.comm_s,
                 alone_iteration_s=own.iteration.duration_s,
                 bottleneck=self._bottleneck(own),
-                neighbours=[
-                    neighbour
-                    for other in self._decision.plan.jobs
-                    if other.name != name and (neighbour := self._neighbour(own, other)) is not None
-                ],
+                neighbours=self._neighbours(own, OrderKeeper.SWITCH_QUEUE),
+                host_neighbours=self._neighbours(own, OrderKeeper.HOST),
             )
         )
 
@@ -94,10 +92,15 @@ class Explainer:
             return None
         return self._link_use(int(np.argmax(own.bytes_by_link / self._rates_bps)))
 
-    def _neighbour(self, own: Demand, plan: JobPlan) -> wire.Neighbour | None:
-        """Another job, where both send over links whose order a switch keeps."""
+    def _neighbours(self, own: Demand, keeper: OrderKeeper) -> list[wire.Neighbour]:
+        """The other jobs, in order of rank, that send over links whose order this keeps and that it sends over too."""
+        kept = np.array([link.order_keeper is keeper for link in self._decision.snapshot.links], dtype=np.bool_)
+        others = (plan for plan in self._decision.plan.jobs if plan.name != own.job.name)
+        return [found for plan in others if (found := self._neighbour(own, plan, kept)) is not None]
+
+    def _neighbour(self, own: Demand, plan: JobPlan, counts: BoolArray) -> wire.Neighbour | None:
         both = (own.bytes_by_link > 0) & (self._demands[plan.name].bytes_by_link > 0)
-        shared = np.flatnonzero(both & self._is_ordered)
+        shared = np.flatnonzero(both & counts)
         if not len(shared):
             return None
         busiest = int(shared[np.argmax(self._planned[shared])])
@@ -141,11 +144,6 @@ class Explainer:
     def _per_byte(self, own: Demand) -> FloatArray:
         """What a byte of each of a job's iterations adds to the utilisation of a link; a job that sends takes time."""
         return 8 / self._rates_bps / own.iteration.duration_s if own.iteration.comm_s > 0 else 0 * self._rates_bps
-
-    @cached_property
-    def _is_ordered(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        links = self._decision.snapshot.links
-        return np.array([link.order_keeper is OrderKeeper.SWITCH_QUEUE for link in links], dtype=np.bool_)
 
 
 def find_flow(decision: Decision, name: str) -> Flow:

@@ -142,5 +142,8 @@ def _reason(entry: _Ranked, reference: str) -> str:
         return "It sends nothing, so no path and no level can help it."
     feeds = f"Each second on its bottleneck link feeds {entry.intensity:.4g} of computation"
     if entry.job.name == reference:
-        return f"{feeds}. It sends most: the others are compared with it."
-    return f"{feeds}, times {entry.correction_factor:.3g} in comparison with {reference!r}, which sends most."
+        return f"{feeds}: its priority. It sends most, and the others are compared with it."
+    return (
+        f"{feeds}. To go first is worth {entry.correction_factor:.3g} times as much link time to it as to"
+        f" {reference!r}, which sends most: priority {entry.priority:.4g}."
+    )

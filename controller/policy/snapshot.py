@@ -151,13 +151,29 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenGroup:
+    """An instance of a flow group that is under way.
+
+    ``reference_s`` is when its head flow began. ``remaining_bytes`` is what is left of it, as far as anybody knows:
+    what jobs tell says no more than that it is not over, which leaves all bytes of the template.
+    """
+
+    job: str
+    group: str
+    iteration: int
+    reference_s: float
+    remaining_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state that one decision is made from; jobs stand in order of their names."""
+    """The state that one decision is made from; jobs stand in order of their names, open groups in that of jobs."""
 
     time_s: float
     links: Links
     jobs: tuple[Job, ...]
     num_levels: int = 8
+    open_groups: tuple[OpenGroup, ...] = ()
     loads_bps: Mapping[int, float] = field(default_factory=dict)
     previous: "Plan | None" = None
     seed: int = 1

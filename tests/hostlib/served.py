@@ -10,6 +10,7 @@ import grpc.aio
 from controller.clock import Clock, DrivenClock
 from controller.directives import DirectiveBoard
 from controller.planner import Planner
+from controller.policy.enforcement import Cadence
 from controller.policy.policy_name import PolicyName
 from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
@@ -50,6 +51,7 @@ async def served(
     clock: Clock | None = None,
     steering: Steering = Steering.RULE,
     plans_by_itself: bool = True,
+    cadence: Cadence = Cadence.JOB_EVENT,
 ) -> AsyncIterator[Served]:
     """A controller that knows nothing yet; with another clock than its own it goes by virtual time."""
     fabric = _CLOS.build()
@@ -58,7 +60,9 @@ async def served(
     registry = Registry(fabric, LEASE_S)
     board, southbound = DirectiveBoard(registry), RecordingSouthbound()
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
+    planner = Planner(
+        registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock, cadence=cadence
+    )
     server = grpc.aio.server(options=SERVER_OPTIONS)
     server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
     port = server.add_insecure_port(address)

@@ -40,8 +40,13 @@ def test_example_1_ranks_the_shorter_job_first(policy: Policy) -> None:
     assert first.priority == pytest.approx(7.5)
     assert (second.correction_factor, second.priority) == (1.0, second.intensity)
     assert {key.job: (flow.level, flow.order) for key, flow in plan.flows.items()} == {"job-2": (7, 0), "job-1": (6, 1)}
-    assert first.reason.endswith("feeds 5 of computation, times 1.5 in comparison with 'job-1', which sends most.")
-    assert second.reason.endswith("feeds 5 of computation. It sends most: the others are compared with it.")
+    assert first.reason.endswith(
+        "feeds 5 of computation. To go first is worth 1.5 times as much link time to it as to 'job-1', which sends"
+        " most: priority 7.5."
+    )
+    assert second.reason.endswith(
+        "feeds 5 of computation: its priority. It sends most, and the others are compared with it."
+    )
 
 
 def test_crux_parts_the_jobs_that_the_hash_puts_on_one_link() -> None:

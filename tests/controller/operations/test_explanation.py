@@ -34,6 +34,8 @@ def test_a_job_is_explained_by_its_bottleneck_and_whom_it_meets(
         assert other.busiest.planned_utilisation == pytest.approx(2 * TRANSFER_S)
         assert other.busiest.jobs == [other.name, "resnet"]
         assert other.level > job.state.level
+    # The hosts that it sends from are those that others send from too.
+    assert [(other.name, other.busiest.source) for other in job.host_neighbours] == [("gpt", "h2"), ("bert", "h1")]
     assert job.reason == controller.decision.plan.jobs[2].reason
 
 

@@ -135,12 +135,14 @@ class StartFlowGroupsRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[FlowGroupInstance, _Mapping]]] = ...) -> None: ...
 
 class FlowGroupInstance(_message.Message):
-    __slots__ = ("flow_group", "iteration")
+    __slots__ = ("flow_group", "iteration", "has_ended")
     FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
     ITERATION_FIELD_NUMBER: _ClassVar[int]
+    HAS_ENDED_FIELD_NUMBER: _ClassVar[int]
     flow_group: str
     iteration: int
-    def __init__(self, flow_group: _Optional[str] = ..., iteration: _Optional[int] = ...) -> None: ...
+    has_ended: bool
+    def __init__(self, flow_group: _Optional[str] = ..., iteration: _Optional[int] = ..., has_ended: _Optional[bool] = ...) -> None: ...
 
 class StartFlowGroupsResponse(_message.Message):
     __slots__ = ()
