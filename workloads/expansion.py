@@ -1,13 +1,15 @@
 """From the ``workload:`` of a job to its task graph."""
 
 from workloads.arrangement import arranged
-from workloads.context_parallel import expand_context_parallel
-from workloads.data_parallel import expand_data_parallel
-from workloads.expert_parallel import expand_expert_parallel
-from workloads.fully_sharded import expand_fully_sharded
-from workloads.parameter_server import expand_parameter_server
+from workloads.parallelism.context_parallel import expand_context_parallel
+from workloads.parallelism.data_parallel import expand_data_parallel
+from workloads.parallelism.expert_parallel import expand_expert_parallel
+from workloads.parallelism.fully_sharded import expand_fully_sharded
+from workloads.parallelism.parameter_server import expand_parameter_server
+from workloads.parallelism.pipeline import expand_pipeline
+from workloads.parallelism.sharded_optimizer import expand_sharded_optimizer
+from workloads.parallelism.tensor_parallel import expand_tensor_parallel
 from workloads.phases import expand_phases
-from workloads.pipeline import expand_pipeline
 from workloads.placement import Placement
 from workloads.scenario import (
     ContextParallelWorkload,
@@ -21,9 +23,7 @@ from workloads.scenario import (
     TensorParallelWorkload,
     Workload,
 )
-from workloads.sharded_optimizer import expand_sharded_optimizer
 from workloads.task_graph import TaskGraph
-from workloads.tensor_parallel import expand_tensor_parallel
 
 
 def expand(workload: Workload, placement: Placement) -> TaskGraph:

@@ -2,11 +2,11 @@ import pytest
 
 from topologies.routing import Routing
 from workloads.alone import run_alone
-from workloads.data_parallel import GROUP
 from workloads.expansion import expand
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.models import MODELS, ModelName
+from workloads.parallelism.data_parallel import GROUP
 from workloads.placement import Placement
 from workloads.scenario import DataParallelWorkload, Scenario
 

@@ -4,8 +4,8 @@ import pytest
 
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.expansion import expand
-from workloads.fully_sharded import ALL_GATHER, REDUCE_SCATTER
 from workloads.models import MODELS, ModelName
+from workloads.parallelism.fully_sharded import ALL_GATHER, REDUCE_SCATTER
 from workloads.placement import Placement
 from workloads.scenario import FullyShardedWorkload
 from workloads.task_graph import Computation, GroupTransfer, TaskGraph

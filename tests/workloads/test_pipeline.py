@@ -12,7 +12,7 @@ from workloads.closed_forms.pipeline import interleaved, one_forward_one_backwar
 from workloads.closed_forms.staggered import staggered
 from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
-from workloads.pipeline_schedules import Kind, schedule
+from workloads.parallelism.pipeline_schedules import Kind, schedule
 from workloads.placement import Placement
 from workloads.scenario import PipelineSchedule, PipelineWorkload
 from workloads.task_graph import Computation, TaskGraph

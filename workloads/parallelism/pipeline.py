@@ -1,7 +1,7 @@
 """Pipeline parallelism: every host holds stages, micro-batches pass forward through all and backward again.
 
 What one host sends another in one direction is a flow group, an EchelonFlow (EchelonFlow, section 3.2, equation 6): its
-flows are released one micro-batch after the other and needed so too. ``workloads.pipeline_schedules`` has the orders.
+flows are released one micro-batch after the other and needed so too. ``pipeline_schedules`` has the orders.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from workloads.flows import flows_between
 from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
-from workloads.pipeline_schedules import Kind, Slot, Step, schedule, stage_of
+from workloads.parallelism.pipeline_schedules import Kind, Slot, Step, schedule, stage_of
 from workloads.placement import Placement
 from workloads.scenario import PipelineSchedule, PipelineWorkload
 from workloads.task_graph import TaskGraph
