@@ -33,7 +33,7 @@ def load_scenario(path: Path, policies: Collection[str] | None = None) -> Scenar
 
     Its policy must be one of ``policies``; None takes any, for whom the policy does not matter.
     """
-    document, problems = _read(path)
+    document, problems = read_document(path)
     _refuse(path, problems + find_problems(document, policies))
     return Scenario.model_validate(document)
 
@@ -42,7 +42,7 @@ def load_topology(path: Path) -> Topology:
     """The topology of a scenario's file, or of one with its ``topology:`` alone.
 
     A file without ``name`` and ``jobs`` is such a one. Raises ScenarioError as above."""
-    document, problems = _read(path)
+    document, problems = read_document(path)
     found = find_problems(document)
     if isinstance(document, Mapping) and not document.keys() & {"name", "jobs"}:
         # The rest of a scenario is not there, nor missed; a key that means nothing is.
@@ -56,7 +56,7 @@ def _refuse(path: Path, problems: Sequence[Problem]) -> None:
         raise ScenarioError(tuple(f"{path}: {problem}" for problem in problems))
 
 
-def _read(path: Path) -> tuple[Any, list[Problem]]:
+def read_document(path: Path) -> tuple[Any, list[Problem]]:
     """What a YAML file holds, and what is wrong with it as YAML. Raises ScenarioError where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from topologies.fabric import Fabric
 from workloads.scenario import GpuChoice, JobSpecification, PlacementPolicy, Scenario
+from workloads.schedulers.affinity import affine_hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,7 @@ def choose_hosts(
         turns = zip_longest(*by_switch.values())
         chosen = [host for turn in turns for host in turn if host is not None][:count]
     else:
-        enough = [hosts for hosts in by_switch.values() if len(hosts) >= count]
-        order = [min(enough, key=len)] if enough else sorted(by_switch.values(), key=len, reverse=True)
-        chosen = [host for hosts in order for host in hosts][:count]
+        chosen = list(affine_hosts(tuple(by_switch.values()), count))
     return tuple(sorted(chosen, key=fabric.host_index.__getitem__))
 
 

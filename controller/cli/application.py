@@ -13,6 +13,7 @@ from controller.cli.policies import policies
 from controller.cli.running import run
 from controller.cli.serving import controller
 from controller.cli.showing import show
+from controller.cli.traces import generate_trace, trace
 
 application = typer.Typer(
     name="trainyard",
@@ -22,5 +23,6 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, plan, check, policies, coflows, controller, show, explain, emulator):
+commands = (demo, run, plan, check, policies, coflows, trace, generate_trace, controller, show, explain, emulator)
+for command in commands:
     application.command(epilog=EXIT_STATUS)(command)

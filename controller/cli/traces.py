@@ -1,0 +1,134 @@
+"""``trainyard trace`` and ``trainyard generate-trace``."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from controller.cli.exits import fail, refuse
+from workloads.loading import ScenarioError
+
+if TYPE_CHECKING:
+    from workloads.traces.assumptions import Assumptions
+    from workloads.traces.fit import Unit
+    from workloads.traces.summary import TraceSummary
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder of job.csv, worker.csv and topo.csv, as Lingjun's dataset has.")
+]
+AssumptionsOption = Annotated[
+    Path | None, typer.Option("--assumptions", metavar="FILE", help="What a trace does not say; ours unless given.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object, with every finding, instead of tables.")]
+NumJobsOption = Annotated[int, typer.Option("--jobs", min=1, max=1_000_000, help="How many jobs to make.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="The same seed makes the same trace.")]
+
+_SHOWN_ROWS = 5
+
+
+def trace(folder: FolderArgument, assumptions: AssumptionsOption = None, as_json: JsonOption = False) -> None:
+    """Say what a folder with a trace holds, what of it can be used, and how it compares with what was published."""
+    _show(folder, _assumptions(assumptions), as_json=as_json)
+
+
+def generate_trace(
+    folder: FolderArgument,
+    jobs: NumJobsOption = 5180,
+    seed: SeedOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Make up a trace like Lingjun's, write it to a folder in the same three files, and show how well it fits."""
+    from workloads.traces.generator import make_trace
+    from workloads.traces.writing import write_trace
+
+    try:
+        write_trace(make_trace(jobs, seed), folder)
+    except FileExistsError as error:
+        refuse((str(error),))
+    except OSError as error:
+        fail(f"{folder}: cannot be written: {error.strerror}")
+    _show(folder, _assumptions(None), as_json=as_json)
+
+
+def _assumptions(path: Path | None) -> "Assumptions":
+    # Traces need numpy; --help and bad options do not.
+    from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS, load_assumptions
+
+    try:
+        return load_assumptions(path or SHIPPED_ASSUMPTIONS)
+    except ScenarioError as error:
+        refuse(error.messages)
+
+
+def _show(folder: Path, assumptions: "Assumptions", *, as_json: bool) -> None:
+    from workloads.traces.csv_rows import TraceError
+    from workloads.traces.summary import summarise
+
+    try:
+        summary = summarise(folder, assumptions)
+    except TraceError as error:
+        refuse((str(error),))
+    if as_json:
+        print(json.dumps(_document(folder, summary)))
+    else:
+        _print_tables(folder, summary)
+
+
+def _print_tables(folder: Path, summary: "TraceSummary") -> None:
+    from controller.cli.layout import number_table
+    from controller.report.numbers import count, quantity
+    from workloads.traces.fit import figures
+
+    rules = number_table(f"{folder.name}: cleaning", "Rule", "Rows", "Lines", left=("Lines",))
+    for rule, number in summary.trace.counts.items():
+        lines = [finding.line for finding in summary.trace.findings if finding.rule is rule]
+        more = ", ..." if number > _SHOWN_ROWS else ""
+        rules.add_row(Text(rule.value), count(number), ", ".join(map(str, lines[:_SHOWN_ROWS])) + more)
+    fit = number_table(f"{folder.name}: beside the Lingjun dataset", "Figure", "Here", "Published")
+    for figure in figures(summary.statistics):
+        fit.add_row(Text(figure.name), _written(figure.here, figure.unit), _written(figure.published, figure.unit))
+    work = number_table(f"{folder.name}: for a simulation", "Jobs", "GPUs asked for", "GPU hours", "Too large")
+    gpu_hours = sum(job.request.gpus * job.request.run_time_s for job in summary.jobs) / 3600
+    total = sum(job.request.gpus for job in summary.jobs)
+    work.add_row(count(len(summary.jobs)), count(total), quantity(gpu_hours), count(len(summary.too_large)))
+    Console().print(rules, fit, work, sep="\n")
+
+
+def _written(value: float | None, unit: "Unit") -> str:
+    from controller.report.numbers import count, percent
+    from workloads.traces.fit import Unit
+
+    match unit:
+        case Unit.SHARE if value is not None:
+            return percent(value)
+        case Unit.MINUTES if value is not None:
+            return f"{value:,.0f} min"
+        case _:
+            return count(None if value is None else round(value))
+
+
+def _document(folder: Path, summary: "TraceSummary") -> dict[str, Any]:
+    from workloads.traces.fit import figures
+
+    statistics = summary.statistics
+    return {
+        "folder": str(folder),
+        "cleaning": {rule.name.lower(): number for rule, number in summary.trace.counts.items()},
+        "findings": [
+            {"rule": finding.rule.name.lower(), "line": finding.line, "detail": finding.detail}
+            for finding in summary.trace.findings
+        ],
+        "figures": [
+            {"name": figure.name, "here": figure.here, "published": figure.published} for figure in figures(statistics)
+        ],
+        "status": statistics.status,
+        "models": statistics.models,
+        "jobs_by_gpus": statistics.gpus,
+        "submitted_by_hour": statistics.submitted_by_hour,
+        "submitted_by_day": statistics.submitted_by_day,
+        "jobs_for_simulation": len(summary.jobs),
+        "too_large": [job.request.name for job in summary.too_large],
+    }

@@ -1,0 +1,62 @@
+"""Rows of a CSV file by the names in its first line; what is broken is told with line and column."""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class TraceError(ValueError):
+    """A trace that is not what its format says; the message names file, line and column."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """One row: the line on which it ends, and its values by column."""
+
+    line: int
+    values: Mapping[str, str]
+
+
+def read_csv(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
+    """The rows of a file, of each the values of these columns; other columns may stand beside them.
+
+    Raises TraceError where the file cannot be read, a column is missing or there twice, a row ends before its last
+    column or goes on behind the header's, and a quotation does not end.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from _rows(path, file, columns)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path}: is not text") from error
+
+
+def _rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[CsvRow]:
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        positions = {column: _position(path, header, column) for column in columns}
+        last = max(positions.values())
+        for fields in reader:
+            if not fields:
+                continue
+            if len(fields) <= last:
+                where = f"{path}: line {reader.line_num}, column {len(fields) + 1}"
+                raise TraceError(f"{where}: {header[len(fields)]}: missing; the line ends here")
+            for position, field in enumerate(fields[len(header) :], len(header) + 1):
+                if field.strip():
+                    where = f"{path}: line {reader.line_num}, column {position}"
+                    raise TraceError(f"{where}: expected the end of the line, got {field!r}")
+            values = {column: fields[position].strip() for column, position in positions.items()}
+            yield CsvRow(reader.line_num, values)
+    except csv.Error as error:
+        raise TraceError(f"{path}: line {reader.line_num}, column 1: not CSV that can be read: {error}") from error
+
+
+def _position(path: Path, header: Sequence[str], column: str) -> int:
+    if header.count(column) != 1:
+        found = "there more than once" if column in header else "missing"
+        raise TraceError(f"{path}: line 1, column {len(header) + 1}: {column}: {found}; expected one such column")
+    return header.index(column)
