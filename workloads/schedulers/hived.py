@@ -74,7 +74,8 @@ def _rank(state: ClusterState, host: str, count: int) -> tuple[int, int]:
     free = state.free[host]
     wanted = 1 << (count.bit_length() - 1)
     sizes = (cell.size for cell in free_cells(free, state.cluster.gpus_per_host))
-    return min((size for size in sizes if size >= wanted), default=state.cluster.gpus_per_host), len(free)
+    # Where all cells are smaller, the request would lie in several: any whole cell comes first.
+    return min((size for size in sizes if size >= wanted), default=state.cluster.gpus_per_host + 1), len(free)
 
 
 def _of_the_lowest_cell(pods: Sequence[Sequence[Sequence[str]]], count: int) -> tuple[str, ...]:

@@ -22,15 +22,23 @@ def read_csv(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
     """The rows of a file, of each the values of these columns; other columns may stand beside them.
 
     Raises TraceError where the file cannot be read, a column is missing or there twice, a row ends before its last
-    column or goes on behind the header's, and a quotation does not end.
+    column or goes on behind the header's, a quotation does not end, and the last line has no end: it was cut off.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _rows(path, file, columns)
+            yield from _rows(path, _whole_lines(path, file), columns)
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise TraceError(f"{path}: is not text") from error
+
+
+def _whole_lines(path: Path, lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(("\n", "\r")):
+            where = f"{path}: line {number}, column {line.count(',') + 1}"
+            raise TraceError(f"{where}: expected the end of a line, the file is cut off here")
+        yield line
 
 
 def _rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[CsvRow]:

@@ -21,7 +21,6 @@ from workloads.traces.csv_rows import CsvRow, TraceError, read_csv
 JOB_FILE, WORKER_FILE, TOPOLOGY_FILE = "job.csv", "worker.csv", "topo.csv"
 
 JOB_COLUMNS = (
-    "id",
     "job_name",
     "model",
     "status",

@@ -24,8 +24,8 @@ NEVER_RAN = 803
 MODELS: Mapping[str, int] = {
     "unknown": 2793, "cognitive": 1067, "llama": 266, "GPT-13b": 205, "ResNet": 118, "GPT-3b": 98, "rl": 93,
     "GPT-7b": 83, "preprocess": 66, "65b": 57, "mnist": 39, "GPT-13B": 33, "llama_30b": 32, "DLM": 30, "GPT": 28,
-    "dota": 28, "sidecar": 25, "multigen": 25, "word_embedding": 22, "gpt": 18, "image": 17, "130b-infer": 10, "reward": 9,
-    "concat": 8, "66b": 6, "layer_attn": 4,
+    "dota": 28, "sidecar": 25, "multigen": 25, "word_embedding": 22, "gpt": 18, "image": 17, "130b-infer": 10,
+    "reward": 9, "concat": 8, "66b": 6, "layer_attn": 4,
 }  # fmt: skip
 
 GPUS: Mapping[int, int] = {
