@@ -8,6 +8,7 @@ large cells whole. HiveD's virtual clusters, each with a quota of cells, are not
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from workloads.schedulers.cluster import Allocation, ClusterState, GpuRequest
 
@@ -42,7 +43,8 @@ def place_in_cells(state: ClusterState, request: GpuRequest) -> Allocation | Non
     return {host: _take(state.free[host], request.gpus_per_host, state.cluster.gpus_per_host) for host in chosen}
 
 
-def free_cells(free: Sequence[int], gpus_per_host: int) -> tuple[Buddy, ...]:
+@cache
+def free_cells(free: tuple[int, ...], gpus_per_host: int) -> tuple[Buddy, ...]:
     """The largest cells of a host that are free, by size, then by place; a host's cells are at most its GPUs."""
     available = set(free)
     cells: list[Buddy] = []
@@ -61,7 +63,7 @@ def _take(free: Sequence[int], count: int, gpus_per_host: int) -> tuple[int, ...
     """A cell for every power of two in a number of GPUs, the largest first, each of the smallest that holds it."""
     taken: list[int] = []
     while len(taken) < count:
-        cells = free_cells([gpu for gpu in free if gpu not in taken], gpus_per_host)
+        cells = free_cells(tuple(gpu for gpu in free if gpu not in taken), gpus_per_host)
         wanted = 1 << ((count - len(taken)).bit_length() - 1)
         # Where the host has only smaller cells, the largest of them.
         cell = next((cell for cell in cells if cell.size >= wanted), cells[-1])

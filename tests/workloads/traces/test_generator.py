@@ -46,9 +46,7 @@ def _meets(figure: object) -> bool:
     return abs(here / known - 1) < 0.06
 
 
-def test_models_and_sizes_are_those_published(
-    rows: LingjunRows, trace: CleanTrace, statistics: TraceStatistics
-) -> None:
+def test_models_and_sizes_are_those_published(trace: CleanTrace, statistics: TraceStatistics) -> None:
     assert statistics.models == published.MODELS
     assert statistics.gpus == published.GPUS
     sizes = Counter(job.gpus for job in trace.jobs if job.model == "GPT-13b")
@@ -107,7 +105,7 @@ def test_any_number_of_jobs_can_be_drawn(num_jobs: int) -> None:
         assert job.gpus <= LARGE_GPUS or (job.duration_min or 0) < published.DURATION_MIN[0.95]
 
 
-def test_a_trace_has_a_job(tmp_path: Path) -> None:
+def test_a_trace_has_a_job() -> None:
     with pytest.raises(ValueError, match="at least 1 job, got 0"):
         make_trace(0, seed=1)
 
