@@ -180,7 +180,7 @@ class _Cells:
             return None
         try:
             return sum(_gpus(text))
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             self.unreadable.append(Unreadable(column, text))
             return None
 

@@ -57,6 +57,7 @@ def test_a_time_that_cannot_be_read_is_kept_as_such(tmp_path: Path, written: str
         ('"{""nvidia.com/gpu"": null}"', None, False),
         ('"{""nvidia.com/gpu"": ""8"', None, False),
         ("[8]", None, False),
+        ('"{""nvidia.com/gpu"": 1' + "0" * 400 + '}"', None, False),
     ],
 )
 def test_gpus_are_among_the_resources(tmp_path: Path, resources: str, gpus: int | None, readable: bool) -> None:
