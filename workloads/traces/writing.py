@@ -30,8 +30,10 @@ _START = datetime.fromisoformat(FIRST_DAY)
 
 
 def write_trace(trace: MadeTrace, folder: Path) -> None:
-    """Write the three files. Raises FileExistsError, and writes nothing, where one of them is there; else OSError."""
+    """Write the three files. Raises FileExistsError, writing nothing, where something is in the way; else OSError."""
     paths = [folder / name for name in (TOPOLOGY_FILE, JOB_FILE, WORKER_FILE)]
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder}: is there already, and no folder")
     for path in paths:
         if path.exists():
             raise FileExistsError(f"{path}: is there already")

@@ -8,7 +8,6 @@ from workloads.schedulers.at_random import RandomPlacement
 from workloads.schedulers.cluster import ClusterState, GpuRequest, Place
 from workloads.schedulers.hived import place_in_cells
 
-WHOLE = tuple(range(8))
 PLACEMENTS = [place_by_affinity, place_in_cells, RandomPlacement(1)]
 
 

@@ -115,3 +115,5 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match=r"worker\.csv: is there already"):
         write_trace(make_trace(3, seed=1), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["worker.csv"]
+    with pytest.raises(FileExistsError, match=r"worker\.csv: is there already, and no folder"):
+        write_trace(make_trace(3, seed=1), tmp_path / "worker.csv")
