@@ -27,7 +27,7 @@ class Interleaving:
     offsets: tuple[int, ...]
     round_s: float
     efficiency: float
-    """Share of all resources' time that is used: the sum of the stages over resources times round (section 4.1)."""
+    """Share of all resources' time that is used: the sum of the stages over resources times round."""
 
 
 @cache
