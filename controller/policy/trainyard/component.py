@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from controller.policy.flow_arrays import IntArray
+from controller.policy.flow_arrays import FloatArray, IntArray
 from controller.policy.snapshot import Job, Links
 from controller.policy.trainyard.arrangement import NEW, Arrangement, Arranging
+from controller.policy.trainyard.components import joined
 from controller.policy.trainyard.contention import Contention
-from controller.policy.trainyard.fluid_bound import FluidBound
+from controller.policy.trainyard.fluid_bound import FluidBound, Start
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import smith_ratios
@@ -56,20 +55,26 @@ class Outcome:
         return alike and self.levels == other.levels and self.places == other.places
 
 
-def decide_component(jobs: Sequence[Job], in_force: Mapping[str, Outcome], setting: Setting) -> list[Outcome]:
-    """Decide for jobs joined by their candidate links; what is in force stays unless another decision gains enough."""
+def decide_component(
+    jobs: Sequence[Job], in_force: Mapping[str, Outcome], prices: FloatArray, setting: Setting
+) -> tuple[list[Outcome], list[FluidBound]]:
+    """Decide for jobs joined by their candidate links; what is in force stays unless another decision gains enough.
+
+    ``prices`` are those of all links by the fluid bounds then; those of now, which do not overlap, are returned too.
+    """
     rates_bps, options = setting.links.rates_bps, setting.options
     kept = {name: outcome.ways for name, outcome in in_force.items()}
     ways = choose_ways(jobs, kept, rates_bps)
-    decided = [_decided(lot, ways, in_force, setting) for lot in _lots(jobs, ways, len(setting.links))]
+    decided = [_decided(lot, ways, in_force, prices, setting) for lot in _lots(jobs, ways)]
+    before = dict(chain.from_iterable(each.served_before() for each in decided))
     if kept and sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links:
         others = choose_ways(jobs, {}, rates_bps)
         if any(others[name].paths != ways[name].paths for name in kept):
-            rechosen = [_decided(lot, others, {}, setting) for lot in _lots(jobs, others, len(setting.links))]
+            rechosen = [_decided(lot, others, {}, prices, setting) for lot in _lots(jobs, others)]
             if _total(rechosen) > worth_changing(_total(decided), options.least_gain):
-                before = dict(chain.from_iterable(each.served_before() for each in decided))
-                return [outcome for each in rechosen for outcome in each.outcomes(before)]
-    return [outcome for each in decided for outcome in each.outcomes(dict(each.served_before()))]
+                decided = rechosen
+    outcomes = [outcome for each in decided for outcome in each.outcomes(before)]
+    return outcomes, [each.arranging.bound for each in decided]
 
 
 def worth_changing(in_force: float, least_gain: float) -> float:
@@ -129,29 +134,27 @@ def _total(decided: Sequence[_Decided]) -> float:
     return sum(score for score in scores if score < 0) or sum(scores)
 
 
-def _lots(jobs: Sequence[Job], ways: Mapping[str, Ways], num_links: int) -> list[list[Job]]:
+def _lots(jobs: Sequence[Job], ways: Mapping[str, Ways]) -> list[tuple[Job, ...]]:
     """The jobs that meet on the ways they have, lot by lot."""
-    used = [ways[job.name].links for job in jobs]
-    of_jobs = np.repeat(np.arange(len(jobs)), [len(links) for links in used])
-    size = len(jobs) + num_links
-    meeting = coo_array((np.ones(len(of_jobs)), (of_jobs, len(jobs) + np.concatenate(used))), shape=(size, size))
-    lot_of = connected_components(meeting, directed=False)[1][: len(jobs)].tolist()
-    lots: dict[int, list[Job]] = {}
-    for job, lot in zip(jobs, lot_of, strict=True):
-        lots.setdefault(lot, []).append(job)
-    return list(lots.values())
+    return joined(jobs, [ways[job.name].links for job in jobs])
 
 
 def _decided(
-    jobs: Sequence[Job], ways: Mapping[str, Ways], in_force: Mapping[str, Outcome], setting: Setting
+    jobs: Sequence[Job],
+    ways: Mapping[str, Ways],
+    in_force: Mapping[str, Outcome],
+    prices: FloatArray,
+    setting: Setting,
 ) -> _Decided:
     """Arrange one lot."""
     options = setting.options
+    is_fresh = not any(job.name in in_force for job in jobs)
+    shares = [in_force[job.name].share if job.name in in_force else 1.0 for job in jobs]
     on_links = occupied([ways[job.name] for job in jobs], len(setting.links))
     contention = Contention.of(jobs, on_links)
     arranging = Arranging(
         contention,
-        FluidBound.of(contention, options.bound_steps),
+        FluidBound.of(contention, options.bound_steps, None if is_fresh else Start(np.array(shares), prices)),
         Judge(contention, setting.seed, options),
         on_links,
         setting.links.has_levels,
@@ -159,7 +162,7 @@ def _decided(
         setting.seed,
         options,
     )
-    if not any(job.name in in_force for job in jobs):
+    if is_fresh:
         return _Decided(jobs, ways, arranging, arranging.fresh(), None)
     kept = arranging.kept(*_in_force(jobs, in_force))
     arrangement = arranging.better_than(worth_changing(kept.score, options.least_gain)) or kept

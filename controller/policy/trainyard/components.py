@@ -15,20 +15,24 @@ from controller.policy.snapshot import Job
 
 def components(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
     """The jobs that send, by component; components in order of their first jobs, jobs in the order given."""
-    reaches = [job.reach for job in jobs]
-    links = np.concatenate([np.empty(0, np.int32), *reaches])
-    first = np.cumsum([0, *map(len, reaches)])
-    joined = _join.of(2 * len(links))
+    sending = [job for job in jobs if len(job.reach)]
+    return joined(sending, [job.reach for job in sending])
+
+
+def joined(jobs: Sequence[Job], links_of: Sequence[LinkArray | IntArray]) -> list[tuple[Job, ...]]:
+    """The jobs by which of them have links in common, directly or through others; in order as ``components`` has it."""
+    links = np.concatenate([np.empty(0, np.int32), *links_of])
+    first = np.cumsum([0, *map(len, links_of)])
+    join = _join.of(2 * len(links))
     members: dict[int, list[Job]] = {}
-    for job, reach, representative in zip(jobs, reaches, joined(first, links).tolist(), strict=True):
-        if len(reach):
-            members.setdefault(representative, []).append(job)
+    for job, representative in zip(jobs, join(first, links).tolist(), strict=True):
+        members.setdefault(representative, []).append(job)
     return [tuple(of_component) for of_component in members.values()]
 
 
 @Loop
-def _join(first: IntArray, links: LinkArray) -> IntArray:
-    """The first job of every job's component."""
+def _join(first: IntArray, links: LinkArray | IntArray) -> IntArray:
+    """The first of the jobs that each is joined to."""
     num_jobs = len(first) - 1
     parent = np.arange(num_jobs)
     user = np.full(links.max() + 1 if len(links) else 0, -1)

@@ -22,7 +22,8 @@ class Contention:
     ``work`` is W by job, ``ideal_s`` the iteration time alone. Flow groups are numbered job after job; ``job_of_group``
     tells whose they are. The transfers of job j are those from ``first_transfer[j]`` on; transfer u belongs to group
     ``group_of[u]`` and occupies ``links[n]`` for ``seconds[n]``, n from ``first_entry[u]`` on. All links that only one
-    job uses are one link, as long occupied as the longest of them; links are numbered afresh.
+    job uses are one link, as long occupied as the longest of them; links are numbered afresh, first those that several
+    jobs use: ``in_fabric`` has their numbers in the fabric.
     """
 
     compute_s: FloatArray
@@ -37,6 +38,7 @@ class Contention:
     links: IntArray
     seconds: FloatArray
     num_links: int
+    in_fabric: IntArray
 
     @classmethod
     def of(cls, jobs: Sequence[Job], occupied: csr_array) -> Self:
@@ -71,6 +73,7 @@ class Contention:
             links=links[by_row].astype(np.int64),
             seconds=seconds[by_row],
             num_links=num_shared + len(jobs),
+            in_fabric=np.flatnonzero(is_shared),
         )
         ideal_s = contention._alone_s()
         return replace(
@@ -134,13 +137,15 @@ class Contention:
         for link in np.lexsort((np.arange(len(by_link)), -by_link.sum(axis=1))).tolist():
             if by_link[link].any() and not (by_link[kept] >= by_link[link]).all(axis=1).any():
                 kept.append(link)
-        left = csr_array(by_link[sorted(kept)].T)
+        kept.sort()
+        left = csr_array(by_link[kept].T)
         return replace(
             self,
             first_entry=left.indptr.astype(np.int64),
             links=left.indices.astype(np.int64),
             seconds=left.data,
             num_links=len(kept),
+            in_fabric=self.in_fabric[[link for link in kept if link < len(self.in_fabric)]],
         )
 
     def _alone_s(self) -> FloatArray:

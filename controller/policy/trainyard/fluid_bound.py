@@ -12,7 +12,6 @@ costs no more than reading the loads twice.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from controller.policy.compiled import Loop
 from controller.policy.flow_arrays import FloatArray, IntArray
@@ -22,16 +21,31 @@ _PRIMAL_WEIGHT = 10.0
 """How much longer steps of shares are than those of prices: measured to converge soonest where much is saturated."""
 
 
+_MOST_READ = 1_000_000
+_FEWEST_STEPS = 25
+"""From a solution of almost the same problem, no more steps than read so many loads, but at least so many."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where the solver starts: by job its share, and what the time of every link of the fabric is worth."""
+
+    share: FloatArray
+    price: FloatArray
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FluidBound:
     """Share of its iterations alone that each job gets, and what its links charge for all of them, per second.
 
-    ``price`` is what the time of each scarce link is worth, one for which jobs alone would ask more than there is.
+    ``price`` is what the time of each scarce link is worth, one for which jobs alone would ask more than there is;
+    ``scarce`` has their numbers in the fabric.
     """
 
     share: FloatArray
     charge: FloatArray
     price: FloatArray
+    scarce: IntArray
 
     @property
     def is_scarce(self) -> bool:
@@ -39,46 +53,58 @@ class FluidBound:
         return bool((self.charge > 0).any())
 
     @classmethod
-    def of(cls, contention: Contention, steps: int) -> "FluidBound":
-        """Solve to about the precision that so many steps give."""
+    def of(cls, contention: Contention, steps: int, start: Start | None = None) -> "FluidBound":
+        """Solve to about the precision that so many steps give; starts with all jobs served fully, and no prices."""
         worth = contention.worth
         largest = worth.max(initial=0.0)
         if largest <= 0:
-            return cls(np.ones(len(worth)), np.zeros(len(worth)), np.zeros(0))
+            return cls(np.ones(len(worth)), np.zeros(len(worth)), np.zeros(0), np.zeros(0, np.int64))
         loads = contention.by_job
-        loads = csr_array(
-            (loads.data / np.repeat(contention.ideal_s, np.diff(loads.indptr)), loads.indices, loads.indptr),
-            shape=loads.shape,
-        )
-        scarce = np.asarray(loads.sum(axis=0)).ravel() > 1
-        is_scarce = scarce[loads.indices]
+        seconds = loads.data / np.repeat(contention.ideal_s, np.diff(loads.indptr))
+        # A job alone asks for no more than there is: what it has to itself is not scarce.
+        num_shared = len(contention.in_fabric)
+        scarce = np.bincount(loads.indices, seconds, minlength=contention.num_links)[:num_shared] > 1
+        number = np.full(contention.num_links, -1)
+        number[:num_shared][scarce] = np.arange(scarce.sum())
+        links = number[loads.indices]
+        is_scarce = links >= 0
         first = np.concatenate(([0], np.cumsum(is_scarce)))[loads.indptr]
-        number = np.cumsum(scarce) - 1
-        solve = _solve.of(20 * steps * int(first[-1]))
-        share, price = solve(
-            worth / largest, first, number[loads.indices[is_scarce]], loads.data[is_scarce], int(scarce.sum()), steps
-        )
-        loads = csr_array((loads.data[is_scarce], number[loads.indices[is_scarce]], first), (len(worth), len(price)))
-        return cls(share, largest * (loads @ price), largest * price)
+        links, seconds = links[is_scarce], seconds[is_scarce]
+        in_fabric = contention.in_fabric[scarce]
+        if start is None:
+            start_share, start_price = np.ones(len(worth)), np.zeros(len(in_fabric))
+        else:
+            start_share, start_price = start.share, start.price[in_fabric] / largest
+            steps = min(steps, max(_MOST_READ // max(len(links), 1), _FEWEST_STEPS))
+        solve = _solve.of(20 * steps * len(links))
+        share, price = solve(worth / largest, first, links, seconds, start_share, start_price, steps)
+        charge = np.bincount(np.repeat(np.arange(len(worth)), np.diff(first)), seconds * price[links], len(worth))
+        return cls(share, largest * charge, largest * price, in_fabric)
 
 
 @Loop
 def _solve(
-    weights: FloatArray, first: IntArray, links: IntArray, loads: FloatArray, num_links: int, steps: int
+    weights: FloatArray,
+    first: IntArray,
+    links: IntArray,
+    loads: FloatArray,
+    start_share: FloatArray,
+    start_price: FloatArray,
+    steps: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Shares of jobs and prices of links, averaged over the second half of the steps."""
-    num_jobs = len(weights)
+    share, price = start_share.copy(), start_price.copy()
+    num_jobs, num_links = len(share), len(price)
     of_job, of_link = np.zeros(num_jobs), np.zeros(num_links)
     for job in range(num_jobs):
         for entry in range(first[job], first[job + 1]):
             of_job[job] += loads[entry]
             of_link[links[entry]] += loads[entry]
     price_step = 1 / (_PRIMAL_WEIGHT * of_link)
-    share, price = np.ones(num_jobs), np.zeros(num_links)
     mean_share, mean_price = np.zeros(num_jobs), np.zeros(num_links)
-    excess = np.zeros(num_links)
+    # What shares a step ahead would ask of links; most shares stay at 0 or 1, and then so does this.
+    ahead, excess = np.zeros(num_jobs), np.full(num_links, -1.0)
     for step in range(steps):
-        excess[:] = -1.0
         for job in range(num_jobs):
             before = share[job]
             if first[job] < first[job + 1]:
@@ -87,8 +113,11 @@ def _solve(
                     charge += loads[entry] * price[links[entry]]
                 moved = before + _PRIMAL_WEIGHT / of_job[job] * (weights[job] - charge)
                 share[job] = min(max(moved, 0.0), 1.0)
-            for entry in range(first[job], first[job + 1]):
-                excess[links[entry]] += loads[entry] * (2 * share[job] - before)
+            change = 2 * share[job] - before - ahead[job]
+            if change != 0.0:
+                ahead[job] += change
+                for entry in range(first[job], first[job + 1]):
+                    excess[links[entry]] += loads[entry] * change
         for link in range(num_links):
             price[link] = max(price[link] + price_step[link] * excess[link], 0.0)
         if 2 * step >= steps:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from controller.policy.flow_arrays import FloatArray
 from controller.policy.plan import FlowPlan, JobPlan, ModelledWorth, Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import FlowKey, Job, Snapshot
@@ -30,11 +31,15 @@ FlowPlans = Mapping[FlowKey, FlowPlan]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """What a Plan remembers for the next decision, of the jobs that send: outcomes, and what they are for the flows."""
+    """What a Plan remembers for the next decision.
+
+    Of the jobs that send: outcomes, and what they are for the flows; of all links what their time is worth.
+    """
 
     setting: Setting
     outcomes: Mapping[str, Outcome]
     flows: Mapping[str, FlowPlans]
+    prices: FloatArray
 
 
 def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
@@ -53,12 +58,18 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
             touched[outcome.job.reach] = True
 
     outcomes: dict[str, Outcome] = {}
+    prices = np.zeros(len(snapshot.links))
     for component in components(jobs):
         known = {job.name: in_force[job.name] for job in component if job.name in in_force}
         if len(known) < len(component) or any(touched[job.reach].any() for job in component):
-            outcomes |= {outcome.job.name: outcome for outcome in decide_component(component, known, setting)}
+            decided, bounds = decide_component(component, known, memory.prices, setting)
+            outcomes |= {outcome.job.name: outcome for outcome in decided}
+            for bound in bounds:
+                prices[bound.scarce] = bound.price
         else:
             outcomes |= {name: replace(outcome, served_before=outcome.served) for name, outcome in known.items()}
+            for job in component:
+                prices[job.reach] = memory.prices[job.reach]
 
     by_job = {name: _flow_plans(outcome, memory) for name, outcome in outcomes.items()}
     flows: dict[FlowKey, FlowPlan] = {}
@@ -74,13 +85,13 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
         sum(outcome.served_before * outcome.worth for outcome in ranked),
         sum(outcome.served * outcome.worth for outcome in ranked),
     )
-    return Plan(PolicyName.TRAINYARD, tuple(plans), flows, worth, Memory(setting, outcomes, by_job))
+    return Plan(PolicyName.TRAINYARD, tuple(plans), flows, worth, Memory(setting, outcomes, by_job, prices))
 
 
 def _memory_of(previous: Plan | None, setting: Setting) -> Memory:
     if previous is not None and isinstance(previous.memory, Memory) and previous.memory.setting == setting:
         return previous.memory
-    return Memory(setting, {}, {})
+    return Memory(setting, {}, {}, np.zeros(len(setting.links)))
 
 
 def _is_known(job: Job, memory: Memory) -> bool:
