@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from controller.policy.snapshot import FlowKey
 from topologies.fabric import Path
@@ -27,9 +28,11 @@ class JobPlan:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FlowPlan:
-    """Decision for one template flow: its path (None: the fabric's hash), level, and order at the host (0 first)."""
+class FlowPlan(NamedTuple):
+    """Decision for one template flow: its path (None: the fabric's hash), level, and order at the host (0 first).
+
+    A tuple, as a decision makes one for every flow of the cluster.
+    """
 
     path: Path | None
     level: int

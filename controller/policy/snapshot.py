@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,9 +54,11 @@ class Links(tuple[LinkState, ...]):
         return _read_only(np.array([link.order_keeper is OrderKeeper.SWITCH_QUEUE for link in self], dtype=np.bool_))
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FlowKey:
-    """Names a template flow: job, flow group, position in the group."""
+class FlowKey(NamedTuple):
+    """Names a template flow: job, flow group, position in the group.
+
+    A tuple, as it is looked up for every flow of every decision.
+    """
 
     job: str
     group: str

@@ -237,7 +237,7 @@ def test_groups_are_ranked_not_jobs() -> None:
     """A job's small group goes before another job that its large one has to wait for."""
     small, large = (replace(make_job("a", [(size, ((0,),))]).flow_groups[0], name=f"{size:g}") for size in (1e9, 4e9))
     named = [
-        FlowGroup(group.name, tuple(replace(flow, key=replace(flow.key, group=group.name)) for flow in group.flows))
+        FlowGroup(group.name, tuple(replace(flow, key=flow.key._replace(group=group.name)) for flow in group.flows))
         for group in (large, small)
     ]
     jobs = replace(make_job("a", []), flow_groups=tuple(named)), make_job("b", [(2e9, ((0,),))])
@@ -321,7 +321,7 @@ def test_groups_of_a_job_that_tie_are_one_formation() -> None:
     """Two directions of a pipeline, needing the same: their micro-batches in turn, above what another job sends."""
     (group,) = pipeline("a", 0.0, 1.0).flow_groups
     back = tuple(
-        replace(flow, key=replace(flow.key, group="back"), offset_s=flow.offset_s + 0.5) for flow in group.flows
+        replace(flow, key=flow.key._replace(group="back"), offset_s=flow.offset_s + 0.5) for flow in group.flows
     )
     both = replace(make_job("a", []), flow_groups=(group, FlowGroup("back", back)))
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), (both, pipeline("b", 0.0, size_bytes=9e9))))

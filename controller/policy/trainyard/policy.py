@@ -11,6 +11,7 @@ bounded number of runs of a fluid model where jobs are few.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice, repeat
 
 import numpy as np
 
@@ -111,11 +112,11 @@ def _flow_plans(outcome: Outcome, memory: Memory) -> FlowPlans:
     if before is not None and outcome.is_for_flows_as(before):
         return memory.flows[outcome.job.name]
     paths = iter(outcome.ways.paths)
-    return {
-        flow.key: FlowPlan(path, level, place)
-        for group, level, place in zip(outcome.job.flow_groups, outcome.levels, outcome.places, strict=True)
-        for flow, path in zip(group.flows, paths, strict=False)
-    }
+    flows: dict[FlowKey, FlowPlan] = {}
+    for group, level, place in zip(outcome.job.flow_groups, outcome.levels, outcome.places, strict=True):
+        of_group = zip(islice(paths, len(group.flows)), repeat(level), repeat(place), strict=False)
+        flows.update(zip((flow.key for flow in group.flows), map(FlowPlan._make, of_group), strict=True))
+    return flows
 
 
 def _job_plan(rank: int, outcome: Outcome, options: TrainyardOptions) -> JobPlan:

@@ -20,12 +20,12 @@ from topologies.fabric import Path
 class Ways:
     """A path for every flow of a job, in order.
 
-    Transfer u of the job occupies ``links[n]`` for ``seconds[n]``, n from ``first[u]`` on, the links inside hosts
-    included; alone, an iteration takes about ``duration_s``.
+    Transfer u of the job occupies ``num_links[u]`` links, those inside hosts included: ``links[n]`` for ``seconds[n]``,
+    transfer after transfer. Alone, an iteration takes about ``duration_s``.
     """
 
     paths: Sequence[Path]
-    first: IntArray
+    num_links: IntArray
     links: IntArray
     seconds: FloatArray
     duration_s: float
@@ -59,14 +59,15 @@ def choose_ways(jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatA
 def utilisation(ways: Sequence[Ways], num_links: int) -> FloatArray:
     """Share of time for which each link is used if every job iterates as if alone."""
     links = np.concatenate([np.empty(0, np.int64), *(each.links for each in ways)])
-    shares = np.concatenate([np.empty(0), *(each.seconds / each.duration_s for each in ways)])
+    durations_s = np.repeat([each.duration_s for each in ways], [len(each.links) for each in ways])
+    shares = np.concatenate([np.empty(0), *(each.seconds for each in ways)]) / durations_s
     # Of nothing at all, the counts would be integers.
     return np.bincount(links, shares, minlength=num_links).astype(np.float64)
 
 
 def occupied(ways: Sequence[Ways], num_links: int) -> csr_array:
     """Seconds of every transfer of several jobs (row) on every link (column)."""
-    lengths = np.concatenate([np.diff(each.first) for each in ways])
+    lengths = np.concatenate([each.num_links for each in ways])
     first = np.concatenate(([0], np.cumsum(lengths)))
     links = np.concatenate([each.links for each in ways])
     seconds = np.concatenate([each.seconds for each in ways])
@@ -93,6 +94,6 @@ def _ways(jobs: Sequence[Job], paths: Sequence[Sequence[Path]], rates_bps: Float
     ways = []
     for of_job, iteration, (begin, end) in zip(paths, alone, pairwise(starts.tolist()), strict=True):
         entries = slice(first[begin], first[end])
-        of_transfers = first[begin : end + 1] - first[begin]
-        ways.append(Ways(tuple(of_job), of_transfers, links[entries], seconds[entries], iteration.duration_s))
+        num_links = np.diff(first[begin : end + 1])
+        ways.append(Ways(tuple(of_job), num_links, links[entries], seconds[entries], iteration.duration_s))
     return ways
