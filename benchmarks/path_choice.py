@@ -6,7 +6,7 @@ bound of its paths, by linear programming.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 from scipy.optimize import linprog
@@ -132,7 +132,9 @@ class _Case:
         seconds = {flow.key: flow.size_bytes * 8 / LINK_RATE_BPS for flow in self.flows}
 
         def charge(job: Job) -> float:
-            return sum(seconds[flow.key] * min(prices[list(path)].sum() for path in flow.candidates) for flow in job.flows)
+            return sum(
+                seconds[flow.key] * min(prices[list(path)].sum() for path in flow.candidates) for flow in job.flows
+            )
 
         chosen: dict[FlowKey, Path] = {}
         load = np.zeros(len(prices))
@@ -140,7 +142,11 @@ class _Case:
             for flow in job.flows:
                 path = min(
                     flow.candidates,
-                    key=lambda path: (round(prices[list(path)].sum(), 9), load[list(path)].max(), load[list(path)].sum()),
+                    key=lambda path: (
+                        round(prices[list(path)].sum(), 9),
+                        load[list(path)].max(),
+                        load[list(path)].sum(),
+                    ),
                 )
                 chosen[flow.key] = path
                 load[list(path)] += seconds[flow.key] / durations_s[job.name]

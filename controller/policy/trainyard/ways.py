@@ -15,6 +15,8 @@ from controller.policy.traffic import Traffic
 from controller.policy.trainyard.contention import sum_rows
 from topologies.fabric import Path
 
+_ROUNDS = 2
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ways:
@@ -35,7 +37,7 @@ def choose_ways(jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatA
     """Ways of all jobs by name; those of jobs in ``kept`` stay.
 
     The others choose flow by flow, jobs in order of W / T over the window that they have (``order``): each the
-    candidate whose most used link is used least, given what was placed before. Raises ValueError, naming the job, for a
+    candidate whose most used link is used least, given what was placed before; and once more, given all. Raises ValueError, naming the job, for a
     transfer that takes longer than any can.
     """
     moving = [job for job in jobs if job.name not in kept]
@@ -49,7 +51,7 @@ def choose_ways(jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatA
     ]
     order = np.array(sorted(range(len(moving)), key=lambda number: -urgencies[number]), dtype=np.int64)
     placed = utilisation([kept[job.name] for job in jobs if job.name in kept], len(rates_bps))
-    chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed).first_paths
+    chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed, _ROUNDS).first_paths
     bounds = pairwise(traffic.first_flow.tolist())
     paths = [chosen[begin:end] for begin, end in bounds]
     ways = _ways(moving, paths, rates_bps)
