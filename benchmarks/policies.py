@@ -3,7 +3,8 @@
 Cuts are compared with enumerated optima, and with bounds by mixed-integer programming; the tardiness of flow groups
 with its optimum, likewise found (``benchmarks/tardiness.py``). A decision is timed from the Snapshot to the Plan, all
 its objects included, in processor time, after each of a number of events: a job leaves a full cluster and another one
-takes its place. Loops are compiled and the garbage collector seldom runs, as in a controller. BSSI is timed on the coflow benchmark, where its file is there (``COFLOW_BENCHMARK``).
+takes its place. Loops are compiled and the garbage collector seldom runs, as in a controller. BSSI is timed on the
+coflow benchmark, where its file is there (``COFLOW_BENCHMARK``).
 """
 
 import argparse

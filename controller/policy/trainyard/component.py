@@ -33,8 +33,8 @@ class Outcome:
     """What is decided for one job: its ways, and by group levels and places; and how that looks.
 
     ``urgency`` is the w / (p + slack) of its most urgent group, ``share`` what the fluid bound serves of its iterations
-    alone, ``served`` what it gets by the model, and ``served_before`` what it would if nothing in force had changed;
-    ``excess`` is how far its slowdown is beyond the largest allowed, ``worth`` what it computes per second alone.
+    alone, ``served`` what it gets by the model; ``excess`` is how far its slowdown is beyond the largest allowed,
+    ``worth`` what it computes per second alone, and ``worth_before`` what it would if nothing in force had changed.
     """
 
     job: Job
@@ -45,9 +45,9 @@ class Outcome:
     urgency: float
     share: float
     served: float
-    served_before: float
     excess: float
     worth: float
+    worth_before: float
 
     def is_for_flows_as(self, other: "Outcome") -> bool:
         """Whether the flows of the job, one and the same, go as with another outcome."""
@@ -66,7 +66,7 @@ def decide_component(
     kept = {name: outcome.ways for name, outcome in in_force.items()}
     ways = choose_ways(jobs, kept, rates_bps)
     decided = [_decided(lot, ways, in_force, prices, setting) for lot in _lots(jobs, ways)]
-    before = dict(chain.from_iterable(each.served_before() for each in decided))
+    before = dict(chain.from_iterable(each.worth_before() for each in decided))
     if kept and sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links:
         others = choose_ways(jobs, {}, rates_bps)
         if any(others[name].paths != ways[name].paths for name in kept):
@@ -92,12 +92,12 @@ class _Decided:
     arrangement: Arrangement
     kept: Arrangement | None
 
-    def served_before(self) -> Iterator[tuple[str, float]]:
-        """What each job, by name, gets if nothing in force changes; where nothing is in force, what it gets."""
-        served = (self.kept or self.arrangement).served
-        return zip((job.name for job in self.jobs), served.tolist(), strict=True)
+    def worth_before(self) -> Iterator[tuple[str, float]]:
+        """What each job, by name, computes per second if nothing in force changes, or as decided if nothing is."""
+        worth = (self.kept or self.arrangement).served * self.arranging.contention.worth
+        return zip((job.name for job in self.jobs), worth.tolist(), strict=True)
 
-    def outcomes(self, served_before: Mapping[str, float]) -> Iterator[Outcome]:
+    def outcomes(self, worth_before: Mapping[str, float]) -> Iterator[Outcome]:
         """Job by job."""
         contention, arrangement = self.arranging.contention, self.arrangement
         bounds = np.searchsorted(contention.job_of_group, np.arange(len(self.jobs) + 1)).tolist()
@@ -123,9 +123,9 @@ class _Decided:
                 urgency=max(ratios[groups]),
                 share=share,
                 served=served,
-                served_before=served_before[job.name],
                 excess=excess,
                 worth=worth,
+                worth_before=worth_before[job.name],
             )
 
 

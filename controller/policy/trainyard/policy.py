@@ -68,7 +68,9 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
             for bound in bounds:
                 prices[bound.scarce] = bound.price
         else:
-            outcomes |= {name: replace(outcome, served_before=outcome.served) for name, outcome in known.items()}
+            outcomes |= {
+                name: replace(outcome, worth_before=outcome.served * outcome.worth) for name, outcome in known.items()
+            }
             for job in component:
                 prices[job.reach] = memory.prices[job.reach]
 
@@ -83,7 +85,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     plans = [_job_plan(rank, outcome, options) for rank, outcome in enumerate(ranked)]
     plans += [_idle_plan(rank, job) for rank, job in enumerate(idle, len(ranked))]
     worth = ModelledWorth(
-        sum(outcome.served_before * outcome.worth for outcome in ranked),
+        sum(outcome.worth_before for outcome in ranked),
         sum(outcome.served * outcome.worth for outcome in ranked),
     )
     return Plan(PolicyName.TRAINYARD, tuple(plans), flows, worth, Memory(setting, outcomes, by_job, prices))

@@ -37,8 +37,8 @@ def choose_ways(jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatA
     """Ways of all jobs by name; those of jobs in ``kept`` stay.
 
     The others choose flow by flow, jobs in order of W / T over the window that they have (``order``): each the
-    candidate whose most used link is used least, given what was placed before; and once more, given all. Raises ValueError, naming the job, for a
-    transfer that takes longer than any can.
+    candidate whose most used link is used least, given what was placed before; and once more, given all. Raises
+    ValueError, naming the job, for a transfer that takes longer than any can.
     """
     moving = [job for job in jobs if job.name not in kept]
     if not moving:

@@ -204,9 +204,8 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
     complaints = [job.reason for job in plan.jobs if "slows it down" in job.reason]
     if min(slowest) <= max_slowdown:
         assert not complaints
-        levels = np.array(
-            [next(job.level for job in plan.jobs if job.name == str(number)) for number in range(num_jobs)]
-        )
+        level_of = {job.name: job.level for job in plan.jobs}
+        levels = np.array([level_of[str(number)] for number in range(num_jobs)])
         assert 1 / model.served(levels).min() <= max_slowdown * (1 + 1e-9)
     else:
         assert complaints
@@ -216,9 +215,8 @@ def odd_jobs() -> tuple[Job, ...]:
     """What is sound although little can be said of it, and one job beside them that has something to send."""
     unordered = make_job("offsets", [(1e9, ONE_LINK)] * 3)
     (group,) = unordered.flow_groups
-    flows = tuple(
-        replace(flow, offset_s=offset_s) for flow, offset_s in zip(group.flows, (9.0, -1.0, 0.5), strict=True)
-    )
+    offsets_s = (9.0, -1.0, 0.5)
+    flows = tuple(replace(flow, offset_s=offset_s) for flow, offset_s in zip(group.flows, offsets_s, strict=True))
     return (
         make_job("no-bytes", [(0.0, ONE_LINK)]),
         make_job("no-computation", [(1e9, ONE_LINK)], compute_s=0.0, work=0.0),
