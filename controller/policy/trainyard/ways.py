@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-from controller.policy.intensity import intensity, iterations, most_intense_first
+from controller.policy.intensity import iterations
 from controller.policy.path_selection import amounts, least_congested
 from controller.policy.snapshot import Job
 from controller.policy.traffic import Traffic
@@ -34,19 +34,20 @@ class Ways:
 def choose_ways(jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatArray) -> dict[str, Ways]:
     """Ways of all jobs by name; those of jobs in ``kept`` stay.
 
-    The others choose flow by flow, jobs in order of W/t, as Crux has it: each the candidate whose most used link is
-    used least, given what was placed before. Raises ValueError, naming the job, for a transfer that takes longer than
-    any can.
+    The others choose flow by flow, jobs in order of W / T over the window that they have (``order``): each the
+    candidate whose most used link is used least, given what was placed before. Raises ValueError, naming the job, for a
+    transfer that takes longer than any can.
     """
     moving = [job for job in jobs if job.name not in kept]
     if not moving:
         return dict(kept)
     traffic = Traffic.with_candidates(moving)
     alone = iterations(moving, traffic.loads(len(rates_bps)).transfer_s(rates_bps))
-    keys = [
-        most_intense_first(intensity(job, iteration), job.name) for job, iteration in zip(moving, alone, strict=True)
+    urgencies = [
+        job.profile.work / iteration.duration_s / max(iteration.comm_s, iteration.compute_s - iteration.ready_s)
+        for job, iteration in zip(moving, alone, strict=True)
     ]
-    order = np.array(sorted(range(len(moving)), key=keys.__getitem__), dtype=np.int64)
+    order = np.array(sorted(range(len(moving)), key=lambda number: -urgencies[number]), dtype=np.int64)
     placed = utilisation([kept[job.name] for job in jobs if job.name in kept], len(rates_bps))
     chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed).first_paths
     bounds = pairwise(traffic.first_flow.tolist())
