@@ -27,6 +27,7 @@ from controller.run.connections import open_connections
 from controller.run.controller_process import ControllerProcess
 from controller.run.dialogue import Dialogue
 from controller.run.faults import Faults
+from controller.run.noted_plan import NotedPlan
 from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.stage import Progress, Stage
@@ -40,6 +41,7 @@ from hostlib.client import Client
 from hostlib.clock import DrivenClock
 from p4src import P4INFO, PROGRAM
 from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric
 from topologies.routing import Routing
 from workloads.alone import run_alone
 from workloads.jobs import training_jobs
@@ -93,7 +95,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             await stack.enter_async_context(agent)
         dialogue = await stack.enter_async_context(Dialogue(process, agents, job_clock))
         clock = VirtualClock(traffic.emulated, exclusive, service.deliver)
-        run = _Run(scenario, traffic, agents, dialogue, clock)
+        run = _Run(scenario, fabric, traffic, agents, dialogue, clock)
         record = await run.to_the_end(on_progress)
     return result_of(
         *(scenario, policy, routing, record),
@@ -109,11 +111,13 @@ class _Run:
     def __init__(
         self,
         scenario: Scenario,
+        fabric: Fabric,
         traffic: Traffic,
         agents: Mapping[str, JobAgent],
         dialogue: Dialogue,
         clock: Clock,
     ) -> None:
+        self._fabric = fabric
         self._traffic = traffic
         self._dialogue = dialogue
         self._clock = clock
@@ -169,7 +173,8 @@ class _Run:
             directives = await self._dialogue.directives(settled.plan_number)
             self._traffic.follow(directives)
             if directives:
-                self._stage.record.plans.append((self._stage.now_s, await self._dialogue.plan()))
+                noted = NotedPlan.from_controller(await self._dialogue.plan(), self._fabric)
+                self._stage.record.plans.append((self._stage.now_s, noted))
         self._keep_timer(settled.next_timer_s)
 
     def _keep_timer(self, next_timer_s: float | None) -> None:

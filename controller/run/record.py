@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 
 from controller.policy.enforcement import Enforcement
+from controller.policy.plan import JobPlan
 from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import FlowKey
+from controller.run.noted_plan import NotedPlan
 from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult
-from hostlib.types import FlowDecision, JobDecision, PlanInForce
-from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.alone import Alone, run_alone
 from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
@@ -26,10 +27,10 @@ class Record:
     replays: list[JobReplay]
     loads: list[LoadSample] = field(default_factory=list)
     tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
-    plans: list[tuple[float, PlanInForce]] = field(default_factory=list)
+    plans: list[tuple[float, NotedPlan]] = field(default_factory=list)
     ended_s: float = 0.0
 
-    def plans_until(self, time_s: float) -> list[PlanInForce]:
+    def plans_until(self, time_s: float) -> list[NotedPlan]:
         """The plans that came into force up to a time, oldest first; the first of all where none had."""
         return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
 
@@ -52,7 +53,13 @@ def result_of(
     plans = record.plans_until(window.to_s)
     job_decisions = {job.name: job for plan in plans for job in plan.jobs}
     alone = {job.name: run_alone(job, routing) for job in jobs}
-    flow_decisions = {(flow.job, flow.flow_group, flow.flow): flow for plan in plans for flow in plan.flows}
+    paths = {key: path for plan in plans for key, path in plan.paths.items()}
+    size_bytes = {
+        FlowKey(job.name, group.name, number): flow.size_bytes
+        for job in jobs
+        for group in job.graph.flow_groups
+        for number, flow in enumerate(group.flows)
+    }
     return RunResult(
         scenario=scenario.name,
         policy=policy,
@@ -80,15 +87,12 @@ def result_of(
             for replay in record.replays
             for group in replay.job.graph.flow_groups
         ),
-        flows=tuple(
-            FlowResult(key[0], _path(routing.fabric, decision), _size_bytes(record, key))
-            for key, decision in flow_decisions.items()
-        ),
+        flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items()),
         loads=tuple(record.loads),
     )
 
 
-def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobDecision | None) -> JobResult:
+def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | None) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
@@ -112,15 +116,3 @@ def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, rec
     tardiness_s = sum(measured) / len(measured) if measured else None
     excess_s = None if tardiness_s is None else tardiness_s - alone.tardiness_s[group]
     return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)
-
-
-def _path(fabric: Fabric, decision: FlowDecision) -> Path:
-    nodes = decision.path.nodes
-    hops = zip(nodes, nodes[1:], decision.path.links, strict=False)
-    return tuple(fabric.links_between(here, there)[parallel] for here, there, parallel in hops)
-
-
-def _size_bytes(record: Record, key: tuple[str, str, int]) -> float:
-    job, group_name, number = key
-    graph = next(replay.job.graph for replay in record.replays if replay.job.name == job)
-    return next(group.flows[number].size_bytes for group in graph.flow_groups if group.name == group_name)

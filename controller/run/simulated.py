@@ -4,17 +4,16 @@ What happens to a job at t is decided on at t + ``reaction_delay_s``; until then
 events nothing happens and nothing is computed.
 """
 
-from controller.messages import plan_pages
 from controller.policy.enforcement import Enforcement, rate_control
 from controller.policy.policy_name import PolicyName
 from controller.run.calendar import Arrival, ComputationEnd, HandOver, HoldEnd, Sample
 from controller.run.connections import open_connections
 from controller.run.fluid_traffic import FluidTraffic
 from controller.run.in_process import InProcessController
+from controller.run.noted_plan import NotedPlan
 from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.stage import Progress, Stage
-from hostlib.messages import plan_from_wire
 from hostlib.start_shift import StartShift
 from simulator.allocation import ALLOCATIONS
 from topologies.ecmp import hash_multipliers
@@ -85,9 +84,7 @@ class _Run:
         self._time_shift_s = {job.name: job.time_shift_s for job in decision.plan.jobs}
         self._traffic.follow(decision)
         if decision.plan.jobs:
-            # In the words of the wire, as a run with a controller beside it hears them.
-            plan = plan_from_wire(tuple(plan_pages(decision, self.routing.fabric)))
-            self._stage.record.plans.append((self._stage.now_s, plan))
+            self._stage.record.plans.append((self._stage.now_s, NotedPlan.of(decision)))
 
     def _delay_s(self, job: str, now_s: float) -> float:
         """Seconds for which the Plan in force has a job hold an iteration that could begin now."""
