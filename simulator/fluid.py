@@ -29,12 +29,13 @@ NO_BUNDLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """How rates are set: in bit/s of an order's flows, from weights and the bytes that are left, both by flow number.
+    """How rates are set: in bit/s of an order's flows, by flow number from weights, bytes left and seconds until due.
 
-    With ``joins_tiers`` the flows of one tier depend on each other even where they share no link, as in MADD.
+    The flows of a tier stand in the order in which they are due. With ``joins_tiers`` the flows of one tier depend on
+    each other even where they share no link, as in MADD.
     """
 
-    rates_bps: Callable[[Network, Order, FloatArray, FloatArray], FloatArray]
+    rates_bps: Callable[[Network, Order, FloatArray, FloatArray, FloatArray], FloatArray]
     joins_tiers: bool
 
 
@@ -55,6 +56,7 @@ class Fluid:
         num_bundles = bundles.network.num_flows
         self.bundles = bundles
         self._tiers = bundles.tiers
+        self._due_s = np.zeros(num_bundles)
         self.contention = Contention.of(bundles.network)
         self.remaining_bytes = np.zeros(num_bundles)
         self.rates_bps = np.zeros(num_bundles)
@@ -93,10 +95,11 @@ class Fluid:
         old = continued[sending]
         self._join(sending, remaining_bytes[old] * bundles.weights[sending] / before.weights[old])
 
-    def reorder(self, tiers: IntArray) -> None:
-        """Serve the bundles in these tiers, by bundle, from now on."""
-        self._touched.append(self._active[self._tiers[self._active] != tiers[self._active]])
-        self._tiers = tiers
+    def reorder(self, tiers: IntArray, due_s: FloatArray) -> None:
+        """Serve the bundles in these tiers from now on, those of a tier as due at these times; both by bundle."""
+        differs = (self._tiers != tiers) | (self._due_s != due_s)
+        self._touched.append(self._active[differs[self._active]])
+        self._tiers, self._due_s = tiers, due_s
 
     def start(self, bundles: IntArray, size_bytes: FloatArray) -> None:
         """Let bundles, none of which is under way, send so many bytes each; without any they arrive at once."""
@@ -178,8 +181,10 @@ class Fluid:
         if not len(flows):
             return
         self._settle(flows)
+        flows = flows[self._due_s[flows].argsort(kind="stable")]
         order = Order.by_rank(flows, self._tiers[flows])
-        rates_bps = self._allocation.rates_bps(self.bundles.network, order, self.bundles.weights, self.remaining_bytes)
+        network, weights, due_s = self.bundles.network, self.bundles.weights, self._due_s - self.now_ps / PS_PER_S
+        rates_bps = self._allocation.rates_bps(network, order, weights, self.remaining_bytes, due_s)
         _set_rates(order.flows, rates_bps, self.now_ps, self.remaining_bytes, self.rates_bps, self._ends_ps)
 
 

@@ -17,13 +17,14 @@ from controller.policy.varys import bottleneck_times, sebf
 def group_order(policy: PolicyName, seconds_by_link: csr_array, started_s: FloatArray) -> npt.NDArray[np.int64]:
     """Groups (rows), most urgent first, by the seconds for which each occupies links (columns) and when it started.
 
-    All groups weigh the same. Raises ValueError for a policy that orders no groups.
+    All groups weigh the same. EchelonFlow ranks by gamma, its default, as SEBF does. Raises ValueError for a policy
+    that orders no groups.
     """
     ones = np.ones(seconds_by_link.shape[0])
     match policy:
         case PolicyName.FIFO:
             return started_s.argsort(kind="stable")
-        case PolicyName.VARYS:
+        case PolicyName.VARYS | PolicyName.ECHELONFLOW:
             return sebf(bottleneck_times(seconds_by_link), ones)
         case PolicyName.SINCRONIA:
             return bssi(seconds_by_link, ones)

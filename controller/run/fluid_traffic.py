@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from controller.decision import Decision
-from controller.policy.enforcement import RateControl, Tiers
+from controller.policy.enforcement import Cadence, RateControl, Tiers
 from controller.policy.group_order import group_order
 from controller.policy.policy_name import PolicyName
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.network import IntArray, Network, Order
 from controller.policy.snapshot import FlowKey
 from controller.run.connections import Connections
-from controller.run.instances import GroupKey, Instances, TransferEnd
+from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
 from controller.run.results import LoadSample
 from controller.run.ways import LAST_TIER, Way, ways_of
 from simulator.allocation import ALLOCATIONS
@@ -32,12 +32,13 @@ _IDLE = (0.0,) * NUM_LEVELS
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Flows of one transfer that have one way and one size; ``numbers`` are their positions in the group."""
+    """Flows of one transfer that have one way, size and offset; ``numbers`` are their positions in the group."""
 
     key: GroupKey
     task: int
     way: Way
     size_bytes: float
+    offset_s: float
     numbers: tuple[int, ...]
 
 
@@ -64,7 +65,13 @@ class FluidTraffic:
         self._steering = steering
         self._jobs = {job.name: job for job in jobs}
         self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
+        self._number_of = {key: number for number, key in enumerate(self._specifications)}
         self._instances = Instances(self._specifications)
+        self._transfers: defaultdict[GroupKey, list[int]] = defaultdict(list)
+        for job in jobs:
+            for number, task in enumerate(job.graph.tasks):
+                if isinstance(task, GroupTransfer):
+                    self._transfers[job.name, task.group].append(number)
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
         self._ways = {
@@ -94,20 +101,21 @@ class FluidTraffic:
         self._instances.start(job, transfer, self.now_ps / PS_PER_S)
         numbers = self._of_transfer[job, transfer.task]
         self._under_way.update(numbers.tolist())
-        sizes = [bundle.size_bytes * len(bundle.numbers) for bundle in map(self._bundles.__getitem__, numbers)]
-        self.fluid.start(numbers, np.array(sizes))
+        self.fluid.start(numbers, self._sent_bytes[numbers])
         self._order_groups()
 
     def run(self, until_ps: int) -> list[TransferEnd]:
         """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
         ends = []
-        for number in self.fluid.run(until_ps):
+        arrived = self.fluid.run(until_ps)
+        for number in arrived:
             self._under_way.remove(number)
             bundle = self._bundles[number]
             for flow in bundle.numbers:
                 if (end := self._instances.arrive(bundle.key, flow, self.now_ps / PS_PER_S)) is not None:
                     ends.append(end)
-        self._order_groups()
+        if arrived:
+            self._order_groups()
         return ends
 
     def follow(self, decision: Decision) -> None:
@@ -154,10 +162,10 @@ class FluidTraffic:
         for task, transfer in enumerate(graph.tasks):
             if isinstance(transfer, GroupTransfer):
                 key = job, transfer.group
-                alike: defaultdict[tuple[Way, float], list[int]] = defaultdict(list)
+                alike: defaultdict[tuple[Way, float, float], list[int]] = defaultdict(list)
                 for number in graph.flows_of(transfer):
-                    size_bytes = self._specifications[key][number].size_bytes
-                    alike[self._ways[FlowKey(*key, number)], size_bytes].append(number)
+                    flow = self._specifications[key][number]
+                    alike[self._ways[FlowKey(*key, number)], flow.size_bytes, flow.offset_s].append(number)
                 bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
         return bundles
 
@@ -192,6 +200,10 @@ class FluidTraffic:
             of_transfer[bundle.key[0], bundle.task].append(number)
         self._of_transfer = {key: np.array(numbers) for key, numbers in of_transfer.items()}
         self._bundles += live
+        bundles = self._bundles
+        self._group_of = np.array([self._number_of[bundle.key] for bundle in bundles], dtype=np.int64)
+        self._sent_bytes = np.array([bundle.size_bytes * len(bundle.numbers) for bundle in bundles], dtype=np.float64)
+        self._offsets_s = np.array([bundle.offset_s for bundle in bundles], dtype=np.float64)
         ways = [bundle.way for bundle in self._bundles]
         latencies_ps = [round(self._delays_s[list(way.path)].sum() * PS_PER_S) for way in ways]
         return Bundles(
@@ -203,19 +215,34 @@ class FluidTraffic:
         )
 
     def _order_groups(self) -> None:
-        """Where tiers are flow groups, order the open ones anew if one has begun or ended."""
-        started_s = self._instances.open
-        if self._control.tiers is not Tiers.GROUPS or self._open == tuple(started_s):
+        """Where tiers are flow groups, order the open ones anew if one has begun or ended, or a flow at its cadence."""
+        if self._control.tiers is not Tiers.GROUPS:
             return
-        self._open = tuple(started_s)
-        place = {key: number for number, key in enumerate(self._open)}
-        group_of = np.array([place.get(bundle.key, len(place)) for bundle in self._bundles], dtype=np.int64)
-        active = self.fluid.active
-        open_now = np.unique(group_of[active])
-        network = self.fluid.bundles.network
-        by_link = remaining_by_link(network, Order.by_rank(active, group_of[active]), self.fluid.settled_bytes())
+        instances = self._instances.open
+        if self._control.cadence is Cadence.GROUP_EVENT and self._open == tuple(instances):
+            return
+        self._open = tuple(instances)
+        place = np.full(len(self._number_of), len(instances))
+        place[[self._number_of[key] for key in instances]] = np.arange(len(instances))
+        group_of = place[self._group_of]
+        # A group is known in full: what it will release counts in its rank, though it has no rate yet.
+        to_come = np.array([number for key, one in instances.items() for number in self._to_come(key, one)], np.int64)
+        known = np.union1d(self.fluid.active, to_come)
+        groups = np.unique(group_of[known])
+        remaining_bytes = self.fluid.settled_bytes().copy()
+        remaining_bytes[to_come] = self._sent_bytes[to_come]
+        order = Order.by_rank(known, group_of[known])
+        by_link = remaining_by_link(self.fluid.bundles.network, order, remaining_bytes)
         by_link.data *= 8 / self._capacities_bps[by_link.indices]
-        in_order = group_order(self._policy, by_link, np.array(list(started_s.values()))[open_now])
-        tiers = np.full(len(place) + 1, LAST_TIER)
-        tiers[open_now[in_order]] = np.arange(len(in_order))
-        self.fluid.reorder(tiers[group_of])
+        started_s = np.array([instance.started_s for instance in instances.values()])
+        tiers = np.full(len(instances) + 1, LAST_TIER)
+        tiers[groups[group_order(self._policy, by_link, started_s[groups])]] = np.arange(len(groups))
+        late_s = np.array([max(instance.tardiness_s, 0.0) for instance in instances.values()])
+        due_s = np.append(started_s + late_s, 0.0)[group_of] + self._offsets_s
+        self.fluid.reorder(tiers[group_of], due_s)
+
+    def _to_come(self, key: GroupKey, instance: Instance) -> Iterator[int]:
+        """The bundles that an open group has not released yet."""
+        for task in self._transfers[key]:
+            if task not in instance.released:
+                yield from self._of_transfer[key[0], task].tolist()

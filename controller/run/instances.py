@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workloads.replay import StartTransfer
 from workloads.task_graph import FlowSpec
@@ -34,12 +34,17 @@ class _Transfer:
 
 
 @dataclass(slots=True)
-class _Instance:
-    """A group that is under way, since its head flow was."""
+class Instance:
+    """A group that is under way, since its head flow was.
+
+    ``remaining`` flows have not arrived, ``tardiness_s`` is that of those which have, ``released`` are the transfers
+    that have started.
+    """
 
     started_s: float
     remaining: int
     tardiness_s: float = -math.inf
+    released: set[int] = field(default_factory=set)
 
 
 class Instances:
@@ -47,14 +52,15 @@ class Instances:
 
     def __init__(self, specifications: Mapping[GroupKey, Sequence[FlowSpec]]) -> None:
         self._specifications = specifications
-        self._groups: dict[GroupKey, _Instance] = {}
+        self._groups: dict[GroupKey, Instance] = {}
         self._transfers: dict[tuple[GroupKey, int], _Transfer] = {}
 
     def start(self, job: str, transfer: StartTransfer, now_s: float) -> None:
         """A transfer starts, and its group's instance where it is the first."""
         key = job, transfer.group
         if key not in self._groups:
-            self._groups[key] = _Instance(now_s, len(self._specifications[key]))
+            self._groups[key] = Instance(now_s, len(self._specifications[key]))
+        self._groups[key].released.add(transfer.task)
         under_way = _Transfer(transfer.task, len(transfer.flows))
         for number in transfer.flows:
             self._transfers[key, number] = under_way
@@ -73,6 +79,6 @@ class Instances:
         return TransferEnd(*(key[0], transfer.task, key[1]), None if instance.remaining else instance.tardiness_s)
 
     @property
-    def open(self) -> dict[GroupKey, float]:
-        """The groups that are under way, with the times their head flows started, in the order of these."""
-        return {key: instance.started_s for key, instance in self._groups.items()}
+    def open(self) -> Mapping[GroupKey, Instance]:
+        """The groups that are under way, in the order in which their head flows started."""
+        return self._groups

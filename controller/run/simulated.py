@@ -15,7 +15,6 @@ from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.stage import Progress, Stage
 from hostlib.start_shift import StartShift
-from simulator.allocation import ALLOCATIONS
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
@@ -49,8 +48,6 @@ class _Run:
         self._shifts = {job.name: StartShift(job.specification.arrival_s) for job in jobs}
         self._time_shift_s: dict[str, float | None] = {}
         control = rate_control(policy, enforcement)
-        if control.allocator not in ALLOCATIONS:
-            raise ValueError(f"the simulator cannot set rates of {control.allocator}; expected --enforcement levels")
         self._traffic = FluidTraffic(self.routing, jobs, connections, policy, control, scenario.steering)
         self._controller = InProcessController(self.routing, connections, policy, scenario.steering, scenario.seed)
         self._stage = Stage(scenario, jobs, self._traffic, self._alone_s, self._delay_s)

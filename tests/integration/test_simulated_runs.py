@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from controller.policy.enforcement import Enforcement, rate_control
+from controller.policy.enforcement import Enforcement
 from controller.policy.policy_name import PolicyName
 from controller.run.json_form import run_object
 from controller.run.results import RunResult
 from controller.run.simulated import run_on_simulator
-from simulator.allocation import ALLOCATIONS
 from topologies.steering import Steering
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import Scenario
@@ -121,15 +120,8 @@ def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
     assert {job.level for job in ordered.jobs} == {7}
 
 
-@pytest.mark.parametrize(
-    ("policy", "enforcement"),
-    [
-        (policy, enforcement)
-        for policy in PolicyName
-        for enforcement in Enforcement
-        if rate_control(policy, enforcement).allocator in ALLOCATIONS
-    ],
-)
+@pytest.mark.parametrize("enforcement", Enforcement)
+@pytest.mark.parametrize("policy", PolicyName)
 def test_every_policy_runs_within_the_fluid_bound(policy: PolicyName, enforcement: Enforcement) -> None:
     result = simulate(shipped("fewer-uplinks"), policy, enforcement)
     assert result.enforcement is enforcement
@@ -177,6 +169,46 @@ def test_loads_are_those_of_the_flows() -> None:
     assert busy_s == pytest.approx(10.0, rel=0.01)
 
 
-def test_rates_that_cannot_be_set_yet_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="rates of echelon-madd"):
-        simulate(shipped("pipeline"), PolicyName.ECHELONFLOW, Enforcement.IDEAL)
+@pytest.mark.parametrize(
+    ("policy", "enforcement", "forwards", "tardiness"),
+    [
+        (PolicyName.ECMP, Enforcement.LEVELS, 8.5, 4.5),
+        (PolicyName.VARYS, Enforcement.IDEAL, 10.0, 6.0),
+        (PolicyName.ECHELONFLOW, Enforcement.IDEAL, 8.0, 4.0),
+    ],
+)
+def test_the_pipeline_of_the_echelonflow_paper(
+    policy: PolicyName, enforcement: Enforcement, forwards: float, tardiness: float
+) -> None:
+    """The example of docs/echelonflow.md by GPipe: in forward steps, three micro-batches sent for 2 each.
+
+    The backward pass takes 10 under all: there each transfer is over as the next one begins.
+    """
+    step_s = 0.51 / 3
+    topology = {**DUMBBELL, "bottleneck_gbps": 6e9 / 3 * 8 / (2 * step_s) / 1e9}
+    workload = {"type": "pp", "model": "gpt", "micro_batches": 3, "schedule": "gpipe"}
+    job = {"name": "gpt", "hosts": ["h0", "h2"], "gpus_per_host": 8, "iterations": 3, "workload": workload}
+    result = run({"topology": topology, "jobs": [job]}, policy, enforcement)
+    assert result.jobs[0].iteration_time_s == pytest.approx((forwards + 10) * step_s, **EXACTLY)
+    assert result.flow_groups[0].tardiness_s == pytest.approx(tardiness * step_s, **EXACTLY)
+
+
+def test_echelonflow_of_coflows_is_varys() -> None:
+    """To the last bit, where every offset is 0."""
+    varys, echelonflow = (
+        simulate(shipped("fewer-uplinks"), policy, Enforcement.IDEAL)
+        for policy in (PolicyName.VARYS, PolicyName.ECHELONFLOW)
+    )
+    assert [job.communicating for job in echelonflow.jobs] == [job.communicating for job in varys.jobs]
+
+
+@pytest.mark.parametrize("policy", [PolicyName.VARYS, PolicyName.ECHELONFLOW])
+def test_a_group_ranks_by_what_it_will_release_too(policy: PolicyName) -> None:
+    """The pipeline has 0.12 s to send when it begins, and 0.48 s in all; the other job has 0.27 s left then."""
+    workload = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
+    jobs = [
+        {"name": "gpt", "hosts": ["h0", "h2"], "gpus_per_host": 8, "iterations": 1, "workload": workload},
+        phases("a", "h1", "h3", 0.1, 0.3, iterations=1),
+    ]
+    result = run({"topology": DUMBBELL, "jobs": jobs}, policy, Enforcement.IDEAL)
+    assert result.jobs[1].communicating[0].end_s == pytest.approx(0.4, **EXACTLY)

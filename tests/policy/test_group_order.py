@@ -11,7 +11,12 @@ STARTED_S = np.array([0.0, 2.0, 1.0])
 
 @pytest.mark.parametrize(
     ("policy", "expected"),
-    [(PolicyName.FIFO, [0, 2, 1]), (PolicyName.VARYS, [2, 1, 0]), (PolicyName.SINCRONIA, [2, 1, 0])],
+    [
+        (PolicyName.FIFO, [0, 2, 1]),
+        (PolicyName.VARYS, [2, 1, 0]),
+        (PolicyName.SINCRONIA, [2, 1, 0]),
+        (PolicyName.ECHELONFLOW, [2, 1, 0]),
+    ],
 )
 def test_every_policy_of_groups_orders_them_as_it_orders_jobs(policy: PolicyName, expected: list[int]) -> None:
     assert group_order(policy, SECONDS, STARTED_S).tolist() == expected

@@ -104,7 +104,7 @@ def test_another_order_from_now_on() -> None:
     fluid = make_fluid(make_bundles([GBPS], [(0,), (0,)], tiers=[0, 1]), Allocator.ORDER_GREEDY)
     fluid.start(np.array([0, 1]), np.array([2 * GB, 2 * GB]))
     assert fluid.run(PS_PER_S) == []
-    fluid.reorder(np.array([1, 0]))
+    fluid.reorder(np.array([1, 0]), np.zeros(2))
     assert (fluid.run(NEVER_PS), fluid.now_ps) == ([1], 3 * PS_PER_S)
 
 
@@ -223,5 +223,6 @@ def plain_ends_s(
 PLAIN = {
     Allocator.MAX_MIN: plain_max_min,
     Allocator.MADD: plain_madd,
+    Allocator.ECHELON_MADD: plain_madd,  # all are due at once
     Allocator.ORDER_GREEDY: plain_order_greedy,
 }
