@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from controller.decision import Decision
-from controller.policy.enforcement import Cadence, RateControl, Tiers
+from controller.policy.enforcement import Allocator, Cadence, RateControl, Tiers
 from controller.policy.group_order import group_order
 from controller.policy.policy_name import PolicyName
 from controller.policy.rates.loads import remaining_by_link
-from controller.policy.rates.network import IntArray, Network, Order
+from controller.policy.rates.network import FloatArray, IntArray, Network, Order
 from controller.policy.snapshot import FlowKey
 from controller.run.connections import Connections
 from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
@@ -237,9 +237,14 @@ class FluidTraffic:
         started_s = np.array([instance.started_s for instance in instances.values()])
         tiers = np.full(len(instances) + 1, LAST_TIER)
         tiers[groups[group_order(self._policy, by_link, started_s[groups])]] = np.arange(len(groups))
-        late_s = np.array([max(instance.tardiness_s, 0.0) for instance in instances.values()])
-        due_s = np.append(started_s + late_s, 0.0)[group_of] + self._offsets_s
-        self.fluid.reorder(tiers[group_of], due_s)
+        self.fluid.reorder(tiers[group_of], self._due_s(started_s, group_of))
+
+    def _due_s(self, started_s: FloatArray, group_of: IntArray) -> FloatArray:
+        """When each bundle may end without making its group later than it is; at once for who knows no formations."""
+        if self._control.allocator is not Allocator.ECHELON_MADD:
+            return np.zeros(len(group_of))
+        late_s = np.array([max(instance.tardiness_s, 0.0) for instance in self._instances.open.values()])
+        return np.append(started_s + late_s, 0.0)[group_of] + self._offsets_s
 
     def _to_come(self, key: GroupKey, instance: Instance) -> Iterator[int]:
         """The bundles that an open group has not released yet."""
