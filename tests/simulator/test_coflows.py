@@ -68,9 +68,12 @@ def test_a_percentile_between_two_times() -> None:
     assert (run.average_cct_s, run.p95_cct_s, run.makespan_s) == (2.0, pytest.approx(2.9), 3.0)
 
 
+ODD_MS = (0, 137, 311, 523, 751)
+
+
 @st.composite
 def traces(draw: st.DrawFn) -> str:
-    """Up to five coflows on three ports; coarse numbers."""
+    """Up to five coflows on three ports; coarse sizes, and arrivals so odd that rounding decides no tie."""
     lines = []
     for number in range(draw(st.integers(1, 5))):
         pairs = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=5, unique=True))
@@ -78,7 +81,7 @@ def traces(draw: st.DrawFn) -> str:
         flows = " ".join(
             f"{source} {destination} {size}" for (source, destination), size in zip(pairs, sizes, strict=True)
         )
-        arrival_ms = draw(st.integers(0, 3)) * 1000
+        arrival_ms = draw(st.integers(0, 3)) * 1000 + ODD_MS[number]
         lines.append(f"{number} {arrival_ms} {len(pairs)} 3 3 {flows}")
     return "\n".join([f"3 {len(lines)}", *lines])
 
