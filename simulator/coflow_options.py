@@ -2,6 +2,9 @@
 
 from enum import StrEnum
 
+BPS_PER_PORT_GBPS = 2.0**30
+"""A Gbit/s of a port is 1024 * 2^20 bit/s, as CoflowSim has it."""
+
 
 class CoflowPolicy(StrEnum):
     """What shares the ports: every flow alike (exact max-min), or coflows in the order of a policy."""

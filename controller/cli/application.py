@@ -6,6 +6,7 @@ from controller.cli.checking import check
 from controller.cli.coflows import coflows
 from controller.cli.demonstration import demo
 from controller.cli.emulating import emulator
+from controller.cli.evaluating import evaluate
 from controller.cli.exits import EXIT_STATUS
 from controller.cli.explaining import explain
 from controller.cli.planning import plan
@@ -26,3 +27,4 @@ application = typer.Typer(
 commands = (demo, run, plan, check, policies, coflows, trace, generate_trace, controller, show, explain, emulator)
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)
+application.add_typer(evaluate, name="evaluate", epilog=EXIT_STATUS)

@@ -45,10 +45,14 @@ def run_all(
     policies: Sequence[PolicyName],
     backend: Backend,
     enforcement: Enforcement = Enforcement.LEVELS,
+    aside: str = "",
 ) -> Iterator[RunResult]:
-    """The result of every policy as soon as there is one; ends the command where a run fails."""
+    """The result of every policy as soon as there is one; ends the command where a run fails.
+
+    ``aside`` is what people are to read of a run besides its scenario and policy.
+    """
     for policy in policies:
-        what = f"{scenario.name} under {policy}"
+        what = f"{scenario.name} under {policy}{aside}"
         with progress(what) as on_progress:
             # Only now, because engines take a while to import.
             match backend:

@@ -2,17 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from controller.cli.exits import refuse
 from controller.cli.inputs import JsonOption
-from simulator.coflow_options import CoflowPolicy, Recompute
+from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
 
-_BPS_PER_PORT_GBPS = 2.0**30
-"""A Gbit/s of a port is 1024 * 2^20 bit/s, as CoflowSim has it."""
+if TYPE_CHECKING:
+    from workloads.coflow_trace import CoflowTrace
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A trace: coflow benchmark or Sincronia's format.")]
 PolicyOption = Annotated[CoflowPolicy, typer.Option("--policy", help="What shares the ports.")]
@@ -36,19 +36,11 @@ def coflows(
     from controller.cli.layout import number_table
     from controller.report.numbers import count, seconds
     from simulator.coflows import run_coflows
-    from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
 
     if not 0 < port_gbps < float("inf"):
         refuse((f"--port-gbps: expected a number above 0, got {port_gbps}",))
-    try:
-        trace = parse_coflow_trace(file.read_text())
-    except CoflowTraceError as error:
-        refuse((f"{file}: {error}",))
-    except OSError as error:
-        refuse((f"{file}: cannot be read: {error.strerror}",))
-    except UnicodeDecodeError:
-        refuse((f"{file}: is not text",))
-    run = run_coflows(trace, policy, recompute, port_gbps * _BPS_PER_PORT_GBPS, offline=offline)
+    trace = read_coflows(file)
+    run = run_coflows(trace, policy, recompute, port_gbps * BPS_PER_PORT_GBPS, offline=offline)
     measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
     if as_json:
         print(json.dumps({"policy": policy, "num_coflows": len(trace.names), **measured}))
@@ -56,3 +48,17 @@ def coflows(
     table = number_table(f"{file.name} under {policy}", "Coflows", "Flows", "Average CCT", "p95 CCT", "Makespan")
     table.add_row(count(len(trace.names)), count(trace.num_flows), *map(seconds, measured.values()))
     Console().print(table)
+
+
+def read_coflows(file: Path) -> "CoflowTrace":
+    """The coflows of a file; ends the command with what is wrong with it, and where."""
+    from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
+
+    try:
+        return parse_coflow_trace(file.read_text())
+    except CoflowTraceError as error:
+        refuse((f"{file}: {error}",))
+    except OSError as error:
+        refuse((f"{file}: cannot be read: {error.strerror}",))
+    except UnicodeDecodeError:
+        refuse((f"{file}: is not text",))

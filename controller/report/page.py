@@ -27,13 +27,18 @@ def page(comparisons: Comparisons) -> str:
     if not articles:
         raise ValueError("a report needs results of a scenario at least")
     names = ", ".join(results[0].scenario for results in comparisons)
+    overview = [_overview(comparisons)] if len(articles) > 1 else []
+    return document(f"Trainyard: {names}", *overview, *articles)
+
+
+def document(title: str, *content: Markup) -> str:
+    """A page by itself, with the style of all pages, around its content."""
     head = (
         Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"Trainyard: {names}"),
+        element("title", title),
         element("style", Markup(STYLE)),
     )
-    overview = [_overview(comparisons)] if len(articles) > 1 else []
-    body = element("main", *overview, *articles)
+    body = element("main", *content)
     return f"<!DOCTYPE html>\n{element('html', element('head', *head), element('body', body), lang='en')}\n"
 
 

@@ -1,0 +1,127 @@
+"""``trainyard evaluate``: what papers published, measured anew.
+
+Every case is reported as soon as it is measured. Interrupted, or where a run fails, a command still prints and writes
+what it has so far, before it ends as it would have.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from controller.cli.backend import Backend, run_all
+from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
+from controller.cli.exits import EXIT_STATUS, fail, refuse
+from controller.cli.outputs import prepare_folder
+from controller.cli.progress import progress
+from simulator.coflow_options import CoflowPolicy, Recompute
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+
+if TYPE_CHECKING:
+    from controller.report.findings import Findings
+    from controller.run.results import RunResult
+
+JsonOption = Annotated[bool, typer.Option("--json", help="A JSON object for each case, on a line as it is measured.")]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
+]
+MixOption = Annotated[list[str] | None, typer.Option("--mix", help="May be repeated. Without it: all of them.")]
+SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 1 on.")]
+BackendOption = Annotated[Backend, typer.Option("--on", help="What runs the mixes; the emulator takes minutes each.")]
+
+evaluate = typer.Typer(help="Measure anew what papers published, and print it beside.", no_args_is_help=True)
+
+
+@evaluate.command(name="crux-testbed", epilog=EXIT_STATUS)
+def crux_testbed(
+    mix: MixOption = None,
+    seeds: SeedsOption = 10,
+    on: BackendOption = Backend.SIMULATOR,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Crux's testbed (Figures 19 to 22): utilisation and iteration times under ecmp, crux and trainyard."""
+    from controller.evaluation.crux_testbed import POLICIES, PUBLISHED, findings, json_object, measured
+
+    if unknown := sorted(set(mix or ()) - PUBLISHED.keys()):
+        refuse(f"--mix: expected one of {', '.join(PUBLISHED)}, got {name!r}" for name in unknown)
+    _prepare(report)
+    measured_mixes = []
+    pictures: list[Sequence[RunResult]] = []
+    try:
+        for name in dict.fromkeys(mix or PUBLISHED):
+            scenario = load_scenario(SHIPPED_SCENARIOS / f"{name}.yaml")
+            runs: list[Sequence[RunResult]] = []
+            try:
+                for seed in range(1, seeds + 1):
+                    seeded = scenario.model_copy(update={"seed": seed})
+                    runs.append(tuple(run_all(seeded, POLICIES, on, aside=f", seed {seed} of {seeds}")))
+            finally:
+                if runs:
+                    pictures.append(runs[0])
+                    measured_mixes.append(measured(name, runs))
+                    if as_json:
+                        print(json.dumps(json_object(measured_mixes[-1])), flush=True)
+    finally:
+        if measured_mixes:
+            _show(findings(measured_mixes), as_json=as_json, report=report, pictures=pictures)
+
+
+@evaluate.command(epilog=EXIT_STATUS)
+def coflow(
+    file: FileArgument,
+    recompute: RecomputeOption = Recompute.FLOW,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """The coflow benchmark, from github.com/coflow/coflow-benchmark: completion times under fair, FIFO, Varys and
+    Sincronia."""
+    from controller.evaluation.coflow import findings, json_object, measure
+
+    trace = read_coflows(file)
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    _prepare(report)
+    measured = []
+    try:
+        for policy in CoflowPolicy:
+            with progress(f"{file.name} under {policy}"):
+                measured.append(measure(trace, policy, recompute))
+            if as_json:
+                print(json.dumps(json_object(trace, measured[-1], recompute, sha256)), flush=True)
+    finally:
+        if measured:
+            _show(findings(trace, measured, recompute, sha256), as_json=as_json, report=report)
+
+
+def _prepare(report: Path | None) -> None:
+    if report is not None:
+        prepare_folder(report.parent)
+
+
+def _show(
+    findings: "Findings", *, as_json: bool, report: Path | None, pictures: "Sequence[Sequence[RunResult]]" = ()
+) -> None:
+    """Tables and assumptions on stdout unless JSON stands there, and the page."""
+    from controller.cli.layout import number_table
+    from controller.report.findings import write_findings
+
+    if not as_json:
+        console = Console()
+        console.print(findings.title, style="bold", markup=False, highlight=False)
+        for table in findings.tables:
+            shown = number_table(table.title, *table.columns, left=("Policy", "Model"))
+            for row in table.rows:
+                shown.add_row(*row)
+            console.print(shown)
+        for assumption in findings.assumptions:
+            console.print(f"- {assumption}", markup=False, highlight=False)
+    if report is not None:
+        try:
+            write_findings(findings, pictures, report)
+        except OSError as error:
+            fail(f"{report}: cannot be written: {error.strerror}")
+        Console(stderr=True).print(f"wrote {report}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Evaluations of the papers, measured anew: one module each, with what was published beside what comes out here."""
