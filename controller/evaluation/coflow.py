@@ -81,7 +81,7 @@ def findings(trace: CoflowTrace, measured: Sequence[PolicyMeasured], recompute: 
         )
         for of in measured
     )
-    columns = ("Policy", "Average CCT", "Faster than fair", "Published", "p95 CCT", "Faster than fair", "Makespan")
+    columns = ("Policy", "Average CCT", "Speedup", "Published", "p95 CCT", "Speedup", "Makespan")
     return Findings(
         title=f"Coflow benchmark: {count(len(trace.names))} coflows, {count(trace.num_flows)} flows",
         tables=(FindingsTable("Completion times", columns, rows),),
