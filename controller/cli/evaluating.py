@@ -105,16 +105,10 @@ def _prepare(report: Path | None) -> None:
 def _show(
     findings: "Findings", *, as_json: bool, report: Path | None, pictures: "Sequence[Sequence[RunResult]]" = ()
 ) -> None:
-    """Write the page; print tables and assumptions on stdout, unless JSON stands there."""
+    """Tables and assumptions on stdout, unless JSON stands there; then the page."""
     from controller.cli.layout import number_table
     from controller.report.findings import write_findings
 
-    if report is not None:
-        try:
-            write_findings(findings, pictures, report)
-        except OSError as error:
-            fail(f"{report}: cannot be written: {error.strerror}")
-        Console(stderr=True).print(f"wrote {report}", markup=False, highlight=False, soft_wrap=True)
     if not as_json:
         console = Console()
         console.print(findings.title, style="bold", markup=False, highlight=False)
@@ -125,3 +119,9 @@ def _show(
             console.print(shown)
         for assumption in findings.assumptions:
             console.print(f"- {assumption}", markup=False, highlight=False)
+    if report is not None:
+        try:
+            write_findings(findings, pictures, report)
+        except OSError as error:
+            fail(f"{report}: cannot be written: {error.strerror}")
+        Console(stderr=True).print(f"wrote {report}", markup=False, highlight=False, soft_wrap=True)
