@@ -1,6 +1,7 @@
 """What a table, an action profile or a counter of an emulated switch holds, by name and as integers."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class SwitchError(Exception):
@@ -23,8 +24,7 @@ class ResourceExhaustedError(SwitchError):
     """The table, profile or group is full."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FieldMatch:
+class FieldMatch(NamedTuple):
     """One field of a match: packets whose field equals ``value`` under ``mask``.
 
     Exact match has all bits set in the mask, LPM the leading ones, a field left out has mask 0.
@@ -83,8 +83,7 @@ class ActionSet:
 EntryAction = ActionCall | MemberReference | GroupReference | ActionSet
 
 
-@dataclass(frozen=True, slots=True)
-class EntryKey:
+class EntryKey(NamedTuple):
     """Identity of an entry in its table; ``priority`` is 0 where entries of the table cannot overlap."""
 
     match: tuple[FieldMatch | RangeMatch, ...]

@@ -4,6 +4,8 @@ from emulator.compiler.layout import WORD_BITS
 from emulator.compiler.tables import KeyField, MatchKind, Table
 from emulator.entries import EntryKey, FieldMatch, InvalidRequestError, RangeMatch
 
+_WORD_MASK = (1 << WORD_BITS) - 1
+
 
 def key_words(table: Table, key: EntryKey) -> tuple[int, ...]:
     """The key's words in a slot of the table, see ``Table.key_words``.
@@ -20,8 +22,7 @@ def key_words(table: Table, key: EntryKey) -> tuple[int, ...]:
         )
     words = [0] * table.key_words
     for field, match in zip(table.key, key.match, strict=True):
-        where = f"field {field.name!r} of table {table.name!r}"
-        value, mask = _range(field, match, where) if field.kind is MatchKind.RANGE else _masked(field, match, where)
+        value, mask = _range(table, field, match) if field.kind is MatchKind.RANGE else _masked(table, field, match)
         _place(words, field.key_words, value << field.shift)
         if table.is_scanned:
             _place(words, [table.value_words + number for number in field.key_words], mask << field.shift)
@@ -30,27 +31,34 @@ def key_words(table: Table, key: EntryKey) -> tuple[int, ...]:
     return tuple(words)
 
 
-def _range(field: KeyField, match: FieldMatch | RangeMatch, where: str) -> tuple[int, int]:
+def _range(table: Table, field: KeyField, match: FieldMatch | RangeMatch) -> tuple[int, int]:
     if not isinstance(match, RangeMatch):
-        raise InvalidRequestError(f"{where} is matched by a range")
+        raise InvalidRequestError(f"{_name(table, field)} is matched by a range")
     if not 0 <= match.low <= match.high <= field.field.mask:
-        raise InvalidRequestError(f"{where} has no range from {match.low} to {match.high}")
+        raise InvalidRequestError(f"{_name(table, field)} has no range from {match.low} to {match.high}")
     return match.low, match.high
 
 
-def _masked(field: KeyField, match: FieldMatch | RangeMatch, where: str) -> tuple[int, int]:
+def _masked(table: Table, field: KeyField, match: FieldMatch | RangeMatch) -> tuple[int, int]:
     if isinstance(match, RangeMatch):
-        raise InvalidRequestError(f"{where} is not matched by a range")
-    if field.kind is MatchKind.EXACT and match.mask != field.field.mask:
-        raise InvalidRequestError(f"{where} is matched exactly")
-    if match.value & ~match.mask or match.mask & ~field.field.mask:
-        raise InvalidRequestError(f"{where} has bits outside its mask")
-    behind_prefix = field.field.mask & ~match.mask
+        raise InvalidRequestError(f"{_name(table, field)} is not matched by a range")
+    value, mask = match
+    full_mask = field.field.mask
+    if field.kind is MatchKind.EXACT and mask != full_mask:
+        raise InvalidRequestError(f"{_name(table, field)} is matched exactly")
+    if value & ~mask or mask & ~full_mask:
+        raise InvalidRequestError(f"{_name(table, field)} has bits outside its mask")
+    behind_prefix = full_mask & ~mask
     if field.kind is MatchKind.LPM and behind_prefix & behind_prefix + 1:
-        raise InvalidRequestError(f"the mask of {where} is not a prefix")
-    return match.value, match.mask
+        raise InvalidRequestError(f"the mask of {_name(table, field)} is not a prefix")
+    return match
+
+
+def _name(table: Table, field: KeyField) -> str:
+    return f"field {field.name!r} of table {table.name!r}"
 
 
 def _place(words: list[int], places: list[int] | range, value: int) -> None:
-    for number, place in enumerate(places):
-        words[place] |= value >> WORD_BITS * number & (1 << WORD_BITS) - 1
+    for place in places:
+        words[place] |= value & _WORD_MASK
+        value >>= WORD_BITS

@@ -18,6 +18,8 @@ from emulator.memory import Arena
 from emulator.ports import Ports
 from emulator.selection import Candidate, Selection
 
+_WORD_MASK = (1 << WORD_BITS) - 1
+
 Owner = tuple[str, EntryKey]
 """Table and key of the entry that an action set belongs to."""
 
@@ -31,15 +33,12 @@ def encode_call(table: Table, call: ActionCall) -> tuple[int, ...]:
         if action.name == call.action:
             if len(call.arguments) != len(action.parameter_bits):
                 raise InvalidRequestError(f"action {call.action!r} takes {len(action.parameter_bits)} arguments")
+            words = [action.number]
             for position, (value, bits) in enumerate(zip(call.arguments, action.parameter_bits, strict=True)):
                 if not 0 <= value < 1 << bits:
                     raise InvalidRequestError(f"argument {position} of {call.action!r} does not fit into {bits} bits")
-            words = (
-                value >> WORD_BITS * number & (1 << WORD_BITS) - 1
-                for value, bits in zip(call.arguments, action.parameter_bits, strict=True)
-                for number in range(words_of(bits))
-            )
-            return action.number, *words
+                words += [value >> WORD_BITS * number & _WORD_MASK for number in range(words_of(bits))]
+            return tuple(words)
     raise InvalidRequestError(f"table {table.name!r} has no action {call.action!r}")
 
 

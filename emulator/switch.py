@@ -80,6 +80,7 @@ class EmulatedSwitch:
             for name, table in resources.tables.items()
         }
         self._entries: dict[str, dict[EntryKey, EntryAction]] = {name: {} for name in resources.tables}
+        self._words: dict[str, dict[EntryKey, tuple[int, ...]]] = {name: {} for name in resources.tables}
         self._defaults: dict[str, ActionCall | None] = {}
         for table in resources.tables.values():
             self._restore_default(table)
@@ -140,29 +141,27 @@ class EmulatedSwitch:
         if len(entries) >= found.size:
             raise ResourceExhaustedError(f"table {table!r} is full ({found.size} entries)")
         self._slots[table].insert(words, key.priority, self._place(found, key, encoded))
-        entries[key] = action
+        entries[key], self._words[table][key] = action, words
 
     def modify(self, table: str, key: EntryKey, action: EntryAction) -> None:
         """Replace the action of an entry; its counter goes on."""
         found = self._table(table)
-        self._require_entry(table, key)
-        words, encoded = key_words(found, key), self._encode(found, key, action)
+        words, encoded = self._words_of(table, key), self._encode(found, key, action)
         self._slots[table].modify(words, key.priority, self._place(found, key, encoded))
         self._entries[table][key] = action
 
     def delete(self, table: str, key: EntryKey) -> None:
         """Remove an entry."""
         found = self._table(table)
-        self._require_entry(table, key)
-        self._slots[table].delete(key_words(found, key), key.priority)
+        self._slots[table].delete(self._words_of(table, key), key.priority)
         if found.profile:
             self._profiles[found.profile.name].drop_set((table, key))
-        del self._entries[table][key]
+        del self._entries[table][key], self._words[table][key]
 
     def entry(self, table: str, key: EntryKey) -> EntryAction:
         """The action of an entry."""
         self._table(table)
-        self._require_entry(table, key)
+        self._words_of(table, key)
         return self._entries[table][key]
 
     def entries(self, table: str) -> Iterator[tuple[EntryKey, EntryAction]]:
@@ -241,7 +240,7 @@ class EmulatedSwitch:
             for key, action in self._entries[table.name].items():
                 if action == GroupReference(group_id):
                     call = TO_GROUP, self._profile(profile).group_place(group_id)
-                    self._slots[table.name].modify(key_words(table, key), key.priority, call)
+                    self._slots[table.name].modify(self._words_of(table.name, key), key.priority, call)
 
     def delete_group(self, profile: str, group_id: int) -> None:
         """Remove a group that no entry refers to."""
@@ -323,9 +322,12 @@ class EmulatedSwitch:
     def _tables_of(self, profile: str) -> list[Table]:
         return [table for table in self._resources.tables.values() if table.profile and table.profile.name == profile]
 
-    def _require_entry(self, table: str, key: EntryKey) -> None:
-        if key not in self._entries[table]:
+    def _words_of(self, table: str, key: EntryKey) -> tuple[int, ...]:
+        """The words of an entry's key. Raises NotFoundError where the entry is not there."""
+        words = self._words[table].get(key)
+        if words is None:
             raise NotFoundError(f"table {table!r} has no such entry")
+        return words
 
     def _require_unreferenced(self, profile: str, reference: EntryAction) -> None:
         for table in self._tables_of(profile):
@@ -379,15 +381,13 @@ class EmulatedSwitch:
         found = self._table(table)
         if not found.has_counters:
             raise InvalidRequestError(f"table {table!r} has no direct counter")
-        self._require_entry(table, key)
-        return self._slots[table].counter_offset(key_words(found, key), key.priority)
+        return self._slots[table].counter_offset(self._words_of(table, key), key.priority)
 
     def _direct_meter(self, table: str, key: EntryKey) -> int:
         found = self._table(table)
         if not found.meter:
             raise InvalidRequestError(f"table {table!r} has no direct meter")
-        self._require_entry(table, key)
-        counter = self._slots[table].counter_offset(key_words(found, key), key.priority)
+        counter = self._slots[table].counter_offset(self._words_of(table, key), key.priority)
         return counter - found.counter_offset + found.meter_offset
 
 

@@ -51,7 +51,7 @@ class Field:
     bit_offset: int
     signed: bool = False
 
-    @property
+    @cached_property
     def mask(self) -> int:
         return (1 << self.bits) - 1
 

@@ -43,7 +43,7 @@ class KeyField:
     visible: int
     valid_word: int | None
 
-    @property
+    @cached_property
     def key_words(self) -> range:
         """The words of the slot's key that hold the field, lowest bits first."""
         return range(self.key_word, self.key_word + len(self.field.words))

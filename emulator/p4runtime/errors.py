@@ -71,10 +71,12 @@ def failed_precondition(message: str) -> RequestError:
     return RequestError(grpc.StatusCode.FAILED_PRECONDITION, message)
 
 
-def result_of(error: RequestError | SwitchError | None) -> p4r.Error:
-    """What became of one part of a batch; ``None`` is success."""
-    if error is None:
-        return p4r.Error(canonical_code=rpc_code.OK)
+SUCCESS = p4r.Error(canonical_code=rpc_code.OK)
+"""What became of a part of a batch that was carried out."""
+
+
+def result_of(error: RequestError | SwitchError) -> p4r.Error:
+    """What became of a part of a batch that was refused."""
     if isinstance(error, RequestError):
         code = error.code
     else:

@@ -7,7 +7,7 @@ from finsy.proto import p4r
 from emulator.entries import SwitchError
 from emulator.p4runtime.action_profiles import read_groups, read_members
 from emulator.p4runtime.counters import read_counters, read_direct_counters
-from emulator.p4runtime.errors import RequestError, invalid_argument, result_of, unimplemented
+from emulator.p4runtime.errors import SUCCESS, RequestError, invalid_argument, result_of, unimplemented
 from emulator.p4runtime.meters import read_direct_meters, read_meters
 from emulator.p4runtime.registers import read_registers
 from emulator.p4runtime.replication import read_replications
@@ -25,7 +25,7 @@ def read_batch(target: Target, requests: Iterable[p4r.Entity]) -> tuple[list[p4r
     for request in requests:
         try:
             entities += list(read_entities(target, request))
-            results.append(result_of(None))
+            results.append(SUCCESS)
         except (RequestError, SwitchError) as error:
             results.append(result_of(error))
     return entities, results

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from finsy.proto import p4i
@@ -11,7 +12,7 @@ from emulator.p4runtime.controller_packets import PACKET_IN, PACKET_OUT, Control
 from emulator.p4runtime.errors import invalid_argument, unimplemented
 
 
-class MatchKind(Enum):
+class MatchKind(StrEnum):
     """How a match field is compared; the values are the names that BMv2 uses."""
 
     EXACT = "exact"
@@ -29,37 +30,54 @@ class ActionScope(Enum):
     DEFAULT_ONLY = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MatchField:
-    """One field of a table's key."""
+    """One field of the key of a table."""
 
     id: int
     name: str
     width_bits: int
     kind: MatchKind
+    table: str
 
-    @property
+    @cached_property
+    def place(self) -> str:
+        """What errors call it."""
+        return f"table {self.table}, field {self.name}"
+
+    @cached_property
     def full_mask(self) -> int:
         """The mask of an exact match."""
         return (1 << self.width_bits) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameter:
     """One argument that the control plane gives to an action."""
 
     id: int
     name: str
     width_bits: int
+    action: str
+
+    @cached_property
+    def place(self) -> str:
+        """What errors call it."""
+        return f"action {self.action}, parameter {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Action:
     """An action; ``parameters`` are in the program's order."""
 
     id: int
     name: str
     parameters: tuple[Parameter, ...]
+
+    @cached_property
+    def parameter_ids(self) -> frozenset[int]:
+        """Ids of all parameters."""
+        return frozenset(parameter.id for parameter in self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +120,7 @@ class Register:
     width_bits: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """A table; ``match_fields`` are in the order of the key, ``scopes`` has every action it may use."""
 
@@ -123,10 +141,15 @@ class Table:
         """Whether nobody can set another default action."""
         return self.const_default_action_id != 0
 
-    @property
+    @cached_property
     def has_priorities(self) -> bool:
         """Whether entries may overlap, so that each needs a priority."""
         return any(field.kind in _OVERLAPPING for field in self.match_fields)
+
+    @cached_property
+    def field_ids(self) -> frozenset[int]:
+        """Ids of all fields of the key."""
+        return frozenset(field.id for field in self.match_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +246,8 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
 def _action(message: p4i.Action) -> Action:
     name = message.preamble.name
     parameters = _unique(
-        (Parameter(parameter.id, parameter.name, parameter.bitwidth) for parameter in message.params), f"action {name}"
+        (Parameter(parameter.id, parameter.name, parameter.bitwidth, name) for parameter in message.params),
+        f"action {name}",
     )
     return Action(message.preamble.id, name, tuple(parameters.values()))
 
@@ -284,7 +308,7 @@ def _match_field(table: str, message: p4i.MatchField) -> MatchField:
         raise unimplemented(
             f"table {table}: field {message.name} has no width; values that are texts are not supported"
         )
-    return MatchField(message.id, message.name, message.bitwidth, kind)
+    return MatchField(message.id, message.name, message.bitwidth, kind, table)
 
 
 class _Named(Protocol):

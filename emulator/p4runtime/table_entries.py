@@ -21,6 +21,8 @@ from emulator.p4runtime.translate import (
     encode_rates,
 )
 
+_NO_METADATA = EntryMetadata()
+
 
 def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.TableEntry) -> None:
     """Insert, modify or delete a row, or modify the default entry.
@@ -78,7 +80,7 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
         yield from _read_defaults(target, request)
         return
     for table, key, action in select_entries(target, request):
-        metadata = target.notes.entries.get((table.name, key), EntryMetadata())
+        metadata = target.notes.entries.get((table.name, key), _NO_METADATA)
         if request.metadata not in (b"", metadata.metadata):
             continue
         if request.controller_metadata not in (0, metadata.controller_metadata):
@@ -135,7 +137,7 @@ def encode_counter(value: CounterValue) -> p4r.CounterData:
 def _selected_tables(target: Target, request: p4r.TableEntry) -> list[Table]:
     if request.table_id:
         tables = [target.schema.table(request.table_id)]
-    elif request.match or request.priority or request.HasField("action") or _metadata_of(request) != EntryMetadata():
+    elif request.match or request.priority or request.HasField("action") or _metadata_of(request) != _NO_METADATA:
         raise invalid_argument("a read of all tables (table_id 0) takes no other filter")
     else:
         tables = list(target.schema.tables.values())
@@ -155,7 +157,7 @@ def _read_defaults(target: Target, request: p4r.TableEntry) -> Iterator[p4r.Tabl
         except NotFoundError:
             # As on BMv2, a table that takes its actions from a profile has no default.
             continue
-        metadata = target.notes.entries.get((table.name, None), EntryMetadata())
+        metadata = target.notes.entries.get((table.name, None), _NO_METADATA)
         yield p4r.TableEntry(
             table_id=table.id,
             action=p4r.TableAction(action=action),
@@ -204,15 +206,17 @@ def _refuse_mixture(target: Target, table: Table, key: EntryKey, action: EntryAc
 def _note(target: Target, table: Table, key: EntryKey | None, message: p4r.TableEntry) -> None:
     metadata = _metadata_of(message)
     if not message.HasField("action"):
-        known = target.notes.entries.get((table.name, key), EntryMetadata())
+        known = target.notes.entries.get((table.name, key), _NO_METADATA)
         metadata = replace(metadata, selection_mode=known.selection_mode, size_semantics=known.size_semantics)
-    if metadata == EntryMetadata():
+    if metadata == _NO_METADATA:
         target.notes.entries.pop((table.name, key), None)
     else:
         target.notes.entries[table.name, key] = metadata
 
 
 def _metadata_of(message: p4r.TableEntry) -> EntryMetadata:
+    if message.action.WhichOneof("type") != "action_profile_action_set":
+        return EntryMetadata(message.metadata, message.controller_metadata)
     action_set = message.action.action_profile_action_set
     return EntryMetadata(
         message.metadata, message.controller_metadata, action_set.action_selection_mode, action_set.size_semantics

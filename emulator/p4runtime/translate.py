@@ -26,15 +26,15 @@ def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> 
 
 def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch | RangeMatch, ...]:
     """The fields of a match, in the order of the table's key. Raises RequestError as ``decode_key`` does."""
-    known = {field.id for field in table.match_fields}
     given: dict[int, p4r.FieldMatch] = {}
     for message in match:
-        if message.field_id not in known:
-            raise invalid_argument(f"table {table.name}: its key has no field with id {message.field_id}")
-        if message.field_id in given:
-            raise invalid_argument(f"table {table.name}: field {message.field_id} is given twice")
-        given[message.field_id] = message
-    return tuple(_decode_field(table, field, given.get(field.id)) for field in table.match_fields)
+        field_id = message.field_id
+        if field_id not in table.field_ids:
+            raise invalid_argument(f"table {table.name}: its key has no field with id {field_id}")
+        if field_id in given:
+            raise invalid_argument(f"table {table.name}: field {field_id} is given twice")
+        given[field_id] = message
+    return tuple([_decode_field(field, given.get(field.id)) for field in table.match_fields])
 
 
 def encode_key(table: Table, key: EntryKey) -> p4r.TableEntry:
@@ -62,14 +62,13 @@ def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_defau
     values = {parameter.param_id: parameter.value for parameter in message.params}
     if len(values) != len(message.params):
         raise invalid_argument(f"action {action.name}: a parameter is given twice")
-    if values.keys() != {parameter.id for parameter in action.parameters}:
+    if values.keys() != action.parameter_ids:
         wanted = ", ".join(f"{parameter.name} ({parameter.id})" for parameter in action.parameters) or "none"
         raise invalid_argument(f"action {action.name}: its parameters are {wanted}, but {sorted(values)} are given")
-    arguments = tuple(
-        decode_value(values[parameter.id], parameter.width_bits, f"action {action.name}, parameter {parameter.name}")
-        for parameter in action.parameters
-    )
-    return ActionCall(action.name, arguments)
+    arguments = [
+        decode_value(values[parameter.id], parameter.width_bits, parameter.place) for parameter in action.parameters
+    ]
+    return ActionCall(action.name, tuple(arguments))
 
 
 def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
@@ -100,15 +99,15 @@ def leading_ones(width_bits: int, count: int) -> int:
     return ((1 << count) - 1) << (width_bits - count)
 
 
-def _decode_field(table: Table, field: MatchField, message: p4r.FieldMatch | None) -> FieldMatch | RangeMatch:
-    where = f"table {table.name}, field {field.name}"
+def _decode_field(field: MatchField, message: p4r.FieldMatch | None) -> FieldMatch | RangeMatch:
+    where = field.place
     if message is None:
         if field.kind is MatchKind.EXACT:
             raise invalid_argument(f"{where}: an exact field must be given")
         return _anything(field)
     kind = message.WhichOneof("field_match_type")
-    if kind != field.kind.value:
-        raise invalid_argument(f"{where}: the match is {field.kind.value}, not {kind or 'unset'}")
+    if kind != field.kind:
+        raise invalid_argument(f"{where}: the match is {field.kind}, not {kind or 'unset'}")
     match field.kind:
         case MatchKind.EXACT:
             return FieldMatch(decode_value(message.exact.value, field.width_bits, where), field.full_mask)

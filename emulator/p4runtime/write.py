@@ -7,12 +7,21 @@ from finsy.proto import p4r
 from emulator.entries import SwitchError
 from emulator.p4runtime.action_profiles import write_group, write_member
 from emulator.p4runtime.counters import write_counter, write_direct_counter
-from emulator.p4runtime.errors import RequestError, invalid_argument, require_success, result_of, unimplemented
+from emulator.p4runtime.errors import (
+    SUCCESS,
+    RequestError,
+    invalid_argument,
+    require_success,
+    result_of,
+    unimplemented,
+)
 from emulator.p4runtime.meters import write_direct_meter, write_meter
 from emulator.p4runtime.registers import write_register
 from emulator.p4runtime.replication import write_replication
 from emulator.p4runtime.table_entries import write_table_entry
 from emulator.p4runtime.target import Target
+
+_TYPES = frozenset((p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE))
 
 
 def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
@@ -25,7 +34,7 @@ def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
 
 def write_update(target: Target, update: p4r.Update) -> None:
     """Carry out one update. Raises RequestError or SwitchError and has then changed nothing."""
-    if update.type not in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE):
+    if update.type not in _TYPES:
         given = f"has the unknown number {update.type}" if update.type else "is not set"
         raise invalid_argument(f"the update's type {given}")
     entity = update.entity
@@ -59,4 +68,4 @@ def _attempt(target: Target, update: p4r.Update) -> p4r.Error:
         write_update(target, update)
     except (RequestError, SwitchError) as error:
         return result_of(error)
-    return result_of(None)
+    return SUCCESS
