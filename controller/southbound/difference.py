@@ -46,10 +46,11 @@ def difference(held: State, desired: State) -> tuple[Stage, ...]:
     writes: defaultdict[Kind, list[Update]] = defaultdict(list)
     deletions: defaultdict[Kind, list[Update]] = defaultdict(list)
     for key, entity in desired.items():
-        if key not in held:
+        current = held.get(key)
+        if current is None:
             update_kind = UpdateKind.MODIFY if key.kind is Kind.SETTING else UpdateKind.INSERT
             writes[key.kind].append(Update(update_kind, entity))
-        elif held[key] is not entity and not holds_same(held[key], entity):
+        elif current is not entity and not holds_same(current, entity):
             writes[key.kind].append(Update(UpdateKind.MODIFY, entity))
     for key, entity in held.items():
         if key not in desired and key.kind is not Kind.SETTING:

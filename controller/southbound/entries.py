@@ -5,8 +5,8 @@ Names are P4Info's aliases. A next hop is named by the port it leaves by, and so
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from finsy import (
     P4ActionProfileGroup,
@@ -49,11 +49,13 @@ class Kind(IntEnum):
     FLOW = 6
 
 
+FLOW_TABLE = "flow"
+
 TABLES = {
     "level": Kind.LEVEL,
     "next_hop": Kind.NEXT_HOP,
     "routing": Kind.ROUTING,
-    "flow": Kind.FLOW,
+    FLOW_TABLE: Kind.FLOW,
 }
 """Tables whose entries are the controller's; those of the others are the operator's, and left alone."""
 
@@ -66,8 +68,7 @@ Ports = tuple[int, ...]
 MatchValue = int | tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class EntityKey:
+class EntityKey(NamedTuple):
     """Identity of an entity on its switch: kind, and id, name of the table or match fields by name."""
 
     kind: Kind
@@ -76,26 +77,30 @@ class EntityKey:
 
 def key_of(entity: Entity) -> EntityKey:
     """Identity of an entity; raises ValueError for a table that the pipeline does not have."""
+    # Most are table entries, and to find that one is not of another abstract class takes long.
     match entity:
-        case P4ActionProfileMember():
-            return EntityKey(Kind.MEMBER, entity.member_id)
-        case P4ActionProfileGroup():
-            return EntityKey(Kind.GROUP, entity.group_id)
         case P4TableEntry() if entity.is_default_action:
             return EntityKey(Kind.SETTING, entity.table_id)
         case P4TableEntry() if entity.table_id in TABLES:
             return EntityKey(TABLES[entity.table_id], tuple(sorted((entity.match or {}).items())))
-        case _:
+        case P4TableEntry():
             raise ValueError(f"table {entity.table_id!r} is not one of {', '.join(TABLES)}")
+        case P4ActionProfileMember():
+            return EntityKey(Kind.MEMBER, entity.member_id)
+        case P4ActionProfileGroup():
+            return EntityKey(Kind.GROUP, entity.group_id)
 
 
 def holds_same(one: Entity, other: Entity) -> bool:
     """Whether two entities with one key do the same."""
-    if isinstance(one, P4ActionProfileGroup) and isinstance(other, P4ActionProfileGroup):
-        return _members(one) == _members(other)
-    if isinstance(one, P4ActionProfileGroup) or isinstance(other, P4ActionProfileGroup):
-        return False
-    return one.action == other.action
+    match one, other:
+        case P4TableEntry(), P4TableEntry():
+            return one.action == other.action
+        case P4ActionProfileMember(), P4ActionProfileMember():
+            return one.action == other.action
+        case P4ActionProfileGroup(), P4ActionProfileGroup():
+            return _members(one) == _members(other)
+    return False
 
 
 def base_entries(switch: str, routing: Routing) -> list[Entity]:
@@ -133,7 +138,7 @@ def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
     else:
         next_hop = fabric.links[rule.next_link].source_port
         action = P4TableAction("steer_and_prioritise", next_hop=next_hop, level=rule.level)
-    return P4TableEntry("flow", match=match, action=action)
+    return P4TableEntry(FLOW_TABLE, match=match, action=action)
 
 
 def _setting(table: str, action: str, **arguments: int) -> P4TableEntry:

@@ -13,16 +13,17 @@ from finsy import (
     P4ActionProfileGroup,
     P4ActionProfileMember,
     P4ClientError,
+    P4Schema,
     P4TableEntry,
     Switch,
     SwitchEvent,
     SwitchOptions,
 )
-from finsy.proto import p4r
 from grpc.aio import UsageError
 
 from controller.config import SwitchAddress
-from controller.southbound.difference import State, Update, UpdateKind
+from controller.southbound.difference import State, Update
+from controller.southbound.encoding import Encoder
 from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, base_entries, flow_entry, key_of
 from controller.southbound.reconnecting import keep_connected
 from controller.southbound.rules import FlowRule, RulesBySwitch
@@ -35,12 +36,6 @@ _LOG = logging.getLogger(__name__)
 _AWAY = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.CANCELLED)
 _DEADLINE_S = 10.0
 """A switch that leaves a request unanswered for so long is away."""
-
-_UPDATE_TYPES = {
-    UpdateKind.INSERT: p4r.Update.INSERT,
-    UpdateKind.MODIFY: p4r.Update.MODIFY,
-    UpdateKind.DELETE: p4r.Update.DELETE,
-}
 
 
 class P4RuntimeSouthbound:
@@ -56,8 +51,10 @@ class P4RuntimeSouthbound:
         self._writers = {
             address.name: SwitchWriter(address.name, base_entries(address.name, routing)) for address in addresses
         }
+        p4info = pipeline / "trainyard.p4info.txtpb"
+        self._encoder = Encoder(P4Schema(p4info))
         options = SwitchOptions(
-            p4info=pipeline / "trainyard.p4info.txtpb",
+            p4info=p4info,
             p4blob=pipeline / "trainyard.json",
             initial_election_id=election_id,
             ready_handler=self._on_ready,
@@ -117,7 +114,7 @@ class P4RuntimeSouthbound:
 
     async def _on_ready(self, switch: Switch) -> None:
         if switch.is_primary:
-            await self._writers[switch.name].connect(_SwitchAccess(switch))
+            await self._writers[switch.name].connect(_SwitchAccess(switch, self._encoder))
         else:
             self._on_lost(switch)
 
@@ -131,17 +128,31 @@ class P4RuntimeSouthbound:
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Everything to its end, then the first error."""
-    for outcome in await asyncio.gather(*works, return_exceptions=True):
-        if outcome is not None:
-            raise outcome
+    """Everything to its end, then the first error. A work begins, and its request leaves, before the next is made."""
+    async with asyncio.TaskGroup() as tasks:
+        outcomes = []
+        for work in works:
+            outcomes.append(tasks.create_task(_outcome(work)))
+            await asyncio.sleep(0)
+    for outcome in outcomes:
+        if error := outcome.result():
+            raise error
+
+
+async def _outcome(work: Coroutine[Any, Any, None]) -> Exception | None:
+    try:
+        await work
+    except Exception as error:
+        return error
+    return None
 
 
 class _SwitchAccess:
     """Access to a switch that finsy keeps connected."""
 
-    def __init__(self, switch: Switch) -> None:
+    def __init__(self, switch: Switch, encoder: Encoder) -> None:
         self._switch = switch
+        self._encoder = encoder
 
     async def read(self) -> list[Entity]:
         """All that is the controller's: entries, default entries, members and groups."""
@@ -158,10 +169,7 @@ class _SwitchAccess:
 
     async def write(self, updates: Sequence[Update]) -> None:
         """All updates in one request."""
-        schema = self._switch.p4info
-        messages = [
-            p4r.Update(type=_UPDATE_TYPES[update.kind], entity=update.entity.encode(schema)) for update in updates
-        ]
+        messages = [self._encoder.update(update) for update in updates]
         async with self._own_errors():
             await self._switch.write(messages)
 

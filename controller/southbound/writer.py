@@ -54,9 +54,7 @@ class SwitchWriter:
     @property
     def num_rules(self) -> int | None:
         """Flow rules that the switch is known to hold; None while it is away or being written to."""
-        if self._access is None or self._held is None:
-            return None
-        return sum(key.kind is Kind.FLOW for key in self._held)
+        return None if self._access is None or self._held is None else len(self._held)
 
     @property
     def condition(self) -> SwitchCondition:
@@ -150,16 +148,17 @@ class SwitchWriter:
     async def _write_difference(self, access: Access) -> None:
         # Unknown until all is acknowledged: after a failure the switch is read again.
         held, self._held = self._held, None
+        base: State = {}
         if held is None:
-            held = state_of(await access.read())
+            held, base = state_of(await access.read()), self._base
         if self._found is None:
             self._found = frozenset(key for key in held if key.kind is Kind.FLOW)
-        desired = self._desired(held)
-        for stage in difference(held, desired):
+        flows = self._desired_flows(held)
+        for stage in difference(held, {**base, **flows}):
             for first in range(0, len(stage), MAX_UPDATES_PER_WRITE):
                 await access.write(stage[first : first + MAX_UPDATES_PER_WRITE])
-        self._held = desired
+        self._held = flows
 
-    def _desired(self, held: State) -> State:
+    def _desired_flows(self, held: State) -> State:
         found = self._found if self._keeps_found and self._found else ()
-        return self._base | {key: held[key] for key in found if key in held} | dict(self._flows)
+        return {key: held[key] for key in found if key in held} | dict(self._flows)

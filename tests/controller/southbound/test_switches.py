@@ -1,7 +1,7 @@
 """The finsy side against a P4Runtime server in memory, over gRPC on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -97,14 +97,16 @@ def _identity(entity: p4r.Entity) -> bytes:
 
 
 @asynccontextmanager
-async def _serving(memory: MemoryServer, address: str = "127.0.0.1:0") -> AsyncIterator[SwitchAddress]:
+async def _serving(
+    memory: MemoryServer, address: str = "127.0.0.1:0", name: str = "s0"
+) -> AsyncIterator[SwitchAddress]:
     server = grpc.aio.server()
     p4r_grpc.add_P4RuntimeServicer_to_server(memory, server)
     port = server.add_insecure_port(address)
     await server.start()
     memory.stop = lambda: server.stop(None)
     try:
-        yield SwitchAddress(name="s0", address=f"127.0.0.1:{port}", device_id=3)
+        yield SwitchAddress(name=name, address=f"127.0.0.1:{port}", device_id=3)
     finally:
         await server.stop(None)
 
@@ -129,28 +131,28 @@ def rule(star: Routing) -> FlowRule:
     return FlowRule("s0", FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152, 4791), None, 6)
 
 
-def _southbound(address: SwitchAddress, routing: Routing) -> P4RuntimeSouthbound:
+def _southbound(addresses: Sequence[SwitchAddress], routing: Routing) -> P4RuntimeSouthbound:
     fields = ControllerConfig.model_fields
-    return P4RuntimeSouthbound([address], routing, fields["pipeline"].default, fields["election_id"].default)
+    return P4RuntimeSouthbound(addresses, routing, fields["pipeline"].default, fields["election_id"].default)
 
 
 def test_second_controller_finds_everything_in_place(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         memory = MemoryServer()
         async with _serving(memory) as address:
-            async with _southbound(address, star) as first:
+            async with _southbound([address], star) as first:
                 await asyncio.wait_for(first.caught_up(), TIMEOUT_S)
                 await first.write({"s0": (rule,)})
             entities = state_of([*base_entries("s0", star), flow_entry(rule, star.fabric)])
             assert len(memory.entities) == len(entities)
             num_updates = len(memory.updates)
-            async with _southbound(address, star) as second:
+            async with _southbound([address], star) as second:
                 await asyncio.wait_for(second.caught_up(), TIMEOUT_S)
                 await second.write({"s0": (rule,)})
             assert len(memory.updates) == num_updates
             assert memory.num_pushes == 1
             assert min(memory.election_ids) > 1 << 64
-            async with _southbound(address, star) as third:
+            async with _southbound([address], star) as third:
                 await asyncio.wait_for(third.caught_up(), TIMEOUT_S)
                 await third.write({})
                 assert len(memory.updates) == num_updates
@@ -163,7 +165,7 @@ def test_second_controller_finds_everything_in_place(star: Routing, rule: FlowRu
 def test_refused_write_names_the_switch(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         memory = MemoryServer()
-        async with _serving(memory) as address, _southbound(address, star) as southbound:
+        async with _serving(memory) as address, _southbound([address], star) as southbound:
             await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
             memory.full = {0x0200_0002}
             with pytest.raises(SouthboundError, match=r"'s0'.*full"):
@@ -172,11 +174,38 @@ def test_refused_write_names_the_switch(star: Routing, rule: FlowRule) -> None:
     asyncio.run(scenario())
 
 
+def test_a_switch_that_refuses_keeps_no_other_from_its_rules() -> None:
+    async def scenario() -> None:
+        fabric = GraphSpecification.model_validate(
+            {
+                "kind": "graph",
+                "hosts": ["h0", "h1"],
+                "switches": ["s0", "s1"],
+                "links": [{"ends": list(ends), "gbps": 100} for ends in (("h0", "s0"), ("s0", "s1"), ("s1", "h1"))],
+            }
+        ).build()
+        routing = Routing(fabric, hash_multipliers(fabric.switches, seed=1))
+        refusing, accepting = MemoryServer(), MemoryServer()
+        async with (
+            _serving(refusing, name="s0") as first,
+            _serving(accepting, name="s1") as second,
+            _southbound([first, second], routing) as southbound,
+        ):
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            refusing.full = {0x0200_0002}
+            five_tuple = FiveTuple(1, 2, UDP_PROTOCOL, 3, 4)
+            with pytest.raises(SouthboundError, match=r"'s0'.*full"):
+                await southbound.write({name: (FlowRule(name, five_tuple, None, 6),) for name in ("s0", "s1")})
+        assert len(accepting.entities) == len(base_entries("s1", routing)) + 1
+
+    asyncio.run(scenario())
+
+
 def test_switch_that_comes_late_is_caught_up(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         memory = MemoryServer()
         async with _serving(memory) as address:
-            southbound = _southbound(address, star)
+            southbound = _southbound([address], star)
             await southbound.write({"s0": (rule,)})
             assert memory.updates == []
             async with southbound:
@@ -191,7 +220,7 @@ def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule)
         before, restarted = MemoryServer(), MemoryServer()
         async with AsyncExitStack() as stack:
             address = await stack.enter_async_context(_serving(before))
-            southbound = await stack.enter_async_context(_southbound(address, star))
+            southbound = await stack.enter_async_context(_southbound([address], star))
             await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
             await southbound.write({"s0": (rule,)})
             assert before.stop is not None
@@ -214,7 +243,7 @@ def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule)
 def test_a_switch_that_a_higher_bidder_takes_is_an_error_and_not_fought_over(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         memory = MemoryServer()
-        async with _serving(memory) as address, _southbound(address, star) as southbound:
+        async with _serving(memory) as address, _southbound([address], star) as southbound:
             await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
             num_bids, num_updates = len(memory.election_ids), len(memory.updates)
             memory.higher_bid.set()
