@@ -46,7 +46,10 @@ class TimeAxis:
 
 
 def close_look(results: Sequence[RunResult]) -> tuple[float, float]:
-    """A few iterations of the slowest job in the middle of what was measured, the same seconds for every policy."""
+    """A few iterations of the slowest job, the same seconds for every policy.
+
+    In the middle of what was measured, or about the first event in it.
+    """
     from_s = max(result.window_from_s for result in results)
     to_s = min(result.window_to_s for result in results)
     if to_s <= from_s:
@@ -55,7 +58,9 @@ def close_look(results: Sequence[RunResult]) -> tuple[float, float]:
         (job.iteration_time_s or job.ideal_iteration_time_s for result in results for job in result.jobs), default=0.0
     )
     length_s = min(to_s - from_s, _ITERATIONS_SHOWN * slowest_s or math.inf)
-    middle_s = (from_s + to_s) / 2
+    events_s = [event.at_s for result in results for event in result.events if from_s <= event.at_s <= to_s]
+    middle_s = min(events_s, default=(from_s + to_s) / 2)
+    middle_s = min(max(middle_s, from_s + length_s / 2), to_s - length_s / 2)
     return middle_s - length_s / 2, middle_s + length_s / 2
 
 

@@ -104,10 +104,11 @@ def _comparison(job: JobResult, reference: JobResult) -> Iterable[Markup]:
 
 def _timelines(results: Sequence[RunResult]) -> Markup:
     look = close_look(results)
+    fail = " Dashed: what fails, and comes back." if any(result.events for result in results) else ""
     return _section(
         "What the jobs did",
         "The same few seconds under every policy. Upper lane: computation, with a seam where an iteration begins; its "
-        "gaps are GPUs that wait. Lower lane: communication, in the colour of the job's level.",
+        "gaps are GPUs that wait. Lower lane: communication, in the colour of the job's level." + fail,
         _legend(((_area_swatch("compute"), "computation"), *_levels_legend())),
         *(joined((element("h3", result.policy), _figure(timeline(result, *look)))) for result in results),
     )

@@ -61,6 +61,7 @@ text { fill: var(--ink); font-size: 13px; font-variant-numeric: tabular-nums; }
 .compute { fill: var(--compute); }
 .rule { stroke: var(--hair); stroke-width: 1; }
 .seam { stroke: var(--seam); stroke-width: 1.5; }
+.event { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 5 3; }
 .capacity { stroke: var(--quiet); stroke-width: 1; }
 .ideal { stroke: var(--limit); stroke-width: 2; }
 .bound { stroke: var(--limit); stroke-width: 2; stroke-dasharray: 3 3; }

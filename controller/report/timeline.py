@@ -9,6 +9,7 @@ from controller.report.numbers import count
 from controller.report.svg import Markup, element, joined, line, picture, rectangle, text
 from controller.run.results import JobResult, RunResult
 from workloads.replay import ComputeInterval
+from workloads.scenario import ScenarioEvent
 
 _WIDTH = 1000.0
 _LABELS = 132.0
@@ -18,6 +19,9 @@ _COMPUTE = 18.0
 _COMMUNICATION = 9.0
 _LANE_GAP = 3.0
 _TICKS = 8
+_AXIS = 22.0
+_EVENT_ROW = 16.0
+_GAP = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,35 @@ class _Stretch:
 
 
 def timeline(result: RunResult, from_s: float, to_s: float) -> Markup:
-    """Two lanes per job between two times; the gaps in the upper one are GPUs that wait."""
+    """Two lanes per job between two times, and what failed or came back; gaps in the upper lanes are GPUs that wait."""
     axis = TimeAxis(from_s, to_s, _LABELS, _WIDTH - _LABELS - 4)
     bottom = _TOP + _ROW * len(result.jobs)
     rows = (_row(job, axis, _TOP + _ROW * number) for number, job in enumerate(result.jobs))
+    events = [event for event in result.events if from_s <= event.at_s <= to_s]
     return picture(
         _WIDTH,
-        bottom + 22,
+        bottom + _AXIS + _EVENT_ROW * len(events),
         f"Computation and communication of every job under {result.policy}, {from_s:.2f} to {to_s:.2f} s",
         axis.draw(_TOP, bottom, _TICKS),
         *rows,
+        *(_event(event, axis, bottom + _AXIS + _EVENT_ROW * number) for number, event in enumerate(events)),
     )
+
+
+def _event(event: ScenarioEvent, axis: TimeAxis, top: float) -> Markup:
+    """A line through all lanes down to a row of its own, and there what happened; written towards the middle."""
+    x, baseline = axis.x(event.at_s), top + _EVENT_ROW - _GAP
+    is_left = x < axis.left + axis.width / 2
+    words = f"{_element(event)} {event.state} at {event.at_s:g} s"
+    place = text(x + _GAP, baseline, words, "note") if is_left else text(x - _GAP, baseline, words, "note", "end")
+    return joined((line(x, _TOP, x, baseline, "event"), place))
+
+
+def _element(event: ScenarioEvent) -> str:
+    """What an event happens to."""
+    if event.link is not None:
+        return f"cable {event.link[0]} to {event.link[1]}{f' ({event.parallel})' if event.parallel else ''}"
+    return f"switch {event.switch}" if event.switch else f"host {event.host}" if event.host else "controller"
 
 
 def _row(job: JobResult, axis: TimeAxis, top: float) -> Markup:

@@ -102,6 +102,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         backend="emulator",
         scale=traffic.scale,
         packet_hops=traffic.emulated.packet_hops,
+        events=scenario.events,
     )
 
 

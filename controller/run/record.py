@@ -1,5 +1,6 @@
 """The record of a run, and the results that it amounts to."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from controller.policy.enforcement import Enforcement
@@ -14,7 +15,7 @@ from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
 from workloads.measures import Window, allocated_gpu_seconds, gpu_utilisation, job_windows, mean_iteration_time_s
 from workloads.measures import run_window as measured_window
 from workloads.replay import JobReplay
-from workloads.scenario import Scenario
+from workloads.scenario import Scenario, ScenarioEvent
 
 
 @dataclass
@@ -45,8 +46,12 @@ def result_of(
     enforcement: Enforcement = Enforcement.LEVELS,
     scale: float = 1.0,
     packet_hops: int = 0,
+    events: Iterable[ScenarioEvent] = (),
 ) -> RunResult:
-    """Measure a run that is over. Raises ValueError where no GPU was allocated inside the window."""
+    """Measure a run that is over, in which ``events`` were to happen.
+
+    Raises ValueError where no GPU was allocated inside the window.
+    """
     jobs = [replay.job for replay in record.replays]
     windows = job_windows(scenario, record.replays)
     window = measured_window(scenario, record.replays)
@@ -89,6 +94,7 @@ def result_of(
         ),
         flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items()),
         loads=tuple(record.loads),
+        events=tuple(event for event in events if event.at_s <= record.ended_s),
     )
 
 

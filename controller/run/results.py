@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from controller.policy.enforcement import Enforcement
 from topologies.fabric import Fabric, Path
 from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.scenario import ScenarioEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ class LoadSample:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A whole run. ``window`` is what was measured, ``ended_s`` when the run was over."""
+    """A whole run. ``window`` is what was measured, ``ended_s`` when the run was over.
+
+    ``events`` are those of the scenario that happened.
+    """
 
     scenario: str
     policy: str
@@ -83,6 +87,7 @@ class RunResult:
     flow_groups: tuple[FlowGroupResult, ...]
     flows: tuple[FlowResult, ...]
     loads: tuple[LoadSample, ...]
+    events: tuple[ScenarioEvent, ...]
 
     @property
     def total_tardiness_s(self) -> float:

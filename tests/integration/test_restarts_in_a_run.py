@@ -90,7 +90,9 @@ def test_a_job_that_arrives_while_there_is_no_controller_is_planned_by_the_next_
 
 def test_a_switch_that_restarts_empty_is_refilled_while_others_go_on() -> None:
     """Crux leads the jobs over different switches: only one of them crosses the one that restarts."""
-    result = _run(*SWITCH)
+    after_the_last_departure = (SWITCH[0] | {"at_s": 100.0}, SWITCH[1] | {"at_s": 101.0})
+    result = _run(*SWITCH, *after_the_last_departure)
+    assert [event.at_s for event in result.events] == [4.0, 4.2]
     passing_by, crossing = sorted(result.jobs, key=lambda job: max(_iterations_s(job)) - _ALONE_S[job.name])
     assert _are_undisturbed(passing_by)
     disturbed = [took_s > 1.01 * _ALONE_S[crossing.name] for took_s in _iterations_s(crossing)]

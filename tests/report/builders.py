@@ -5,6 +5,7 @@ from controller.run.results import FlowResult, JobResult, LoadSample, RunResult
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
 from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.scenario import ScenarioEvent
 
 NUM_LEVELS = 8
 SAMPLE_S = 0.1
@@ -71,6 +72,7 @@ def make_result(
     jobs: tuple[JobResult, ...] | None = None,
     scenario: str = "made-up",
     loads: tuple[LoadSample, ...] | None = None,
+    events: tuple[ScenarioEvent, ...] = (),
 ) -> RunResult:
     """The first job sends from h0 to h2 by a0; the uplink it takes is loaded at its level."""
     jobs = (make_job(),) if jobs is None else jobs
@@ -99,4 +101,5 @@ def make_result(
         flow_groups=(),
         flows=(FlowResult(jobs[0].name, path, 1e6),),
         loads=loads,
+        events=events,
     )

@@ -5,6 +5,7 @@ import pytest
 
 from controller.report.axis import TimeAxis, close_look
 from tests.report.builders import make_job, make_result
+from workloads.scenario import ElementState, ScenarioEvent
 
 AXIS = TimeAxis(from_s=2.0, to_s=6.0, left=100.0, width=400.0)
 
@@ -34,6 +35,12 @@ def test_a_close_look_is_a_few_iterations_of_the_slowest_job_in_the_middle_of_th
 def test_a_close_look_stays_inside_what_all_policies_have_measured() -> None:
     short = replace(make_result(jobs=(make_job("a", 4.0),)), window_to_s=4.0)
     assert close_look([make_result(), short]) == (1.0, 4.0)
+
+
+@pytest.mark.parametrize(("at_s", "middle_s"), [(6.0, 6.0), (1.5, 2.75), (0.5, 5.0)])
+def test_a_close_look_is_about_the_first_event_in_the_window(at_s: float, middle_s: float) -> None:
+    events = tuple(ScenarioEvent(at_s=time_s, switch="t0", state=ElementState.DOWN) for time_s in (at_s, 9.5))
+    assert close_look([make_result(events=events)]) == pytest.approx((middle_s - 1.75, middle_s + 1.75))
 
 
 def test_windows_that_do_not_overlap_are_shown_from_the_start_of_the_run() -> None:

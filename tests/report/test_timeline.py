@@ -7,6 +7,7 @@ from controller.report.timeline import timeline
 from controller.run.results import JobResult
 from tests.report.builders import make_job, make_result
 from workloads.replay import ComputeInterval
+from workloads.scenario import ElementState, ScenarioEvent
 
 
 def _draw(job: JobResult, from_s: float, to_s: float) -> ElementTree.Element:
@@ -62,3 +63,19 @@ def test_a_pause_inside_an_iteration_is_a_gap() -> None:
     parts = (ComputeInterval("forward", ("h0",), 0, 0.0, 1.0), ComputeInterval("backward", ("h0",), 0, 2.0, 3.0))
     first, second = _rectangles(_draw(replace(make_job(), computing=parts), 0.0, 3.0), "compute")
     assert second[0] - first[1] == pytest.approx(first[1] - first[0], abs=0.02)
+
+
+def test_events_in_sight_are_marked_at_their_time_and_named() -> None:
+    events = (
+        ScenarioEvent(at_s=1.0, switch="t0", state=ElementState.DOWN),
+        ScenarioEvent(at_s=2.5, controller=0, state=ElementState.DOWN),
+        ScenarioEvent(at_s=3.5, link=("t0", "a1"), parallel=1, state=ElementState.UP),
+    )
+    drawing = ElementTree.fromstring(timeline(make_result(events=events), 2.0, 4.0))
+    (left, right, *_), _ = _rectangles(drawing, "track")
+    marks = drawing.findall("line[@class='event']")
+    assert [float(mark.attrib["x1"]) for mark in marks] == [left + (right - left) / 4, left + 3 * (right - left) / 4]
+    words = [found.text for found in drawing.findall("text[@class='note']")]
+    assert words[-2:] == ["controller down at 2.5 s", "cable t0 to a1 (1) up at 3.5 s"]
+    height = float(drawing.attrib["viewBox"].split()[-1])
+    assert all(float(mark.attrib["y2"]) < height for mark in marks)
