@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.backend import Backend, run_all
+from controller.cli.backend import run_all
 from controller.cli.inputs import read_scenario
 from controller.cli.outputs import prepare_folder, print_overview, print_results, save_report
 from controller.policy.policy_name import PolicyName
+from controller.run.backend import Backend
 from workloads.loading import SHIPPED_SCENARIOS
 
 SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from controller.cli.backend import Backend, run_all
+from controller.cli.backend import run_all
 from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
 from controller.cli.exits import EXIT_STATUS, fail, refuse
 from controller.cli.outputs import prepare_folder
 from controller.cli.progress import progress
+from controller.run.backend import Backend
 from simulator.coflow_options import CoflowPolicy, Recompute
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 

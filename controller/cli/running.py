@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.backend import Backend, require_carried, run_all
+from controller.cli.backend import require_carried, run_all
 from controller.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
 from controller.cli.outputs import prepare_folder, print_results, save_report
 from controller.policy.enforcement import Enforcement
+from controller.run.backend import Backend
 from controller.run.json_form import run_object
 
 BackendOption = Annotated[

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from controller.cli import evaluating
-from controller.cli.backend import Backend
 from controller.cli.exits import fail
 from controller.evaluation import coflow
 from controller.policy.policy_name import PolicyName
+from controller.run.backend import Backend
 from controller.run.results import RunResult
 from simulator.coflow_options import CoflowPolicy
 from tests.cli.conftest import Trainyard
