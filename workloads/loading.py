@@ -72,6 +72,20 @@ def read_document(path: Path) -> tuple[Any, list[Problem]]:
         raise ScenarioError((f"{path}: not YAML that can be read: {' '.join(str(error).split())}",)) from error
 
 
+def parse_values(text: str) -> list[Any]:
+    """Values with commas between them, each as it would be written in a scenario. Raises ValueError where one is not.
+
+    Inside a value, commas stand between brackets or braces.
+    """
+    try:
+        values, problems = _parse(f"[{text}]")
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"not values that YAML has: {text!r}") from error
+    if problems or not isinstance(values, list):
+        raise ValueError(f"not values that YAML has: {text!r}")
+    return values
+
+
 class _Loader(yaml.SafeLoader):
     """Safe YAML in which 2.6e9 is a number, as YAML 1.2 has it (PyYAML insists on a sign in the exponent)."""
 

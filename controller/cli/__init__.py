@@ -5,7 +5,7 @@ Exit status: 0 all went well, 1 a run or the controller failed, 2 the input is b
 
 import sys
 
-_EXTRAS = {"numba": "emulator"}
+_EXTRAS = {"numba": "emulator", "ray": "ray"}
 
 
 def main() -> None:

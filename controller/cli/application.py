@@ -14,6 +14,7 @@ from controller.cli.policies import policies
 from controller.cli.running import run
 from controller.cli.serving import controller
 from controller.cli.showing import show
+from controller.cli.sweeping import sweep
 from controller.cli.traces import generate_trace, trace
 
 application = typer.Typer(
@@ -24,7 +25,10 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-commands = (demo, run, plan, check, policies, coflows, trace, generate_trace, controller, show, explain, emulator)
+commands = (
+    *(demo, run, sweep, plan, check, policies, coflows, trace, generate_trace),
+    *(controller, show, explain, emulator),
+)
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)
 application.add_typer(evaluate, name="evaluate", epilog=EXIT_STATUS)

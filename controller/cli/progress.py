@@ -1,4 +1,4 @@
-"""A bar on the terminal while something runs; silent where stderr is no terminal."""
+"""Bars on the terminal while something runs; silent where stderr is no terminal."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,10 +6,20 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 OnProgress = Callable[[float, float], None]
 """Called with the time reached and the time expected at the end, both in (virtual) seconds; the end may be infinite."""
+
+
+@contextmanager
+def counted(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show on stderr how many of so many are done; what is yielded is called for each."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn(escape(what)), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task("", total=total)
+        yield lambda: bars.advance(task)
 
 
 @contextmanager

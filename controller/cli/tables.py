@@ -11,6 +11,8 @@ from controller.decision import Decision
 from controller.policy.enforcement import Enforcement
 from controller.report.numbers import change, count, percent, quantity, seconds
 from controller.run.results import RunResult
+from controller.sweep.axes import shown
+from controller.sweep.summary import Cell
 from topologies.fabric import Fabric
 
 
@@ -98,3 +100,27 @@ def plan_flows(decision: Decision, fabric: Fabric) -> Table:
             str(flow.five_tuple.source_port),
         )
     return table
+
+
+def swept(cells: Sequence[Cell]) -> Table:
+    """The cells of a sweep: utilisation over the seeds; seeds that failed are counted where there are any."""
+    keys = list(cells[0].settings)
+    some_failed = any(cell.failed for cell in cells)
+    spread = ("Mean", "Deviation", "p5", "p95")
+    columns = ("Scenario", *keys, "Policy", "Seeds", *(("Failed",) if some_failed else ()), *spread, "Limit")
+    table = number_table("GPU utilisation over seeds, in percent", *columns, left=("Policy",))
+    for cell in cells:
+        table.add_row(
+            Text(cell.scenario),
+            *(Text(shown(cell.settings[key])) for key in keys),
+            cell.policy,
+            count(cell.finished),
+            *((count(cell.failed),) if some_failed else ()),
+            *(_in_percent(getattr(cell.gpu_utilisation, column.lower(), None)) for column in spread),
+            _in_percent(cell.limit),
+        )
+    return table
+
+
+def _in_percent(share: float | None) -> str:
+    return "\N{EN DASH}" if share is None else f"{share * 100:.1f}"
