@@ -8,6 +8,7 @@ from workloads.expansion import expand
 from workloads.placement import Placement, place
 from workloads.scenario import JobSpecification, Scenario
 from workloads.task_graph import GroupTransfer, TaskGraph
+from workloads.told import TRUTH, ToldFactors
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class TrainingJob:
     specification: JobSpecification
     placement: Placement
     graph: TaskGraph
+    told: ToldFactors = TRUTH
 
     @property
     def name(self) -> str:
@@ -53,7 +55,7 @@ class TrainingJob:
 
     @property
     def profile(self) -> Profile:
-        """What the job tells of itself."""
+        """The truth, which the job knows."""
         run = ZeroCommunicationRun.of(self.graph)
         releases = (
             start_s
@@ -67,10 +69,21 @@ class TrainingJob:
             self.computing_gpu_seconds if flops is None else flops,
         )
 
+    @property
+    def told_profile(self) -> Profile:
+        """What the job tells the controller."""
+        truth = self.profile
+        return Profile(truth.compute_s, self.told.of_comm_start(truth.comm_start), truth.work * self.told.work)
+
 
 def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[TrainingJob, ...]:
     """The scenario's jobs in its order. Raises ValueError where GPUs do not suffice."""
     return tuple(
-        TrainingJob(job, placement, expand(job.workload, placement))
+        TrainingJob(
+            job,
+            placement,
+            expand(job.workload, placement),
+            ToldFactors.drawn(scenario.profile_error, scenario.seed, job.name),
+        )
         for job, placement in zip(scenario.jobs, place(scenario, fabric), strict=True)
     )

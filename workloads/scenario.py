@@ -28,6 +28,7 @@ Bytes = Annotated[Number, Field(ge=0, lt=2**63)]
 PositiveBytes = Annotated[Number, Field(gt=0, lt=2**63)]
 Fraction = Annotated[Number, Field(ge=0, le=1)]
 Jitter = Annotated[Number, Field(ge=0, le=0.3)]
+ErrorSize = Annotated[Number, Field(ge=0, lt=1)]
 
 
 class ScenarioModel(BaseModel):
@@ -284,6 +285,14 @@ class JobSpecification(ScenarioModel):
         return duration_s
 
 
+class ProfileError(ScenarioModel):
+    """By what part of the truth the work, bytes and overlap are off that every job tells the controller."""
+
+    work: ErrorSize = 0.0
+    bytes: ErrorSize = 0.0
+    overlap: ErrorSize = 0.0
+
+
 class MeasureWindow(ScenarioModel):
     """The part of a run that counts."""
 
@@ -336,10 +345,12 @@ EVENT_KEYS = ("link", "switch", "host", "controller")
 class Scenario(ScenarioModel):
     """A whole scenario. ``workloads.loading.load_scenario`` also checks it across its parts.
 
+    Policies have the ``num_levels`` lowest levels of the hardware's.
     ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
     ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
     ``events`` happen in a packet-level run; a switch or a controller serves again ``recovery_s`` after it came up.
-    Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one.
+    Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one. What jobs tell
+    the controller of themselves is off by ``profile_error``; what they do is not.
     The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the window outright instead.
     """
 
@@ -349,11 +360,13 @@ class Scenario(ScenarioModel):
     policy: Name | None = None
     steering: Steering = Steering.RULE
     seed: Annotated[int, Field(strict=True)] = 1
+    num_levels: Annotated[int, Field(strict=True, ge=1, le=8)] = 8
     scale: Scale | None = None
     reaction_delay_s: Seconds = 0.01
     recovery_s: Seconds = DEFAULT_RECOVERY_S
     events: tuple[ScenarioEvent, ...] = ()
     compute_jitter: Jitter = 0.0
+    profile_error: ProfileError = ProfileError()
     warm_up_iterations: NonNegativeCount = 0
     measure: MeasureWindow | None = None
 

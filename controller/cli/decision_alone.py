@@ -1,6 +1,9 @@
 """The decision for a scenario by itself: registered as its jobs would register, decided, and turned into rules."""
 
+from functools import partial
+
 from controller.decision import Decision
+from controller.policy.catalogue import decide
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.run.connections import open_connections
@@ -21,7 +24,9 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previo
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
     connections = open_connections(jobs, fabric)
-    controller = InProcessController(routing, connections, policy, scenario.steering, scenario.seed, previous)
+    controller = InProcessController(
+        routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels, previous
+    )
     for job in jobs:
         controller.register(job)
     return controller.decide(max(job.specification.arrival_s for job in jobs))

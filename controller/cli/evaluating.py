@@ -6,25 +6,31 @@ what it has so far, before it ends as it would have.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
 from controller.cli.backend import run_all
 from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
-from controller.cli.exits import EXIT_STATUS, fail, refuse
+from controller.cli.exits import EXIT_STATUS, fail, refuse, terminable
 from controller.cli.outputs import prepare_folder
-from controller.cli.progress import progress
+from controller.cli.progress import counted, progress
+from controller.cli.sweeping import WorkersOption
 from controller.run.backend import Backend
 from simulator.coflow_options import CoflowPolicy, Recompute
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 if TYPE_CHECKING:
+    from controller.evaluation.job_events import EventChange
     from controller.report.findings import Findings
     from controller.run.results import RunResult
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="A JSON object for each case, on a line as it is measured.")]
 ReportOption = Annotated[
@@ -96,6 +102,49 @@ def coflow(
     finally:
         if measured:
             _show(findings(trace, measured, recompute, sha256), as_json=as_json, report=report)
+
+
+@evaluate.command(epilog=EXIT_STATUS)
+def churn(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many sequences of jobs, seeded from 1 on.")] = 5,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Jobs that come and go in each.")] = 50,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """What arrivals and departures of jobs change: rules, paths and levels per event, with and without damping."""
+    from controller.evaluation.churn import VARIANTS, Course, changes, findings, json_object, measured
+    from controller.evaluation.random_jobs import FabricName
+
+    _prepare(report)
+    # By seed, so that an interrupted evaluation has some of every policy.
+    cells = [(fabric, variant) for fabric in FabricName for variant in VARIANTS]
+    courses = [Course(variant, fabric, seed, jobs) for seed in range(1, seeds + 1) for fabric, variant in cells]
+    found: dict[tuple[FabricName, str], dict[int, Sequence[EventChange]]] = {cell: {} for cell in cells}
+    try:
+        for course, events in _each(changes, courses, "courses of jobs", workers):
+            found[course.fabric, course.variant][course.seed] = events
+    finally:
+        variants = [measured(fabric, variant, by_seed) for (fabric, variant), by_seed in found.items() if by_seed]
+        if as_json:
+            for variant in variants:
+                print(json.dumps(json_object(variant)), flush=True)
+        if variants:
+            _show(findings(variants), as_json=as_json, report=report)
+
+
+def _each(work: "Callable[[T], R]", items: "Sequence[T]", what: str, workers: int | None) -> "Iterator[tuple[T, R]]":
+    """Do the work on several cores, and show how much of it is done; ends the command where an item fails."""
+    from controller.sweep.execution import Failure
+    from controller.sweep.processes import num_cores, on_processes
+
+    processes = closing(on_processes(work, items, workers or num_cores()))
+    with terminable(), counted(what, len(items)) as advance, processes as answers:
+        for item, answer in answers:
+            if isinstance(answer, Failure):
+                fail(f"{item}: {answer.reason}")
+            advance()
+            yield item, answer
 
 
 def _prepare(report: Path | None) -> None:

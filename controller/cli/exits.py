@@ -1,6 +1,9 @@
 """How commands end: the exit status, and what stands on stderr before it."""
 
-from collections.abc import Iterable
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import NoReturn
 
@@ -25,6 +28,16 @@ def refuse(messages: Iterable[str]) -> NoReturn:
 def fail(message: str) -> NoReturn:
     """End because what was started has failed."""
     _end((message,), ExitStatus.FAILED)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end the command as Ctrl-C does, with its processes, and what is finished shown."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _end(messages: Iterable[str], status: ExitStatus) -> NoReturn:

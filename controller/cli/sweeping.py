@@ -1,10 +1,8 @@
 """``trainyard sweep``."""
 
 import json
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.exits import fail, refuse
+from controller.cli.exits import fail, refuse, terminable
 from controller.cli.progress import counted
 from controller.cli.running import EnforcementOption
 from controller.policy.enforcement import Enforcement
@@ -47,8 +45,6 @@ AddressOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="The table as a JSON object per row, nothing else.")]
 
-_TERMINATED = 128 + signal.SIGTERM
-
 
 def sweep(
     scenarios: ScenariosArgument,
@@ -69,7 +65,7 @@ def sweep(
     execution = _execution(workers, address)
     grid = _grid(scenarios, settings or (), policy or (), seeds, on, enforcement)
     with ExitStack() as stack:
-        stack.enter_context(_terminable())
+        stack.enter_context(terminable())
         try:
             opened = stack.enter_context(open_output(output, [case.asked for case in grid]))
         except OutputError as error:
@@ -159,13 +155,3 @@ def _fail_with_the_runs(grid: "Sequence[Case]", output: "Output") -> None:
             f"{len(failed)} of {len(grid)} runs failed, the first of them "
             f"{first.scenario}{setting} under {first.policy}, seed {first.seed}: {first.error}"
         )
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does: with its processes, and what is finished shown."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -66,7 +66,7 @@ def findings_page(findings: Findings, runs: Sequence[Sequence[RunResult]] = ()) 
     return document(
         findings.title,
         element("header", element("h1", findings.title)),
-        _section("Beside what was published", map(_table, findings.tables)),
+        _section("Tables", map(_table, findings.tables)),
         _section("Pictures", map(_chart, findings.charts)),
         _section("Assumptions", [element("ul", *(element("li", words) for words in findings.assumptions))]),
         *(comparison(results, f"scenario-{number}") for number, results in enumerate(runs)),

@@ -52,7 +52,8 @@ class JobAgent:
 
     async def register(self) -> None:
         """Register the job with the flow groups it repeats, and listen to its directives from now on."""
-        profile = Profile(self.job.profile.compute_s, self.job.profile.comm_start, self.job.profile.work)
+        told = self.job.told_profile
+        profile = Profile(told.compute_s, told.comm_start, told.work)
         self._client.register_job(Job(self.job.name, self.job.hosts, self.job.gpus, profile))
         self._client.register_flow_groups(self.job.name, self._flow_groups)
         self._following = asyncio.create_task(self._follow())
@@ -103,7 +104,7 @@ def _flow_groups(job: TrainingJob, connections: Connections, *, opened: bool) ->
                 Flow(
                     Nic(flow.source_host, flow.source_nic),
                     Nic(flow.destination_host, flow.destination_nic),
-                    max(1, round(flow.size_bytes)),
+                    job.told.of_bytes(flow.size_bytes),
                     flow.offset_s,
                     _to_host(five_tuple) if opened else None,
                 )

@@ -79,6 +79,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             policy=policy,
             steering=scenario.steering,
             seed=scenario.seed,
+            num_levels=scenario.num_levels,
             lease_s=LEASE_S,
             clock=ClockName.DRIVEN,
         )

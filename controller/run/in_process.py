@@ -1,10 +1,10 @@
 """The controller's decisions without its process: the same registry, Snapshots, policies, steering and rules."""
 
+from collections.abc import Callable
+
 from controller.decision import Decision
-from controller.policy.catalogue import decide
 from controller.policy.plan import Plan
-from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Profile
+from controller.policy.snapshot import Profile, Snapshot
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
 from controller.run.connections import Connections
@@ -15,7 +15,6 @@ from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 
-NUM_LEVELS = 8
 _LEASE_S = float("inf")
 
 
@@ -26,9 +25,10 @@ class InProcessController:
         self,
         routing: Routing,
         connections: Connections,
-        policy: PolicyName,
+        policy: Callable[[Snapshot], Plan],
         steering: Steering,
         seed: int,
+        num_levels: int = 8,
         previous: Plan | None = None,
     ) -> None:
         self._previous = previous
@@ -38,7 +38,7 @@ class InProcessController:
         self._policy = policy
         self._steering = steering
         self._registry = Registry(routing.fabric, _LEASE_S)
-        self._snapshots = Snapshots(self._registry, routing, NUM_LEVELS, seed)
+        self._snapshots = Snapshots(self._registry, routing, num_levels, seed)
 
     def register(self, job: TrainingJob) -> None:
         """Register a job with its flow groups. Raises RegistrationError where the controller would refuse it."""
@@ -53,7 +53,7 @@ class InProcessController:
     def decide(self, now_s: float) -> Decision:
         """The Plan for the jobs that are registered. Raises ValueError where the policy cannot decide."""
         snapshot = self._snapshots.take(now_s, self._previous)
-        plan = decide(self._policy, snapshot)
+        plan = self._policy(snapshot)
         if self._steering is Steering.SOURCE_PORT:
             changes = source_port_changes(plan, snapshot, self._routing)
             changed = self._registry.change_source_ports(changes)
@@ -64,8 +64,8 @@ class InProcessController:
 
 
 def _job_request(job: TrainingJob) -> JobRequest:
-    profile = Profile(job.profile.compute_s, job.profile.comm_start, job.profile.work)
-    return JobRequest(job.name, job.hosts, job.gpus, profile)
+    told = job.told_profile
+    return JobRequest(job.name, job.hosts, job.gpus, Profile(told.compute_s, told.comm_start, told.work))
 
 
 def _flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:
@@ -76,7 +76,7 @@ def _flow_group_requests(job: TrainingJob, connections: Connections, *, assigned
                 FlowRequest(
                     NicReference(flow.source_host, flow.source_nic),
                     NicReference(flow.destination_host, flow.destination_nic),
-                    max(1, round(flow.size_bytes)),
+                    job.told.of_bytes(flow.size_bytes),
                     flow.offset_s,
                     None if assigned else five_tuple,
                 )

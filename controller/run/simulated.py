@@ -4,6 +4,9 @@ What happens to a job at t is decided on at t + ``reaction_delay_s``; until then
 events nothing happens and nothing is computed.
 """
 
+from functools import partial
+
+from controller.policy.catalogue import decide
 from controller.policy.enforcement import Enforcement, rate_control
 from controller.policy.policy_name import PolicyName
 from controller.run.calendar import Arrival, ComputationEnd, HandOver, HoldEnd, Sample
@@ -49,7 +52,9 @@ class _Run:
         self._time_shift_s: dict[str, float | None] = {}
         control = rate_control(policy, enforcement)
         self._traffic = FluidTraffic(self.routing, jobs, connections, policy, control, scenario.steering)
-        self._controller = InProcessController(self.routing, connections, policy, scenario.steering, scenario.seed)
+        self._controller = InProcessController(
+            self.routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels
+        )
         self._stage = Stage(scenario, jobs, self._traffic, self._alone_s, self._delay_s)
 
     def to_the_end(self, on_progress: Progress) -> Record:

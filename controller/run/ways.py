@@ -6,9 +6,9 @@ from controller.decision import Decision
 from controller.policy.enforcement import Tiers
 from controller.policy.snapshot import Flow, FlowKey
 from controller.run.host_order import HOST_QUEUES, host_queues
-from controller.run.in_process import NUM_LEVELS
 from topologies.fabric import Path
 
+_HIGHEST_LEVEL = 7
 LAST_TIER = 1 << 31
 """Of flows that nobody has decided on yet."""
 
@@ -35,7 +35,7 @@ def ways_of(decision: Decision, tiers: Tiers) -> dict[FlowKey, Way]:
             orders = {number: plans[flow.key].order for number, flow in enumerate(flows)}
             queues = host_queues(orders, {number: _way_out(flow) for number, flow in enumerate(flows)})
             tier_of = [
-                (NUM_LEVELS - 1 - plans[flow.key].level) * HOST_QUEUES + HOST_QUEUES - 1 - queues[number]
+                (_HIGHEST_LEVEL - plans[flow.key].level) * HOST_QUEUES + HOST_QUEUES - 1 - queues[number]
                 for number, flow in enumerate(flows)
             ]
         case Tiers.JOBS:

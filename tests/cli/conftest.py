@@ -1,10 +1,11 @@
 """The command line as a user calls it, and a runner that returns made-up results at once."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 import pytest
 import yaml
@@ -15,6 +16,9 @@ from controller.policy.policy_name import PolicyName
 from controller.run.results import RunResult
 from tests.report.builders import make_result
 from workloads.scenario import Scenario
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,14 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, PolicyName]]:
     emulated.run_on_emulator = run_on_emulator  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "controller.run.emulated", emulated)
     return calls
+
+
+def in_this_process(
+    work: Callable[[T], R], items: Sequence[T], workers: int, most: int | None = None
+) -> Generator[tuple[T, R], None, None]:
+    """Stands for processes that would be started; the user interrupts after so many items."""
+    assert workers >= 1
+    for item in items[:most]:
+        yield item, work(item)
+    if most is not None:
+        raise KeyboardInterrupt

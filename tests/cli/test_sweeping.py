@@ -3,7 +3,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,10 @@ import pytest
 
 from controller.sweep import processes
 from controller.sweep.case import Case, run_case
-from tests.cli.conftest import Trainyard
+from tests.cli.conftest import Trainyard, in_this_process
 from tests.sweep.builders import document, write
 
 OPTIONS = ("--policy", "ecmp", "--policy", "crux", "--seeds", "2", "--set", "reaction_delay_s=0,1")
-
-
-def in_this_process(
-    work: Callable[[Case], object], items: Sequence[Case], workers: int
-) -> Generator[tuple[Case, object], None, None]:
-    """Stands for the processes that would be started."""
-    assert workers >= 1
-    for item in items:
-        yield item, work(item)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What a run notes of a Plan is the same from the same process and by way of a controller's answer."""
 
 from controller.messages import plan_pages
-from controller.policy.policy_name import PolicyName
+from controller.policy.crux import crux
 from controller.run.connections import open_connections
 from controller.run.in_process import InProcessController
 from controller.run.noted_plan import NotedPlan
@@ -18,9 +18,7 @@ def test_a_decision_is_noted_as_a_controller_tells_it() -> None:
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
-    controller = InProcessController(
-        routing, open_connections(jobs, fabric), PolicyName.CRUX, Steering.RULE, scenario.seed
-    )
+    controller = InProcessController(routing, open_connections(jobs, fabric), crux, Steering.RULE, scenario.seed)
     for job in jobs:
         controller.register(job)
     decision = controller.decide(0.0)

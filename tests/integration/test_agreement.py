@@ -8,6 +8,18 @@ from controller.policy.policy_name import PolicyName
 from controller.run.emulated import run_on_emulator
 from controller.run.simulated import run_on_simulator
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+from workloads.scenario import ProfileError
+
+
+def test_the_controller_is_told_the_same_and_has_as_many_levels() -> None:
+    told = {"num_levels": 2, "profile_error": ProfileError(work=0.5, bytes=0.2)}
+    scenario = load_scenario(SHIPPED_SCENARIOS / "crux-example-1.yaml").model_copy(update=told)
+    emulated = asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None))
+    simulated = run_on_simulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None)
+    assert {job.level for job in emulated.jobs} == {0, 1}
+    assert [job.level for job in simulated.jobs] == [job.level for job in emulated.jobs]
+    for job, other in zip(simulated.jobs, emulated.jobs, strict=True):
+        assert job.intensity == pytest.approx(other.intensity, rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", [PolicyName.ECMP, PolicyName.CRUX])

@@ -12,7 +12,7 @@ from controller.run.results import RunResult
 from controller.run.simulated import run_on_simulator
 from topologies.steering import Steering
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
-from workloads.scenario import Scenario
+from workloads.scenario import ProfileError, Scenario
 
 EXACTLY = {"rel": 1e-11}
 """Times are whole picoseconds."""
@@ -212,3 +212,28 @@ def test_a_group_ranks_by_what_it_will_release_too(policy: PolicyName) -> None:
     ]
     result = run({"topology": DUMBBELL, "jobs": jobs}, policy, Enforcement.IDEAL)
     assert result.jobs[1].communicating[0].end_s == pytest.approx(0.4, **EXACTLY)
+
+
+def test_levels_are_as_many_as_the_scenario_says() -> None:
+    """With one level nobody goes first; with two the paper's order needs no more."""
+    scenario = shipped("crux-example-1")
+    one, two, eight = (
+        simulate(scenario.model_copy(update={"num_levels": levels}), PolicyName.CRUX) for levels in (1, 2, 8)
+    )
+    assert ([job.level for job in one.jobs], one.num_rules) == ([0, 0], 0)
+    assert one.gpu_utilisation == simulate(scenario, PolicyName.ECMP).gpu_utilisation
+    assert {job.level for job in two.jobs} == {0, 1}
+    assert {job.level for job in eight.jobs} == {6, 7}
+    assert two.gpu_utilisation == eight.gpu_utilisation > one.gpu_utilisation
+
+
+def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
+    """Under a policy that asks nobody, a job that tells wrong numbers runs as one that tells the truth."""
+    scenario = shipped("fig20")
+    wrong = scenario.model_copy(update={"profile_error": ProfileError(work=0.5, bytes=0.2, overlap=0.9)})
+    truth, told = (simulate(each, PolicyName.ECMP) for each in (scenario, wrong))
+    assert [job.iteration_time_s for job in told.jobs] == [job.iteration_time_s for job in truth.jobs]
+    ratios = {told.intensity / truth.intensity for truth, told in zip(truth.jobs, told.jobs, strict=True)}
+    possible = {work / size for work in (0.5, 1.5) for size in (0.8, 1.2)}
+    assert all(min(abs(ratio - each) for each in possible) < 1e-6 for ratio in ratios)
+    assert len(ratios) > 1
