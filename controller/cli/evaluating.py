@@ -6,7 +6,7 @@ what it has so far, before it ends as it would have.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -54,8 +54,7 @@ def crux_testbed(
     """Crux's testbed (Figures 19 to 22): utilisation and iteration times under ecmp, crux and trainyard."""
     from controller.evaluation.crux_testbed import POLICIES, PUBLISHED, findings, json_object, measured
 
-    if unknown := sorted(set(mix or ()) - PUBLISHED.keys()):
-        refuse(f"--mix: expected one of {', '.join(PUBLISHED)}, got {name!r}" for name in unknown)
+    _require_known(mix, PUBLISHED)
     _prepare(report)
     measured_mixes = []
     pictures: list[Sequence[RunResult]] = []
@@ -131,6 +130,37 @@ def churn(
                 print(json.dumps(json_object(variant)), flush=True)
         if variants:
             _show(findings(variants), as_json=as_json, report=report)
+
+
+@evaluate.command(epilog=EXIT_STATUS)
+def robustness(
+    mix: MixOption = None,
+    seeds: SeedsOption = 3,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Wrong numbers, jitter, late decisions and few levels: what is left of utilisation under each policy."""
+    from controller.evaluation.robustness import MIXES, findings, json_object, measured, runs, share_of_limit
+
+    _require_known(mix, MIXES)
+    _prepare(report)
+    shares = {}
+    try:
+        for run, share in _each(share_of_limit, runs(dict.fromkeys(mix or MIXES), seeds), "runs", workers):
+            shares[run] = share
+    finally:
+        cells = measured(shares)
+        if as_json:
+            for cell in cells:
+                print(json.dumps(json_object(cell)), flush=True)
+        if cells:
+            _show(findings(cells), as_json=as_json, report=report)
+
+
+def _require_known(mixes: list[str] | None, known: Collection[str]) -> None:
+    if unknown := sorted(set(mixes or ()) - set(known)):
+        refuse(f"--mix: expected one of {', '.join(known)}, got {name!r}" for name in unknown)
 
 
 def _each(work: "Callable[[T], R]", items: "Sequence[T]", what: str, workers: int | None) -> "Iterator[tuple[T, R]]":
