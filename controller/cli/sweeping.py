@@ -41,7 +41,9 @@ WorkersOption = Annotated[
 ]
 AddressOption = Annotated[
     str | None,
-    typer.Option("--address", metavar="ADDRESS", help="Run on this Ray cluster, HOST:PORT or auto; needs the extra ray."),
+    typer.Option(
+        "--address", metavar="ADDRESS", help="Run on this Ray cluster, HOST:PORT or auto; needs the extra ray."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="The table as a JSON object per row, nothing else.")]
 

@@ -16,7 +16,7 @@ from controller.policy.snapshot import FlowKey
 from controller.run.connections import Connections
 from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
 from controller.run.results import LoadSample
-from controller.run.ways import LAST_TIER, Way, ways_of
+from controller.run.ways import LAST_TIER, Way, undecided_tier, ways_of
 from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
 from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
@@ -75,7 +75,9 @@ class FluidTraffic:
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
         self._ways = {
-            FlowKey(*key, number): Way((*routing.hashed_path(five_tuple), *self._inside(key, number)), 0, LAST_TIER)
+            FlowKey(*key, number): Way(
+                (*routing.hashed_path(five_tuple), *self._inside(key, number)), 0, undecided_tier(control.tiers)
+            )
             for key in self._specifications
             for number, five_tuple in enumerate(connections[key[0]][key[1]])
         }

@@ -10,7 +10,7 @@ from topologies.fabric import Path
 
 _HIGHEST_LEVEL = 7
 LAST_TIER = 1 << 31
-"""Of flows that nobody has decided on yet."""
+"""Of flow groups that nobody has ranked yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,11 @@ class Way:
     path: Path
     level: int
     tier: int
+
+
+def undecided_tier(tiers: Tiers) -> int:
+    """The tier of flows that nobody has decided on yet: switches serve them on level 0, as all that no rule is for."""
+    return _HIGHEST_LEVEL * HOST_QUEUES if tiers is Tiers.LEVELS else LAST_TIER
 
 
 def ways_of(decision: Decision, tiers: Tiers) -> dict[FlowKey, Way]:

@@ -227,6 +227,15 @@ def test_levels_are_as_many_as_the_scenario_says() -> None:
     assert two.gpu_utilisation == eight.gpu_utilisation > one.gpu_utilisation
 
 
+def test_a_job_that_nobody_has_decided_on_yet_shares_as_one_that_has_no_rule() -> None:
+    """Two jobs on one link, the second a while after the first: without scheduling it does not matter when they are
+    decided on."""
+    jobs = [phases("a", "h0", "h2", 0.5, 1.0), phases("b", "h1", "h3", 0.25, 1.0, arrival_s=0.25)]
+    document = {"topology": DUMBBELL, "jobs": [job | {"iterations": 4} for job in jobs]}
+    late, at_once = (run({**document, "reaction_delay_s": delay_s}) for delay_s in (3.0, 0.0))
+    assert [job.jct_s for job in late.jobs] == [job.jct_s for job in at_once.jobs]
+
+
 def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
     """Under a policy that asks nobody, a job that tells wrong numbers runs as one that tells the truth."""
     scenario = shipped("fig20")
