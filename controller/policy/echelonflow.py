@@ -1,11 +1,11 @@
-"""EchelonFlow: flows finish in the formation that computation needs, and groups with least left to send go first.
+"""EchelonFlow: flows finish in the formation that computation needs, and groups that press least on others go first.
 
 Minimises the weighted sum of the tardiness of flow groups. Source: Pan, Lei, Li, Xie, Yuan and Xia, *Efficient Flow
 Scheduling in Distributed Deep Learning Training with Echelon Formation*, HotNets 2022, section 3, and its technical
 report; neither has an algorithm beyond "MADD, by tardiness". Inputs: bytes by link, link rates, ideal finish times
-(offsets), in seconds and bytes. Allocator echelon-MADD, at flow events, where ``group_order`` ranks the open flow
-groups; with levels, at job events, all groups as they come in every iteration. O(h + f log f) for f flows and h pairs
-of flow and link.
+(offsets), in seconds and bytes. Allocator echelon-MADD, at flow events, where ``open_group_order`` ranks the open flow
+groups; with levels, at job events, all groups as they come in every iteration, for which the order then holds.
+O(h + f log f) for f flows and h pairs of flow and link.
 
 Choices, derived in ``docs/echelonflow.md``: what ranks groups (the paper's sentence allows any ``Rank``); what the flow
 that is latest means for the rates of the others; weights. With offsets of 0 order and rates are those of Varys. Levels
@@ -29,6 +29,8 @@ from controller.policy.intensity import FloatArray
 from controller.policy.job_order import SENDS_NOTHING, JobDecision, job_plans
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.policy_name import PolicyName
+from controller.policy.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
+from controller.policy.rates.network import Network, Order
 from controller.policy.snapshot import Flow, FlowGroup, Job, Snapshot
 from controller.policy.varys import bottleneck_times, sebf
 
@@ -41,6 +43,9 @@ class Rank(StrEnum):
     GAMMA = "gamma"
     """The time it still needs if served alone, over its weight; least first."""
 
+    PRESSING = "pressing"
+    """How long it would hold others up and how long it can wait itself, together, over its weight; least first."""
+
     TARDINESS_ASCENDING = "tardiness_ascending"
     """How late it will be if served alone, over its weight; least first."""
 
@@ -50,7 +55,7 @@ class Rank(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EchelonFlowOptions:
-    """What the paper leaves open."""
+    """What the paper leaves open; ``rank`` is that of whole iterations, open groups have ``open_group_order``."""
 
     rank: Rank = Rank.GAMMA
     weight: JobWeight = JobWeight.ONE
@@ -66,12 +71,11 @@ def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTION
     groups = [(owner, group) for owner, coflow in enumerate(coflows) for group in coflow.job.flow_groups]
     occupied = occupied_seconds(snapshot, [group.flows for _, group in groups])
     sending = np.flatnonzero(np.diff(occupied.indptr))
-    needed_s = bottleneck_times(occupied)[sending]
-    key_s = needed_s
+    key_s = bottleneck_times(occupied)[sending]
     if options.rank is not Rank.GAMMA:
-        key_s = np.array([_tardiness_s(groups[number][1], snapshot) for number in sending])
+        key_s = _keys_s(options.rank, snapshot, [groups[number][1].flows for number in sending])
     owners = np.array([groups[number][0] for number in sending], dtype=np.int64)
-    order = group_order(options.rank, needed_s, key_s, weights[owners])
+    order = group_order(options.rank, key_s, weights[owners])
     formations = _formations(groups, sending[order], key_s[order])
     stages_of = [stages([flow.offset_s for flow in formation.flows]) for formation in formations]
     ends = occupied.indptr
@@ -126,24 +130,34 @@ def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s
     return found
 
 
-def group_order(rank: Rank, needed_s: FloatArray, tardiness_s: FloatArray, weights: FloatArray) -> IntArray:
+def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
     """Numbers of the groups, most urgent first, ties in the order given; those of no weight last.
 
-    ``needed_s``: the time that each still needs if served alone (Varys's bottleneck time); ``tardiness_s``: its
-    tardiness then, or that of its flows which have ended where they were later. A larger weight never puts a group
-    further back. Raises ValueError, naming the group, for a needed time or weight that is negative or NaN, or a
-    tardiness that is NaN.
+    ``key_s`` is what the rank says, not weighed: of each group the time that it still needs if served alone (Varys's
+    bottleneck time), what ``pressing_s`` says, or its tardiness if served alone, or that of its flows which have ended
+    where they were later. A larger weight never puts a group further back. Raises ValueError, naming the group, for a
+    weight or time needed that is negative or NaN, or a tardiness that is NaN.
     """
-    if rank is Rank.GAMMA:
-        return sebf(needed_s, weights)
-    sebf(needed_s, weights)
-    if np.isnan(tardiness_s).any():
-        raise ValueError(f"group {int(np.isnan(tardiness_s).argmax())}: its tardiness must be a number, not nan")
+    if rank in (Rank.GAMMA, Rank.PRESSING):
+        return sebf(key_s, weights)
+    sebf(np.zeros(len(weights)), weights)
+    if np.isnan(key_s).any():
+        raise ValueError(f"group {int(np.isnan(key_s).argmax())}: its tardiness must be a number, not nan")
     is_weighed = weights > 0
     is_ascending = rank is Rank.TARDINESS_ASCENDING
-    divided = np.divide(tardiness_s, weights, out=np.zeros(len(weights)), where=is_weighed)
-    weighed = np.where((tardiness_s > 0) == is_ascending, divided, tardiness_s * weights)
+    divided = np.divide(key_s, weights, out=np.zeros(len(weights)), where=is_weighed)
+    weighed = np.where((key_s > 0) == is_ascending, divided, key_s * weights)
     return np.where(is_weighed, weighed if is_ascending else -weighed, np.inf).argsort(kind="stable")
+
+
+def open_group_order(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> IntArray:
+    """Numbers of open groups (tiers), most urgent first: by ``Rank.PRESSING``, all of one weight.
+
+    A group is known in full: its flows still to come are among those of its tier. ``due_s`` is that of ``due_s``.
+    Raises ValueError as ``pressing_s``.
+    """
+    pressing = pressing_s(network, in_order_of_due(order, due_s), remaining_bytes, due_s)
+    return sebf(pressing, np.ones(len(pressing)))
 
 
 def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> FloatArray:
@@ -154,25 +168,28 @@ def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> 
     return ideal_finish_s + np.maximum(tardiness_s, 0.0) - now_s
 
 
-def _tardiness_s(group: FlowGroup, snapshot: Snapshot) -> float:
-    """How late a group's flows end that all begin at once, served alone in order of ideal finish; at least 0.
-
-    By link, the time for the bytes of all flows up to one, less its offset; the largest of these.
-    """
-    rates_bps = snapshot.links.rates_bps
-    sent_s: dict[int, float] = {}
-    late_s = 0.0
-    for flow in sorted((flow for flow in group.flows if flow.size_bytes > 0), key=lambda flow: flow.offset_s):
-        for link in (*flow.hashed_path, *flow.host_links):
-            sent_s[link] = sent_s.get(link, 0.0) + flow.size_bytes * 8 / float(rates_bps[link])
-            late_s = max(late_s, sent_s[link] - flow.offset_s)
-    return late_s
+def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) -> FloatArray:
+    """What a rank other than gamma asks of groups whose flows all begin at once, each served alone."""
+    flows = [flow for group in groups for flow in group]
+    network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
+    numbers = np.arange(len(flows))
+    offsets_s = np.array([flow.offset_s for flow in flows], dtype=np.float64)
+    order = in_order_of_due(
+        Order.by_rank(numbers, np.repeat(np.arange(len(groups)), list(map(len, groups)))), offsets_s
+    )
+    sizes_bytes = np.array([flow.size_bytes for flow in flows], dtype=np.float64)
+    if rank is Rank.PRESSING:
+        return pressing_s(network, order, sizes_bytes, offsets_s)
+    return np.maximum(further_tardiness_s(network, order, sizes_bytes, offsets_s), 0.0)
 
 
 def _reason(rank: Rank, group: FlowGroup, key_s: float, job: Job, levels: Sequence[int]) -> str:
-    needs = f"needs its bottleneck link {key_s:.4g} s an iteration"
-    late = f"alone would be {key_s:.4g} s late"
-    first = f"Its group {group.name!r} {needs if rank is Rank.GAMMA else late}"
+    key = f"alone would be {key_s:.4g} s late"
+    if rank is Rank.GAMMA:
+        key = f"needs its bottleneck link {key_s:.4g} s an iteration"
+    elif rank is Rank.PRESSING:
+        key = f"holds others up for {key_s:.4g} s at a time"
+    first = f"Its group {group.name!r} {key}"
     of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
     parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
     return f"{first}{of}{parted}."

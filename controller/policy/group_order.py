@@ -17,16 +17,16 @@ from controller.policy.varys import bottleneck_times, sebf
 def group_order(policy: PolicyName, seconds_by_link: csr_array, started_s: FloatArray) -> npt.NDArray[np.int64]:
     """Groups (rows), most urgent first, by the seconds for which each occupies links (columns) and when it started.
 
-    All groups weigh the same. EchelonFlow ranks by gamma, its default, as SEBF does. Raises ValueError for a policy
-    that orders no groups.
+    All groups weigh the same. Raises ValueError for a policy that orders no groups by that; EchelonFlow wants to know
+    besides when they are due (``controller.policy.echelonflow.open_group_order``).
     """
     ones = np.ones(seconds_by_link.shape[0])
     match policy:
         case PolicyName.FIFO:
             return started_s.argsort(kind="stable")
-        case PolicyName.VARYS | PolicyName.ECHELONFLOW:
+        case PolicyName.VARYS:
             return sebf(bottleneck_times(seconds_by_link), ones)
         case PolicyName.SINCRONIA:
             return bssi(seconds_by_link, ones)
         case _:
-            raise ValueError(f"{policy} orders no flow groups")
+            raise ValueError(f"{policy} orders no flow groups by their bytes")

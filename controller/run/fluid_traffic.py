@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from controller.decision import Decision
+from controller.policy.echelonflow import open_group_order
 from controller.policy.enforcement import Allocator, Cadence, RateControl, Tiers
 from controller.policy.group_order import group_order
 from controller.policy.policy_name import PolicyName
@@ -234,17 +235,22 @@ class FluidTraffic:
         remaining_bytes = self.fluid.settled_bytes().copy()
         remaining_bytes[to_come] = self._sent_bytes[to_come]
         order = Order.by_rank(known, group_of[known])
-        by_link = remaining_by_link(self.fluid.bundles.network, order, remaining_bytes)
-        by_link.data *= 8 / self._capacities_bps[by_link.indices]
+        network = self.fluid.bundles.network
         started_s = np.array([instance.started_s for instance in instances.values()])
+        due_s = np.zeros(len(group_of))
+        if self._control.allocator is Allocator.ECHELON_MADD:
+            due_s = self._due_s(started_s, group_of)
+            ranked = open_group_order(network, order, remaining_bytes, due_s - self.now_ps / PS_PER_S)
+        else:
+            by_link = remaining_by_link(network, order, remaining_bytes)
+            by_link.data *= 8 / self._capacities_bps[by_link.indices]
+            ranked = group_order(self._policy, by_link, started_s[groups])
         tiers = np.full(len(instances) + 1, LAST_TIER)
-        tiers[groups[group_order(self._policy, by_link, started_s[groups])]] = np.arange(len(groups))
-        self.fluid.reorder(tiers[group_of], self._due_s(started_s, group_of))
+        tiers[groups[ranked]] = np.arange(len(groups))
+        self.fluid.reorder(tiers[group_of], due_s)
 
     def _due_s(self, started_s: FloatArray, group_of: IntArray) -> FloatArray:
-        """When each bundle may end without making its group later than it is; at once for who knows no formations."""
-        if self._control.allocator is not Allocator.ECHELON_MADD:
-            return np.zeros(len(group_of))
+        """When each bundle may end without making its group later than it is."""
         late_s = np.array([max(instance.tardiness_s, 0.0) for instance in self._instances.open.values()])
         return np.append(started_s + late_s, 0.0)[group_of] + self._offsets_s
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.open_loop import Allocation, Moment, OpenCase, OpenFlow, OpenGroup, end_times, random_case
-from benchmarks.tardiness import echelonflow as echelon_rates
-from benchmarks.tardiness import fair, needed_s, optimum_s
-from benchmarks.tardiness import varys as varys_rates
+from controller.evaluation.open_loop import Allocation, Moment, OpenCase, OpenFlow, OpenGroup, end_times, random_case
+from controller.evaluation.open_loop_policies import echelonflow as echelon_rates
+from controller.evaluation.open_loop_policies import fair, needed_s, optimum_s
+from controller.evaluation.open_loop_policies import varys as varys_rates
 from controller.policy.echelonflow import EchelonFlowOptions, Rank, due_s, echelonflow, group_order
 from controller.policy.rates.madd import madd
 from controller.policy.rates.network import FloatArray, Order
@@ -21,7 +21,8 @@ from controller.policy.snapshot import FlowGroup, Job, Snapshot
 from controller.policy.varys import varys
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 
-ECHELON = echelon_rates(Rank.GAMMA)
+ECHELON = echelon_rates(Rank.PRESSING)
+BY_TARDINESS = (Rank.TARDINESS_ASCENDING, Rank.TARDINESS_DESCENDING)
 
 
 def consumed(end_s: list[float], duration_s: float) -> float:
@@ -116,7 +117,7 @@ def test_with_literal_tardiness_the_later_group_is_behind_though_it_needs_less()
     long = OpenGroup((OpenFlow((0,), 0.0, 3.0),))
     short = OpenGroup((OpenFlow((0,), 2.5, 1.0),))
     ends = {rank: end_times(OpenCase((1.0,), (long, short)), echelon_rates(rank)) for rank in Rank}
-    assert ends[Rank.GAMMA] == [3.0, 4.0]
+    assert ends[Rank.GAMMA] == ends[Rank.PRESSING] == [3.0, 4.0]
     assert ends[Rank.TARDINESS_ASCENDING] == [4.0, 3.5]
     assert ends[Rank.TARDINESS_DESCENDING] == [3.0, 4.0]
 
@@ -172,22 +173,22 @@ def test_the_optimum_of_coflows_on_a_link_is_the_shortest_first() -> None:
 def test_a_larger_weight_never_puts_a_group_back(rank: Rank, late: list[float], weights: list[float]) -> None:
     def place(weight: float) -> int:
         changed = np.array([weight, *weights[1:]])
-        return group_order(rank, np.abs(late), np.array(late), changed).tolist().index(0)
+        return group_order(rank, np.array(late) if rank in BY_TARDINESS else np.abs(late), changed).tolist().index(0)
 
     assert place(weights[0] + 1.0) <= place(weights[0])
 
 
 def test_groups_that_do_not_count_come_last() -> None:
     for rank in Rank:
-        assert group_order(rank, np.ones(3), np.ones(3), np.array([0.0, 1.0, 0.0])).tolist() == [1, 0, 2]
+        assert group_order(rank, np.ones(3), np.array([0.0, 1.0, 0.0])).tolist() == [1, 0, 2]
 
 
 def test_bad_numbers_name_the_group() -> None:
     ones = np.ones(2)
     with pytest.raises(ValueError, match="group 1: its tardiness"):
-        group_order(Rank.TARDINESS_ASCENDING, ones, np.array([0.0, math.nan]), ones)
+        group_order(Rank.TARDINESS_ASCENDING, np.array([0.0, math.nan]), ones)
     with pytest.raises(ValueError, match="coflow 1: its weight"):
-        group_order(Rank.TARDINESS_DESCENDING, ones, ones, np.array([0.0, math.nan]))
+        group_order(Rank.TARDINESS_DESCENDING, ones, np.array([0.0, math.nan]))
 
 
 def test_a_flow_is_due_with_those_of_its_group_that_ended_late() -> None:
@@ -308,7 +309,21 @@ def test_jobs_may_be_ranked_by_how_late_they_will_be() -> None:
     jobs = pipeline("steady", 0.0, 8.0, 16.0), pipeline("burst", 0.0, 0.0)
     snapshot = Snapshot(0.0, make_links(GBPS), jobs)
     first = {rank: echelonflow(snapshot, EchelonFlowOptions(rank)).jobs[0].name for rank in Rank}
-    assert first == {Rank.GAMMA: "burst", Rank.TARDINESS_ASCENDING: "steady", Rank.TARDINESS_DESCENDING: "burst"}
+    assert first == {
+        Rank.GAMMA: "burst",
+        Rank.PRESSING: "burst",
+        Rank.TARDINESS_ASCENDING: "steady",
+        Rank.TARDINESS_DESCENDING: "burst",
+    }
+
+
+def test_a_pipeline_presses_only_as_far_as_its_flows_are_due_soon() -> None:
+    """It needs 24 s in all, but never more than 8 s within 16; the burst needs 16 s at once."""
+    jobs = pipeline("sparse", 0.0, 40.0, 80.0), pipeline("burst", 0.0, 0.0)
+    snapshot = Snapshot(0.0, make_links(GBPS), jobs)
+    plans = {rank: echelonflow(snapshot, EchelonFlowOptions(rank)) for rank in (Rank.GAMMA, Rank.PRESSING)}
+    assert {rank: plan.jobs[0].name for rank, plan in plans.items()} == {Rank.GAMMA: "burst", Rank.PRESSING: "sparse"}
+    assert "holds others up for 8 s at a time" in plans[Rank.PRESSING].jobs[0].reason
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -52,6 +52,23 @@ def further_tardiness_s(network: Network, order: Order, remaining_bytes: FloatAr
     return late
 
 
+def pressing_s(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> FloatArray:
+    """By tier, what to rank groups by, least first: how long a group holds others up, and how long it can wait itself.
+
+    Served alone in formation, stage k ends D_k from now, when the link has carried the B_k seconds' worth of all stages
+    up to it. A group that needs h seconds and lets this one go first waits for it longer than this one would have to
+    wait if, and only if, more than h of its work is due within 2h. So the work counts up to the last stage whose B_k is
+    at least half of D_k, on the link where that is most, and the time besides for which the group can wait without
+    becoming later than it is. With one stage that is due no later than it can end, this is the time that its most
+    loaded link needs. 0 without anything to send. Arguments, cost and errors as of ``echelon_madd``.
+    """
+    _check(network, order, remaining_bytes, due_s)
+    pressing, left = np.empty(len(order.starts)), network.untouched(order)
+    where = network.starts, network.links, order.flows, order.starts, order.stops
+    _press(*where, remaining_bytes, due_s, left, network.scratch.sums, network.scratch.used, pressing)
+    return pressing
+
+
 def in_order_of_due(order: Order, due_s: FloatArray) -> Order:
     """The same tiers, the flows of each in order of ``due_s``, ties as they stood: what ``echelon_madd`` asks for.
 
@@ -147,6 +164,48 @@ def _project(
         if head < stop:
             end = _earliest_end(first_hop, links, flows, head, stop, remaining, due, left, loads, used)
             late[tier] = end / _EIGHTH - due[flows[head]]
+
+
+@compiled
+def _press(
+    first_hop: IntArray,
+    links: IntArray,
+    flows: IntArray,
+    starts: IntArray,
+    stops: IntArray,
+    remaining: FloatArray,
+    due: FloatArray,
+    left: FloatArray,
+    loads: FloatArray,
+    used: IntArray,
+    pressing: FloatArray,
+) -> None:
+    for tier in range(len(starts)):
+        stop = stops[tier]
+        head = _head(flows, starts[tier], stop, remaining)
+        pressing[tier] = 0.0
+        if head == stop:
+            continue
+        head_due = due[flows[head]] * _EIGHTH
+        earliest = _earliest_end(first_hop, links, flows, head, stop, remaining, due, left, loads, used)
+        if earliest == np.inf:
+            pressing[tier] = np.inf
+            continue
+        first_end = max(earliest, head_due)
+        most = 0.0
+        for position in range(head, stop):
+            flow = flows[position]
+            end = first_end + due[flow] * _EIGHTH - head_due
+            if remaining[flow] > 0.0:
+                for hop in range(first_hop[flow], first_hop[flow + 1]):
+                    link = links[hop]
+                    loads[link] += remaining[flow]
+                    if 2.0 * loads[link] >= end * left[link]:
+                        most = max(most, loads[link] / left[link])
+        for position in range(head, stop):
+            for hop in range(first_hop[flows[position]], first_hop[flows[position] + 1]):
+                loads[links[hop]] = 0.0
+        pressing[tier] = (most + first_end - earliest) / _EIGHTH
 
 
 @compiled

@@ -125,6 +125,26 @@ def plain_echelon_madd(case: Case, due: list[float]) -> list[float]:
     return _backfilled(case, left, rates)
 
 
+def plain_pressing(case: Case, due: list[float], margin: float) -> list[float]:
+    """By tier the work that is due within twice itself, of the link with most of it, and the time to spare.
+
+    ``due`` as of ``plain_echelon_madd``; work within ``margin`` of counting counts, or does not where that is negative.
+    """
+    found = []
+    for tier in case.tiers:
+        stages = sorted({due[flow] for flow in tier if case.values[flow] > 0})
+        work = {
+            (link, stage): sum(case.values[flow] for flow in tier if link in case.paths[flow] and due[flow] <= stage)
+            / capacity
+            for link, capacity in enumerate(case.capacities)
+            for stage in stages
+        }
+        late = max((so_far - stage for (_, stage), so_far in work.items() if so_far > 0), default=0.0)
+        counting = [so_far for (_, stage), so_far in work.items() if 2 * so_far >= stage + max(late, 0.0) - margin]
+        found.append(max(counting, default=0.0) + max(-late, 0.0))
+    return found
+
+
 def plain_order_greedy(case: Case) -> list[float]:
     """Flow by flow all that is left."""
     return _backfilled(case, list(case.capacities), {})

@@ -3,13 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from controller.policy.rates.echelon import echelon_madd, further_tardiness_s, in_order_of_due
+from controller.policy.rates.echelon import echelon_madd, further_tardiness_s, in_order_of_due, pressing_s
 from controller.policy.rates.madd import madd
 from controller.policy.rates.network import FloatArray
-from tests.policy.rates.references import Case, cases, plain_echelon_madd
+from tests.policy.rates.references import Case, cases, plain_echelon_madd, plain_pressing
 
 
 def in_bytes(case: Case) -> Case:
@@ -87,8 +87,47 @@ def test_what_ended_and_links_without_bytes_leave_no_trace(given_case: tuple[Cas
     late = further_tardiness_s(network, order, values, due).tolist()
     assert echelon_madd(network, order, values, due).tolist() == first
     assert further_tardiness_s(network, order, values, due).tolist() == late
+    pressing_s(network, order, values, due)
+    assert echelon_madd(network, order, values, due).tolist() == first
     sends = [any(case.values[flow] > 0 for flow in tier) for tier in case.tiers]
     assert [value > -math.inf for value in late] == sends
+
+
+@given(cases_with_due())
+def test_what_presses_agrees_with_the_plain_version(given_case: tuple[Case, FloatArray]) -> None:
+    """Where rounding decides whether a stage counts, either is right."""
+    case, due = given_case
+    assume(all(capacity > 0 for capacity in case.capacities))
+    found = pressing_s(*in_bytes(case).arguments, due)
+    with_it, without_it = (plain_pressing(case, due.tolist(), margin) for margin in (1e-9, -1e-9))
+    for one, *either in zip(found.tolist(), with_it, without_it, strict=True):
+        assert any(one == pytest.approx(plain, abs=1e-9) for plain in either)
+
+
+def pressing(sizes: list[float], due: list[float]) -> float:
+    """Of one group on a link of capacity 1."""
+    case = Case([1.0], [(0,)] * len(sizes), [list(range(len(sizes)))], sizes)
+    (found,) = pressing_s(*in_bytes(case).arguments, np.array(due)).tolist()
+    return float(found)
+
+
+def test_what_is_due_much_later_does_not_press() -> None:
+    """Stages of 2 s, the first of which can end in time at best: at 4 s apart another one counts, and then no more."""
+    assert pressing([2.0, 2.0, 2.0], [2.0, 4.0, 6.0]) == 6.0, "the link is theirs all the while"
+    assert pressing([2.0, 2.0, 2.0], [2.0, 8.0, 14.0]) == 4.0, "4 of 8 s, but 6 of 14"
+    assert pressing([2.0, 2.0, 2.0], [2.0, 9.0, 15.0]) == 2.0
+
+
+def test_what_can_wait_presses_by_so_much_less() -> None:
+    assert pressing([2.0], [2.0]) == pressing([2.0], [-5.0]) == 2.0, "how late it is already changes nothing"
+    assert pressing([2.0], [3.0]) == 3.0, "it can wait a second"
+    assert pressing([2.0], [6.0]) == 4.0, "and does not hold up others that long by what it must do then"
+    assert pressing([0.0], [1.0]) == 0.0
+
+
+def test_where_a_link_is_down_a_group_comes_last() -> None:
+    case = Case([0.0, 1.0], [(0,), (1,)], [[0], [1]], [1.0, 1.0])
+    assert pressing_s(*in_bytes(case).arguments, np.zeros(2)).tolist() == [math.inf, 1.0]
 
 
 @given(cases_with_due())

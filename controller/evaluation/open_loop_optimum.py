@@ -17,10 +17,10 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from benchmarks.open_loop import OpenCase
+from controller.evaluation.open_loop import OpenCase
 
 
-def least_tardiness_s(case: OpenCase, slot_s: float, limit_s: float = 60.0) -> float:
+def least_tardiness_s(case: OpenCase, slot_s: float, limit_s: float = 600.0) -> float:
     """Weighted sum over groups. Raises RuntimeError where HiGHS does not end within the limit."""
     flows, groups = case.flows, case.group_of.tolist()
     work_s = sum(flow.seconds / min(case.capacities[link] for link in flow.links) for flow in flows)
