@@ -6,7 +6,7 @@ what it has so far, before it ends as it would have.
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -19,12 +19,16 @@ from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
 from controller.cli.exits import EXIT_STATUS, fail, refuse, terminable
 from controller.cli.outputs import prepare_folder
 from controller.cli.progress import counted, progress
+from controller.cli.running import EnforcementOption
 from controller.cli.sweeping import WorkersOption
+from controller.policy.enforcement import Enforcement
 from controller.run.backend import Backend
 from simulator.coflow_options import CoflowPolicy, Recompute
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 if TYPE_CHECKING:
+    from controller.evaluation.echelon_mixes import Kind
+    from controller.evaluation.echelon_runs import RunMeasured
     from controller.evaluation.job_events import EventChange
     from controller.report.findings import Findings
     from controller.run.results import RunResult
@@ -38,6 +42,11 @@ ReportOption = Annotated[
 ]
 MixOption = Annotated[list[str] | None, typer.Option("--mix", help="May be repeated. Without it: all of them.")]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 1 on.")]
+KindOption = Annotated[list[str] | None, typer.Option("--kind", help="May be repeated. Without it: all of them.")]
+LoadOption = Annotated[
+    list[float] | None,
+    typer.Option("--load", help="Offered load of the cable, in parts of one; may be repeated. Without it: .4 and .8."),
+]
 BackendOption = Annotated[Backend, typer.Option("--on", help="What runs the mixes; the emulator takes minutes each.")]
 
 evaluate = typer.Typer(help="Measure anew what papers published, and print it beside.", no_args_is_help=True)
@@ -175,6 +184,87 @@ def _each(work: "Callable[[T], R]", items: "Sequence[T]", what: str, workers: in
                 fail(f"{item}: {answer.reason}")
             advance()
             yield item, answer
+
+
+@evaluate.command(epilog=EXIT_STATUS)
+def echelon(
+    kind: KindOption = None,
+    load: LoadOption = None,
+    seeds: SeedsOption = 20,
+    enforcement: EnforcementOption = Enforcement.IDEAL,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """EchelonFlow beside fair sharing and coflows: iteration time, tardiness and excess tardiness of jobs that share a
+    cable, and small cases against the optimum."""
+    from controller.evaluation.echelon import (
+        OPTIMUM,
+        OPTIMUM_SEED,
+        Measured,
+        findings,
+        gaps_measured,
+        json_object,
+        mixes_measured,
+    )
+    from controller.evaluation.echelon_mixes import LEAST_LOAD, Kind
+    from controller.evaluation.open_loop_policies import CASES, tardiness_gaps
+
+    kinds = (*Kind, OPTIMUM)
+    if unknown := sorted(set(kind or ()) - set(kinds)):
+        refuse(f"--kind: expected one of {', '.join(kinds)}, got {name!r}" for name in unknown)
+    if wrong := [one for one in load or () if not LEAST_LOAD <= one < 1]:
+        refuse(f"--load: expected at least {LEAST_LOAD:g} and less than 1, got {one:g}" for one in wrong)
+    _prepare(report)
+    measured: list[Measured] = []
+
+    def keep(case: Measured) -> None:
+        measured.append(case)
+        if as_json:
+            print(json.dumps(json_object(case)), flush=True)
+
+    try:
+        for name in dict.fromkeys(kind or kinds):
+            if name == OPTIMUM:
+                gaps: list[Mapping[str, float]] = []
+                try:
+                    with progress(what := f"{CASES} small cases against the optimum"):
+                        for gap in tardiness_gaps(OPTIMUM_SEED):
+                            gaps.append(gap)
+                except RuntimeError as error:
+                    fail(f"{what}: {error}")
+                finally:
+                    if gaps:
+                        keep(gaps_measured(gaps))
+                continue
+            for one in dict.fromkeys(load or (0.4, 0.8)):
+                runs: list[tuple[int, Sequence[RunMeasured]]] = []
+                try:
+                    for seed in range(1, seeds + 1):
+                        runs.append((seed, _contend(Kind(name), one, seed, seeds, enforcement)))
+                finally:
+                    if runs:
+                        keep(mixes_measured(Kind(name), one, enforcement, runs))
+    finally:
+        if measured:
+            _show(findings(measured, enforcement), as_json=as_json, report=report)
+
+
+def _contend(kind: "Kind", load: float, seed: int, seeds: int, enforcement: Enforcement) -> "list[RunMeasured]":
+    """A mix under every contender; ends the command where a run fails."""
+    from controller.evaluation.echelon_mixes import drawn_mix
+    from controller.evaluation.echelon_runs import CONTENDERS, measure
+    from controller.registration import RegistrationError
+
+    scenario = drawn_mix(kind, load, seed)
+    found = []
+    for contender in CONTENDERS:
+        what = f"{scenario.name} under {contender.name}, seed {seed} of {seeds}"
+        with progress(what) as on_progress:
+            try:
+                found.append(measure(scenario, contender, enforcement, on_progress))
+            except (RegistrationError, RuntimeError, ValueError) as error:
+                fail(f"{what}: the run failed: {error}")
+    return found
 
 
 def _prepare(report: Path | None) -> None:

@@ -4,6 +4,8 @@ What happens to a job at t is decided on at t + ``reaction_delay_s``; until then
 events nothing happens and nothing is computed.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from controller.policy.catalogue import decide
@@ -23,17 +25,26 @@ from topologies.routing import Routing
 from workloads.alone import run_alone
 from workloads.jobs import training_jobs
 from workloads.scenario import Scenario
+from workloads.task_graph import TaskGraph
 
 
 def run_on_simulator(
-    scenario: Scenario, policy: PolicyName, enforcement: Enforcement = Enforcement.LEVELS, *, on_progress: Progress
+    scenario: Scenario,
+    policy: PolicyName,
+    enforcement: Enforcement = Enforcement.LEVELS,
+    *,
+    on_progress: Progress,
+    told_as: Callable[[TaskGraph], TaskGraph] | None = None,
 ) -> RunResult:
     """Run a scenario to the departure of its last job.
+
+    ``told_as`` makes of a job's task graph the one that is run and registered, where its flow groups are to be told
+    otherwise than they are (``workloads.stages``); the result has the groups as told.
 
     Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
     would refuse a job.
     """
-    run = _Run(scenario, policy, enforcement)
+    run = _Run(scenario, policy, enforcement, told_as)
     record = run.to_the_end(on_progress)
     return result_of(scenario, policy, run.routing, record, backend="simulator", enforcement=enforcement)
 
@@ -41,10 +52,18 @@ def run_on_simulator(
 class _Run:
     """The loop that lets the jobs, their flows and the controller act on each other."""
 
-    def __init__(self, scenario: Scenario, policy: PolicyName, enforcement: Enforcement) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        policy: PolicyName,
+        enforcement: Enforcement,
+        told_as: Callable[[TaskGraph], TaskGraph] | None,
+    ) -> None:
         fabric = scenario.topology.build()
         self.routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
         jobs = training_jobs(scenario, fabric)
+        if told_as is not None:
+            jobs = tuple(replace(job, graph=told_as(job.graph)) for job in jobs)
         connections = open_connections(jobs, fabric)
         self._jobs = {job.name: job for job in jobs}
         self._alone_s = {job.name: run_alone(job, self.routing).iteration_time_s for job in jobs}

@@ -1,0 +1,168 @@
+"""The mixes of jobs of the evaluation ``echelon``: what is drawn by chance, and how much they ask of the network.
+
+Jobs have four hosts each, of their own, every other one on the other side of a dumbbell, so that all that a ring or a
+pipeline sends crosses its one cable; hosts' links are as fast as that. A mix is two jobs of one kind of parallelism, or
+one job of each kind. Drawn for each job, every value as likely as any other: its model (``workloads.models``), into how
+many parts its iteration is cut (``_PARTS``), and when it arrives, within the first iteration. The same seed is the same
+draw at every load.
+
+*Offered load* of a link: the bytes that every job sends over it in an iteration, over the time of the job's iteration
+alone (``workloads.alone``), summed, over the link's rate. All rates are such that it is the one asked for on the
+hottest link. As iterations alone take longer on slower links, so must the load be found by solving for the rate.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy.optimize import brentq
+
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from workloads.alone import candidate_paths, run_alone
+from workloads.jobs import training_jobs
+from workloads.models import ModelName
+from workloads.scenario import Scenario
+
+COMPUTE_JITTER = 0.02
+"""Standard deviation of computations, in parts of one, so that a run does not hang on which phases jobs lock into."""
+WARM_UP, MEASURED = 2, 6
+"""How often the longest iteration alone passes before the window of measurement, and in it."""
+HOSTS = 4
+GPUS_PER_HOST = 8
+LEAST_LOAD = 0.05
+"""Less would ask for links faster than any scenario may have."""
+_FASTEST_GBPS, _SLOWEST_GBPS = 1e5, 0.1
+"""Between these lies the rate that is looked for."""
+
+
+class Kind(StrEnum):
+    """What the jobs of a mix are."""
+
+    GPIPE = "gpipe"
+    ONE_FORWARD_ONE_BACKWARD = "1f1b"
+    FSDP = "fsdp"
+    DATA_PARALLEL = "dp"
+    TENSOR_PARALLEL = "tp"
+    MIXED = "mixed"
+
+
+SINGLE_KINDS = tuple(kind for kind in Kind if kind is not Kind.MIXED)
+
+_PARTS: Mapping[Kind, tuple[str, tuple[int, ...]]] = {
+    Kind.GPIPE: ("micro_batches", (4, 8)),
+    Kind.ONE_FORWARD_ONE_BACKWARD: ("micro_batches", (4, 8)),
+    Kind.FSDP: ("layer_groups", (4, 6, 8)),
+    Kind.DATA_PARALLEL: ("buckets", (1, 2, 4, 8)),
+    Kind.TENSOR_PARALLEL: ("layers", (1, 2)),
+}
+"""Key and values of what cuts an iteration into parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DrawnJob:
+    """A job but for its times; ``arrival`` is in parts of its iteration alone."""
+
+    name: str
+    workload: Mapping[str, object]
+    arrival: float
+
+
+def drawn_mix(kind: Kind, load: float, seed: int) -> Scenario:
+    """The mix of a seed as a scenario whose hottest link has this offered load.
+
+    Raises ValueError for a load less than ``LEAST_LOAD`` or not less than 1.
+    """
+    if not LEAST_LOAD <= load < 1:
+        raise ValueError(f"the offered load must be at least {LEAST_LOAD:g} and less than 1, not {load}")
+    chance = random.Random(f"{kind}/{seed}")
+    kinds = SINGLE_KINDS if kind is Kind.MIXED else (kind, kind)
+    jobs = [_drawn_job(one, number, chance) for number, one in enumerate(kinds)]
+    name = f"{kind} at load {load:g}"
+
+    def beyond(gbps: float) -> float:
+        return offered_load(_scenario(name, seed, jobs, gbps)) - load
+
+    # No iteration is shorter than on the fastest links, so that no more is asked for than there.
+    most_gbps = offered_load(_scenario(name, seed, jobs, _FASTEST_GBPS)) * _FASTEST_GBPS / load
+    gbps = float(brentq(beyond, _SLOWEST_GBPS, 1.01 * most_gbps, rtol=1e-6))
+    return _scenario(name, seed, jobs, gbps, _alone(_scenario(name, seed, jobs, gbps)).iteration_times_s)
+
+
+def offered_load(scenario: Scenario) -> float:
+    """Of the hottest link, in parts of its rate, every flow spread evenly over its candidate paths."""
+    rates_bps = scenario.topology.build().rates_bps
+    return max(bps / rates_bps[link] for link, bps in _alone(scenario).sent_bps.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """How long an iteration of each job takes alone, and by link what all would send over it at that pace."""
+
+    iteration_times_s: list[float]
+    sent_bps: Mapping[int, float]
+
+
+def _alone(scenario: Scenario) -> _Alone:
+    fabric = scenario.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    times_s: list[float] = []
+    sent_bps: defaultdict[int, float] = defaultdict(float)
+    for job in training_jobs(scenario, fabric):
+        times_s.append(run_alone(job, routing).iteration_time_s)
+        for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
+            paths = candidate_paths(flow, routing)
+            for path in paths:
+                for link in path:
+                    sent_bps[link] += flow.size_bytes * 8 / len(paths) / times_s[-1]
+    return _Alone(times_s, sent_bps)
+
+
+def _drawn_job(kind: Kind, number: int, chance: random.Random) -> _DrawnJob:
+    key, values = _PARTS[kind]
+    workload: dict[str, object] = {"model": chance.choice(list(ModelName)), key: chance.choice(values)}
+    if kind in (Kind.GPIPE, Kind.ONE_FORWARD_ONE_BACKWARD):
+        workload |= {"type": "pp", "schedule": kind.value}
+    else:
+        workload |= {"type": kind.value}
+    return _DrawnJob(f"{kind}-{number + 1}", workload, chance.random())
+
+
+def _scenario(name: str, seed: int, jobs: list[_DrawnJob], gbps: float, alone_s: list[float] | None = None) -> Scenario:
+    """The mix on links of a rate; without the times alone nothing is told of arrivals and the window."""
+    hosts_per_side = HOSTS // 2 * len(jobs)
+    alone_s = alone_s or [1.0] * len(jobs)
+    ends_s = (WARM_UP + MEASURED) * max(alone_s)
+    arrivals_s = [job.arrival * one_s for job, one_s in zip(jobs, alone_s, strict=True)]
+    return Scenario.model_validate(
+        {
+            "name": name,
+            "seed": seed,
+            "topology": {
+                "kind": "dumbbell",
+                "hosts_per_side": hosts_per_side,
+                "gpus_per_host": GPUS_PER_HOST,
+                "host_link_gbps": gbps,
+                "bottleneck_gbps": gbps,
+            },
+            "jobs": [
+                {
+                    "name": job.name,
+                    "hosts": [
+                        f"h{side * hosts_per_side + HOSTS // 2 * number + place}"
+                        for place in range(HOSTS // 2)
+                        for side in range(2)
+                    ],
+                    "gpus_per_host": GPUS_PER_HOST,
+                    "arrival_s": arrival_s,
+                    "duration_s": ends_s - arrival_s,
+                    "workload": job.workload,
+                }
+                for number, (job, arrival_s) in enumerate(zip(jobs, arrivals_s, strict=True))
+            ],
+            "compute_jitter": COMPUTE_JITTER,
+            "measure": {"from_s": WARM_UP * max(alone_s), "to_s": ends_s},
+        }
+    )
