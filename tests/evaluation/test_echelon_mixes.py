@@ -42,5 +42,5 @@ def test_a_seed_is_one_draw_at_every_load_and_another_seed_another() -> None:
 
 @pytest.mark.parametrize("load", [0.04, 1.0, -0.5, float("nan")])
 def test_a_load_that_cannot_be_is_refused(load: float) -> None:
-    with pytest.raises(ValueError, match="the offered load must be at least 0.05 and less than 1"):
+    with pytest.raises(ValueError, match=r"the offered load must be at least 0\.05 and less than 1"):
         drawn_mix(Kind.GPIPE, load, 1)
