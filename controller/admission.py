@@ -10,6 +10,8 @@ from topologies.names import MAX_NAME_LENGTH, is_plain
 
 MAX_SIZE_BYTES = 1 << 63
 MAX_COMPUTE_S = 1e6
+MAX_TRANSFER_S = 5e6
+"""Of all that an iteration sends, were it all to cross the fabric's slowest link: no policy decides on a longer one."""
 _MAX_PORT = 0xFFFF
 
 
@@ -74,6 +76,16 @@ def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str
     if request.five_tuple is not None:
         _check_five_tuple(request.five_tuple, source, destination, f"{field}.five_tuple")
     return source, destination
+
+
+def check_transfer(sent_bytes: float, fabric: Fabric, field: str) -> None:
+    """Raise InvalidFieldError where the flows of a job, up to the one of ``field``, send too much for an iteration."""
+    transfer_s = sent_bytes * 8 / fabric.slowest_bps
+    _require(
+        transfer_s <= MAX_TRANSFER_S,
+        f"{field}.size_bytes: the job's flows up to this one may take {transfer_s:.3g} s an iteration, more than"
+        f" {MAX_TRANSFER_S:g} s",
+    )
 
 
 def _nic(reference: NicReference, job: JobRequest, fabric: Fabric, field: str) -> Nic:

@@ -95,13 +95,17 @@ class Planner:
             except SouthboundError:
                 _LOG.exception("the plan is not in force everywhere; trying again")
                 await asyncio.sleep(_RETRY_S)
+            except ValueError:
+                _LOG.exception("no plan can be made of this; the one before stays in force")
+                await asyncio.sleep(_RETRY_S)
             taken_s = time.monotonic() - start_s
             pause_s = taken_s if taken_s > _LONG_S else _GATHER_S
 
     async def settle(self) -> None:
         """End leases, plan if anything changed, and return when the Plan of the registry's state is in force.
 
-        Raises SouthboundError where a switch refuses its part of the Plan; the Plan before it stays in force.
+        Raises SouthboundError where a switch refuses its part of the Plan, and ValueError, naming job and field, where
+        the policy can make none; the Plan before it stays in force.
         """
         async with self._planning:
             if self._registry.expire(self._clock.now_s()):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from controller.admission import check_age, check_flow, check_job, check_name, check_profile
+from controller.admission import check_age, check_flow, check_job, check_name, check_profile, check_transfer
 from controller.policy.snapshot import FlowKey, Profile
 from controller.registration import (
     ConflictError,
@@ -106,13 +106,15 @@ class Registry:
         chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
         batch = self._source_ports.batch(chosen)
         registered: dict[str, RegisteredFlowGroup] = {}
+        sent_bytes = sum(flow.size_bytes for group in job.flow_groups for flow in group.flows)
         for position, request in enumerate(requests):
             field = f"flow_groups[{position}]"
             check_name(request.name, f"{field}.name")
             if request.name in registered:
                 raise InvalidFieldError(f"{field}.name: {request.name!r} is named twice")
             if request.name not in known:
-                registered[request.name] = self._assign_group(job.request, request, batch, field)
+                registered[request.name] = self._assign_group(job.request, request, batch, sent_bytes, field)
+                sent_bytes += sum(flow.size_bytes for flow in request.flows)
             elif _is_template_of(request, known[request.name]):
                 registered[request.name] = known[request.name]
             else:
@@ -189,15 +191,17 @@ class Registry:
         return self._jobs[name]
 
     def _assign_group(
-        self, job: JobRequest, request: FlowGroupRequest, batch: Batch, field: str
+        self, job: JobRequest, request: FlowGroupRequest, batch: Batch, sent_bytes: float, field: str
     ) -> RegisteredFlowGroup:
-        """Check a new group and give its flows 5-tuples, which ``batch`` then holds."""
+        """Check a new group and give its flows 5-tuples, which ``batch`` then holds; others send so much already."""
         if len(self._source_ports) + len(batch) + len(request.flows) > MAX_FLOWS:
             raise ExhaustedError(f"{field}.flows: there is no room for more than {MAX_FLOWS:,} flows altogether")
         flows = []
         for number, flow in enumerate(request.flows):
             where = f"{field}.flows[{number}]"
             source, destination = check_flow(flow, job, self.fabric, where)
+            sent_bytes += flow.size_bytes
+            check_transfer(sent_bytes, self.fabric, where)
             five_tuple = flow.five_tuple or batch.assign(source, destination, flow.held_source_port)
             if five_tuple is None:
                 raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")

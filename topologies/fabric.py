@@ -121,6 +121,11 @@ class Fabric:
         return tuple(links)
 
     @cached_property
+    def slowest_bps(self) -> float:
+        """The rate of the slowest link, those inside hosts included."""
+        return min([cable.rate_bps for cable in self.cables] + ([self.pcie.rate_bps] if self.pcie else []))
+
+    @cached_property
     def links_from(self) -> dict[str, tuple[Link, ...]]:
         """Links out of every node, in port order."""
         leaving: dict[str, list[Link]] = {node: [] for node in (*self.hosts, *self.switches)}

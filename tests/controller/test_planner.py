@@ -7,7 +7,10 @@ import pytest
 from controller.clock import DrivenClock
 from controller.directives import DirectiveBoard
 from controller.planner import Planner
+from controller.policy.catalogue import decide
+from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import Snapshot
 from controller.registration import FlowGroupRequest, JobRequest
 from controller.registry import Registry
 from controller.snapshots import Snapshots
@@ -127,6 +130,32 @@ def test_refused_plan_does_not_come_into_force_and_is_tried_again(
         assert planner.decision is not None
         assert len(southbound.written) == 2
 
+    asyncio.run(scenario())
+
+
+def test_planning_by_itself_goes_on_where_a_policy_makes_no_plan(
+    registry: Registry, routing: Routing, job: JobRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = iter([ValueError("job 'gpt': size_bytes")])
+
+    def refuse_once(policy: PolicyName, snapshot: Snapshot) -> Plan:
+        for refusal in refusals:
+            raise refusal
+        return decide(policy, snapshot)
+
+    async def scenario() -> None:
+        planner = _planner(registry, routing, RecordingSouthbound(), DrivenClock())
+        registry.register_job(job, now_s=0.0)
+        planner.mark_changed()
+        async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+            loop = tasks.create_task(planner.run())
+            while planner.decision is None:
+                await asyncio.sleep(0.001)
+            loop.cancel()
+        assert not list(refusals), "it was refused once"
+
+    monkeypatch.setattr("controller.planner.decide", refuse_once)
+    monkeypatch.setattr("controller.planner._RETRY_S", 0.0)
     asyncio.run(scenario())
 
 

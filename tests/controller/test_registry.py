@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from controller.admission import MAX_TRANSFER_S
 from controller.policy.snapshot import Profile
 from controller.registration import (
     ConflictError,
@@ -132,6 +133,21 @@ def test_impossible_flow_is_refused_and_changes_nothing(
     assert registry.jobs[0].flow_groups == ()
     _, (group,) = registry.register_flow_groups("gpt", [ring])
     assert group.flows[0].five_tuple.source_port == FIRST_SOURCE_PORT
+
+
+def test_more_than_an_iteration_may_take_is_refused_by_the_flow_that_makes_it_so(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    """So that no policy has to refuse it, and with it all other jobs."""
+    registry.register_job(job, now_s=0.0)
+    half_bytes = int(0.5 * MAX_TRANSFER_S * registry.fabric.slowest_bps / 8)
+    half = FlowGroupRequest("half", (replace(ring.flows[0], size_bytes=half_bytes),))
+    registry.register_flow_groups("gpt", [half])
+    with pytest.raises(InvalidFieldError, match=r"flow_groups\[1\].flows\[1\].size_bytes: .* more than 5e\+06 s"):
+        tiny = replace(ring.flows[0], size_bytes=1000)
+        more = FlowGroupRequest("more", (tiny, replace(tiny, size_bytes=half_bytes)))
+        registry.register_flow_groups("gpt", [half, more])
+    assert [group.name for group in registry.jobs[0].flow_groups] == ["half"]
 
 
 def test_five_tuple_of_another_flow_is_refused_until_that_job_leaves(
