@@ -2,6 +2,7 @@
 
 import math
 
+from controller.policy.job_checks import LONGEST_COMPUTATION_S, MOST_WORK
 from controller.policy.snapshot import Profile
 from controller.registration import FlowRequest, InvalidFieldError, JobRequest, NicReference
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
@@ -9,7 +10,6 @@ from topologies.fabric import Fabric, Nic
 from topologies.names import MAX_NAME_LENGTH, is_plain
 
 MAX_SIZE_BYTES = 1 << 63
-MAX_COMPUTE_S = 1e6
 MAX_TRANSFER_S = 5e6
 """Of all that an iteration sends, were it all to cross the fabric's slowest link: no policy decides on a longer one."""
 _MAX_PORT = 0xFFFF
@@ -44,13 +44,13 @@ def check_age(age_s: float) -> None:
 def check_profile(profile: Profile) -> None:
     """Raise InvalidFieldError where a profile cannot be meant."""
     _require(
-        0 <= profile.compute_s <= MAX_COMPUTE_S,
-        f"profile.compute_s: must lie between 0 and {MAX_COMPUTE_S:g}, not {profile.compute_s}",
+        0 <= profile.compute_s <= LONGEST_COMPUTATION_S,
+        f"profile.compute_s: must lie between 0 and {LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
     )
     _require(0 <= profile.comm_start <= 1, f"profile.comm_start: must lie between 0 and 1, not {profile.comm_start}")
     _require(
-        math.isfinite(profile.work) and profile.work >= 0,
-        f"profile.work: must be finite and not negative, not {profile.work}",
+        0 <= profile.work <= MOST_WORK,
+        f"profile.work: must lie between 0 and {MOST_WORK:g}, not {profile.work}",
     )
 
 

@@ -68,7 +68,7 @@ def occupied_seconds(
 ) -> csr_array:
     """Seconds for which the flows of each coflow (row) occupy each link (column), on paths as of ``job_coflows``."""
     paths = chosen or {}
-    flows = [(number, flow) for number, coflow in enumerate(coflows) for flow in coflow if flow.size_bytes > 0]
+    flows = [(number, flow) for number, coflow in enumerate(coflows) for flow in coflow if flow.sends]
     links = [(*paths.get(flow.key, flow.hashed_path), *flow.host_links) for _, flow in flows]
     hops = [len(path) for path in links]
     coflow_of = np.repeat(np.array([number for number, _ in flows], dtype=np.int64), hops)

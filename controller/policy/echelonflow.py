@@ -177,7 +177,7 @@ def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) ->
     order = in_order_of_due(
         Order.by_rank(numbers, np.repeat(np.arange(len(groups)), list(map(len, groups)))), offsets_s
     )
-    sizes_bytes = np.array([flow.size_bytes for flow in flows], dtype=np.float64)
+    sizes_bytes = np.array([flow.size_bytes if flow.sends else 0.0 for flow in flows], dtype=np.float64)
     if rank is Rank.PRESSING:
         return pressing_s(network, order, sizes_bytes, offsets_s)
     return np.maximum(further_tardiness_s(network, order, sizes_bytes, offsets_s), 0.0)

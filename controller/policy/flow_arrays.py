@@ -14,10 +14,13 @@ IntArray = npt.NDArray[np.int64]
 LinkArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
 
+A_BIT_BYTES = 1 / 8
+"""Less is nothing: what cannot be sent must not make a time of which rates cannot be told."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowArrays:
-    """Sizes and candidate paths of flows, in their order.
+    """Sizes, 0 for less than a bit, and candidate paths of flows, in their order.
 
     The paths of a flow stand one after the other in ``links``, each ``path_length`` long, short ones filled up with
     ``NO_LINK``; ``num_links_listed`` tells how many entries are the flow's. ``host_links`` and ``num_host_links`` are
@@ -36,7 +39,7 @@ class FlowArrays:
         """Arrays of these flows."""
         candidates = [flow.candidates.links for flow in flows]
         return cls(
-            np.array([flow.size_bytes for flow in flows], dtype=np.float64),
+            np.array([flow.size_bytes if flow.sends else 0.0 for flow in flows], dtype=np.float64),
             np.concatenate([np.empty(0, np.int32), *(links.ravel() for links in candidates)]),
             np.array([links.size for links in candidates], dtype=np.int64),
             np.array([links.shape[1] for links in candidates], dtype=np.int64),

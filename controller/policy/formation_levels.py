@@ -19,7 +19,8 @@ def stages(offsets_s: Sequence[float]) -> list[int]:
     """By flow of a formation, how many different ideal finishes come before its own."""
     offsets = np.array(offsets_s, dtype=np.float64)
     order = offsets.argsort(kind="stable")
-    steps = np.diff(offsets[order]) > _SAME_OFFSET * np.abs(offsets).max(initial=0.0)
+    with np.errstate(over="ignore"):
+        steps = np.diff(offsets[order]) > _SAME_OFFSET * np.abs(offsets).max(initial=0.0)
     numbers = np.zeros(len(offsets), dtype=np.int64)
     numbers[order[1:]] = np.cumsum(steps)
     found: list[int] = numbers.tolist()

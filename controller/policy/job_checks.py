@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from controller.policy.snapshot import Flow, Job
 
-_LONGEST_COMPUTATION_S = 1e6
+LONGEST_COMPUTATION_S = 1e6
+MOST_WORK = 1e100
+"""So that it can be divided by any time and added up."""
 
 
 def check_job(job: "Job") -> None:
@@ -15,12 +17,12 @@ def check_job(job: "Job") -> None:
     _require(math.isfinite(job.arrival_s), job, f"arrival_s must be finite, not {job.arrival_s}")
     _require(1 <= job.gpus < math.inf, job, f"gpus must be at least 1, not {job.gpus}")
     _require(
-        0 <= profile.compute_s <= _LONGEST_COMPUTATION_S,
+        0 <= profile.compute_s <= LONGEST_COMPUTATION_S,
         job,
-        f"compute_s must lie between 0 and {_LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
+        f"compute_s must lie between 0 and {LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
     )
     _require(0 <= profile.comm_start <= 1, job, f"comm_start must lie between 0 and 1, not {profile.comm_start}")
-    _require(0 <= profile.work < math.inf, job, f"work must be finite and not negative, not {profile.work}")
+    _require(0 <= profile.work <= MOST_WORK, job, f"work must lie between 0 and {MOST_WORK:g}, not {profile.work}")
     keys = set()
     for flow in job.flows:
         _require(flow.key.job == job.name, job, f"key {flow.key} is not its own")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.flow_arrays import FlowArrays, LinkArray
+from controller.policy.flow_arrays import A_BIT_BYTES, FlowArrays, LinkArray
 from controller.policy.job_checks import check_job
 from controller.policy.windows import Windows
 from topologies.addressing import FiveTuple
@@ -83,6 +83,11 @@ class Flow:
     hashed_path: Path
     host_links: tuple[int, ...] = ()
     is_assigned: bool = False
+
+    @property
+    def sends(self) -> bool:
+        """Whether it sends anything, a bit at least."""
+        return self.size_bytes >= A_BIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def taccl_star(snapshot: Snapshot) -> Plan:
     chosen = _least_loaded_paths(snapshot)
 
     def hops(job: Job) -> int:
-        return max(len(chosen[flow.key]) for flow in job.flows if flow.size_bytes > 0)
+        return max(len(chosen[flow.key]) for flow in job.flows if flow.sends)
 
     def order(coflows: Sequence[JobCoflow]) -> list[int]:
         keys = [(-hops(coflow.job), -sum(flow.size_bytes for flow in coflow.job.flows)) for coflow in coflows]
@@ -58,7 +58,8 @@ def _least_loaded_paths(snapshot: Snapshot) -> dict[FlowKey, Path]:
         for flow in job.flows:
             path = chosen[flow.key] = flow.candidates[_least_loaded(flow.candidates, loads_s, no_link)]
             links = list(path)
-            loads_s[links] += flow.size_bytes * 8 / link_rates_bps[links]
+            with np.errstate(over="ignore"):
+                loads_s[links] += flow.size_bytes * 8 / link_rates_bps[links]
     return chosen
 
 

@@ -12,7 +12,7 @@ def check(snapshot: Snapshot) -> None:
 
     More levels than jobs are sound, and so is one level.
     """
-    if snapshot.num_levels < 1:
+    if not snapshot.num_levels >= 1:
         raise ValueError(f"num_levels must be at least 1, not {snapshot.num_levels}")
     rates_bps = snapshot.links.rates_bps
     for index in np.flatnonzero(~((rates_bps > 0) & (rates_bps < math.inf))):

@@ -47,7 +47,8 @@ class Windows:
             if not group.flows:
                 continue
             offsets = np.array([flow.offset_s for flow in group.flows])
-            distinct, place = np.unique(offsets - offsets.min(), return_inverse=True)
+            with np.errstate(over="ignore"):
+                distinct, place = np.unique(offsets - offsets.min(), return_inverse=True)
             stages = min(len(distinct), MOST_TRANSFERS)
             stage_of = np.arange(len(distinct)) * stages // len(distinct)
             window_s = max(profile.compute_s - ready_s - float(distinct[-1]), 0.0)

@@ -143,9 +143,9 @@ def test_more_than_an_iteration_may_take_is_refused_by_the_flow_that_makes_it_so
     half_bytes = int(0.5 * MAX_TRANSFER_S * registry.fabric.slowest_bps / 8)
     half = FlowGroupRequest("half", (replace(ring.flows[0], size_bytes=half_bytes),))
     registry.register_flow_groups("gpt", [half])
+    tiny = replace(ring.flows[0], size_bytes=1000)
+    more = FlowGroupRequest("more", (tiny, replace(tiny, size_bytes=half_bytes)))
     with pytest.raises(InvalidFieldError, match=r"flow_groups\[1\].flows\[1\].size_bytes: .* more than 5e\+06 s"):
-        tiny = replace(ring.flows[0], size_bytes=1000)
-        more = FlowGroupRequest("more", (tiny, replace(tiny, size_bytes=half_bytes)))
         registry.register_flow_groups("gpt", [half, more])
     assert [group.name for group in registry.jobs[0].flow_groups] == ["half"]
 
