@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from benchmarks.orders import LINK_RATE_BPS, FloatArray
 from controller.policy.path_selection import select_paths
 from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Links, LinkState, OrderKeeper, Profile, Snapshot
+from controller.policy.trainyard.policy import trainyard
 from controller.policy.trainyard.ways import choose_ways
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
@@ -31,7 +32,7 @@ def path_ratios(seed: int) -> dict[str, list[float]]:
     ratios: dict[str, list[float]] = {}
     for scale in SCALES:
         for _ in range(CASES):
-            case = _Case.draw(chance, scale)
+            case = Case.draw(chance, scale)
             best = max(case.worth(choice) for choice in case.all_choices())
             for rule, choice in case.rules().items():
                 ratios.setdefault(rule, []).append(case.worth(choice) / best)
@@ -39,13 +40,13 @@ def path_ratios(seed: int) -> dict[str, list[float]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """Jobs on leaves and spines: a link up from every leaf to every spine, and one down."""
 
     snapshot: Snapshot
 
     @classmethod
-    def draw(cls, chance: np.random.Generator, scale: float) -> "_Case":
+    def draw(cls, chance: np.random.Generator, scale: float) -> "Case":
         """Each job a ring over two or three leaves, sending ``scale`` times 0.2 to 2 times as long as it computes."""
         jobs: list[Job] = []
         while len(jobs) < JOBS:
@@ -83,7 +84,12 @@ class _Case:
             "crux": select_paths(self.snapshot).first_paths,
             "least_used": [path for job in jobs for path in ways[job.name].paths],
             "least_priced": self._least_priced(prices),
+            "trainyard": self._planned(),
         }
+
+    def _planned(self) -> list[Path]:
+        flows = trainyard(self.snapshot).flows
+        return [flows[flow.key].path or flow.hashed_path for flow in self.flows]
 
     def worth(self, choice: Sequence[Path]) -> float:
         """The fluid bound: most computation per second over rates of iterations."""

@@ -56,6 +56,7 @@ COFLOW_BENCHMARK = Path(__file__).resolve().parents[2] / "shared/data/coflow/FB2
 ORDER_LOADS = (0.3, 0.6, 0.9, 1.2, 1.8, 2.5)
 ORDER_LINKS, ORDER_JOBS, ORDER_MIXES = (1, 4), 5, 15
 FEW_LEVELS, LEVEL_JOBS, LEVEL_MIXES = 3, 8, 8
+MANY_JOBS, MANY_LOADS, MANY_MIXES = ((12, 4), (16, 4), (24, 8), (40, 8), (60, 16)), ORDER_LOADS[1:], 8
 
 CLUSTER_500 = Cluster(500, pods=10, tors_per_pod=8, hosts_per_tor=16, nics_per_host=8)
 CLUSTER_5000 = Cluster(5000, pods=25, tors_per_pod=16, hosts_per_tor=32, nics_per_host=1)
@@ -200,7 +201,7 @@ def _urgencies(mix: Mix) -> dict[str, IntArray]:
         "intensity": by(mix.work / mix.seconds.max(axis=1)),
         "crux": len(crux_ranks) - np.array([crux_ranks[job.name] for job in snapshot.jobs]),
         "smith": by(mix.work / duration_s / window_s),
-        "trainyard_first": planned(TrainyardOptions(evaluations=0)),
+        "trainyard_first": planned(TrainyardOptions(evaluations=0, starts=(Start.FLUID_BOUND,))),
         "trainyard_one_start": planned(TrainyardOptions(starts=(Start.FLUID_BOUND,))),
         "trainyard_from_crux": planned(TrainyardOptions(starts=(Start.CRUX,))),
         "trainyard": planned(TrainyardOptions()),
@@ -223,6 +224,18 @@ def levels() -> Figures:
         for policy, values in ratios.items()
         for suffix, figure in (("", np.mean(values)), ("_worst", min(values)))
     }
+
+
+def many() -> Figures:
+    """Computation per second over that of ``crux``, more jobs than can be enumerated, with eight levels."""
+    chance = np.random.default_rng(SEED)
+    figures: Figures = {}
+    for num_jobs, num_links in MANY_JOBS:
+        mixes = [Mix.draw(chance, num_jobs, num_links, load) for load in MANY_LOADS for _ in range(MANY_MIXES)]
+        ratios = [_worth(mix, PolicyName.TRAINYARD, 8) / _worth(mix, PolicyName.CRUX, 8) for mix in mixes]
+        figures[f"many_{num_jobs}_trainyard_over_crux"] = _digits(np.mean(ratios))
+        figures[f"many_{num_jobs}_trainyard_over_crux_worst"] = _digits(min(ratios))
+    return figures
 
 
 def _worth(mix: Mix, policy: PolicyName, num_levels: int) -> float:
@@ -308,6 +321,7 @@ MEASUREMENTS: tuple[Callable[[], Figures], ...] = (
     bssi_526,
     orders,
     levels,
+    many,
     paths,
     crux_500,
     trainyard_500,

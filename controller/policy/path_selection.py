@@ -15,6 +15,9 @@ from controller.policy.intensity import Iteration, intensity, iterations, most_i
 from controller.policy.snapshot import Snapshot
 from controller.policy.traffic import Traffic
 
+_LESS = 1 - 1e-9
+"""A load that is less by no more than this part is the same, taken away and put back."""
+
 
 class Congestion(StrEnum):
     """What the flows placed so far make of a link's load."""
@@ -48,15 +51,16 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
 
 
 def least_congested(
-    traffic: Traffic, order: IntArray, amounts: FloatArray, rates: FloatArray, load: FloatArray
+    traffic: Traffic, order: IntArray, amounts: FloatArray, rates: FloatArray, load: FloatArray, rounds: int = 1
 ) -> Traffic:
     """Every flow with the least congested of its candidates, jobs choosing in this order where ``load`` is already.
 
-    ``amounts`` is what every flow adds to the load of a link of rate 1. Ties go as the module says.
+    ``amounts`` is what every flow adds to the load of a link of rate 1. Ties go as the module says. In rounds after the
+    first a flow moves to a candidate whose most loaded link is less loaded, now that all others have theirs.
     """
-    choose = _choose.of(3 * len(traffic.links))
+    choose = _choose.of(3 * rounds * len(traffic.links))
     where = traffic.links, traffic.first_link, traffic.path_length
-    return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, load.copy()))
+    return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, load.copy(), rounds))
 
 
 def amounts(
@@ -83,14 +87,23 @@ def _choose(
     path_length: IntArray,
     rates: FloatArray,
     load: FloatArray,
+    rounds: int,
 ) -> IntArray:
     """The position of every flow's least congested path, flow after flow in order of the jobs given."""
     choice = np.zeros(len(amounts), dtype=np.int64)
-    for job in by_intensity:
+    for turn in range(rounds * len(by_intensity)):
+        job, is_first = by_intensity[turn % len(by_intensity)], turn < len(by_intensity)
         for flow in range(first_flow[job], first_flow[job + 1]):
             begin, length = first_link[flow], path_length[flow]
             num_paths = (first_link[flow + 1] - begin) // length
             least_most, least_sum = np.inf, np.inf
+            if not is_first:
+                chosen = begin + choice[flow] * length
+                least_most, least_sum = 0.0, 0.0
+                for link in links[chosen : chosen + length]:
+                    if link >= 0:
+                        load[link] = max(load[link] - amounts[flow] / rates[link], 0.0)
+                        least_most = max(least_most, load[link] * _LESS)
             for path in range(num_paths if num_paths > 1 else 0):
                 most, total = 0.0, 0.0
                 for link in links[begin + path * length : begin + (path + 1) * length]:

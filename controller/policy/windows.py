@@ -35,6 +35,11 @@ class Windows:
     release_s: FloatArray
     due_s: FloatArray
 
+    @property
+    def is_staggered(self) -> bool:
+        """Whether flows of some group are released and needed one after the other."""
+        return len(self.group_of) > len(np.unique(self.group_of))
+
     @classmethod
     def of(cls, groups: Iterable["FlowGroup"], profile: "Profile") -> Self:
         """The transfers of these groups; an empty group has none."""

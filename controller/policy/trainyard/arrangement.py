@@ -1,5 +1,6 @@
 """Arranging jobs that contend: which flow group goes before which, and on which level."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -53,31 +54,43 @@ class Arranging:
     seed: int
     options: TrainyardOptions
 
+    def promise(self) -> float:
+        """The score of the better start: what ``fresh`` is not below, but for what few levels lose."""
+        return max(scored.score for scored in self._starts(self._scored_order))
+
     def fresh(self) -> Arrangement:
         """The best arrangement found, whatever is in force."""
-        return self._compressed(self._best_order().order)
+        if not self.judge.evaluations:
+            return self._compressed(max(self._starts(self._scored_order), key=_score).order)
+        return self._compressed(self._improved().order)
 
     def better_than(self, score: float) -> Arrangement | None:
-        """The same, or None where it does not score more than this; of an order that does not, no levels can."""
-        best = self._best_order()
+        """The best found, or None where it does not score more than this; of an order that does not, no levels can."""
+        if not self.judge.evaluations:
+            best = self._scored_order(first_order(self.contention, self.bound))
+        else:
+            best = self._improved()
         arrangement = self._compressed(best.order) if best.score > score else None
         return arrangement if arrangement is not None and arrangement.score > score else None
 
-    def _best_order(self) -> Scored:
-        order = first_order(self.contention, self.bound)
-        if self.judge.evaluations:
-            return self._improved(order)
-        return Scored(order, self._arranged(np.zeros_like(order), np.argsort(order)).score)
+    def _starts(self, scorer: Callable[[IntArray], Scored]) -> list[Scored]:
+        """The orders that the search begins with."""
+        return [
+            scorer(self._crux_order() if start is Start.CRUX else first_order(self.contention, self.bound))
+            for start in self.options.starts
+        ]
 
-    def _improved(self, order: IntArray) -> Scored:
-        """The best of what the starts become, this order among them, each improved with an equal part of the budget."""
-        scorer = Scorer(lambda order: self.judge.score(self.judge.served(_urgency(order))), self.judge.evaluations)
-        starts = [scorer(self._crux_order() if start is Start.CRUX else order) for start in self.options.starts]
+    def _scored_order(self, order: IntArray) -> Scored:
+        return Scored(order, self.judge.score(self.judge.served(_urgency(order))))
+
+    def _improved(self) -> Scored:
+        """The best of what the starts become, each improved with an equal part of the budget."""
+        scorer = Scorer(lambda order: self._scored_order(order).score, self.judge.evaluations)
+        starts = self._starts(scorer)
         each = scorer.left // len(starts)
-        best = max((improved(start, scorer, each) for start in starts), key=lambda scored: scored.score)
-        if best.score < 0 and len(order) <= _MOST_ENUMERATED:
-            every = (scorer(np.array(other)) for other in permutations(range(len(order))))
-            best = max(every, key=lambda scored: scored.score)
+        best = max((improved(start, scorer, each) for start in starts), key=_score)
+        if best.score < 0 and len(best.order) <= _MOST_ENUMERATED:
+            best = max((scorer(np.array(other)) for other in permutations(range(len(best.order)))), key=_score)
         return best
 
     def kept(self, levels: IntArray, places: IntArray) -> Arrangement:
@@ -109,11 +122,16 @@ class Arranging:
         return known[0] if known else self.num_levels - 1
 
     def _compressed(self, order: IntArray) -> Arrangement:
-        """Levels for an order: of the cuts by what sharing loses and by intensity, the better one, and then moved."""
+        """Levels for an order: of the cuts by what sharing loses and by intensity, the better one, and then moved.
+
+        Where there are as many levels as groups, every group has its own.
+        """
+        places = np.argsort(order)
+        if len(order) <= self.num_levels:
+            return self._arranged(self.num_levels - 1 - places, places)
         sharing = self._sharing(order)
         rows = np.repeat(np.arange(len(order)), np.diff(sharing.indptr))
         first, second = order[rows], order[sharing.indices]
-        places = np.argsort(order)
 
         def cut(weights: FloatArray) -> IntArray:
             edges = csr_array((weights, sharing.indices, sharing.indptr), shape=sharing.shape)
@@ -125,9 +143,7 @@ class Arranging:
             return self._arranged(levels, _by_level(levels, places))
         scorer = Scorer(lambda levels: self.judge.score(self.judge.served(levels)), self.judge.evaluations // 2)
         cuts = cut(losses(self.contention, first, second)), cut(by_intensity)
-        best = max((scorer(levels) for levels in cuts), key=lambda scored: scored.score)
-        if len(order) > self.num_levels:
-            best = moved(best, scorer, self.num_levels)
+        best = moved(max((scorer(levels) for levels in cuts), key=_score), scorer, self.num_levels)
         # What shares a level shares at hosts too: the model has scored it so.
         return self._arranged(best.order, np.unique(-best.order, return_inverse=True)[1])
 
@@ -161,6 +177,10 @@ class Arranging:
         factors[reference] = 1.0
         priority = (factors * contention.intensity)[contention.job_of_group]
         return np.lexsort((np.arange(len(priority)), -smith_ratios(contention), contention.job_of_group, -priority))
+
+
+def _score(scored: Scored) -> float:
+    return scored.score
 
 
 def _by_level(levels: IntArray, places: IntArray) -> IntArray:

@@ -1,6 +1,6 @@
 """One component of the contention graph, decided: ways, order and levels, with regard for what is in force there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -62,19 +62,27 @@ def decide_component(
 
     ``prices`` are those of all links by the fluid bounds then; those of now, which do not overlap, are returned too.
     """
-    rates_bps, options = setting.links.rates_bps, setting.options
     kept = {name: outcome.ways for name, outcome in in_force.items()}
-    ways = choose_ways(jobs, kept, rates_bps)
-    decided = [_decided(lot, ways, in_force, prices, setting) for lot in _lots(jobs, ways)]
+    if not kept:
+        lots = _best_lots(jobs, prices, setting)
+    else:
+        lots = _lots(jobs, choose_ways(jobs, kept, setting.links.rates_bps), in_force, prices, setting)
+    decided = [_decided(lot, in_force, setting.options) for lot in lots]
     before = dict(chain.from_iterable(each.worth_before() for each in decided))
-    if kept and sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links:
-        others = choose_ways(jobs, {}, rates_bps)
-        if any(others[name].paths != ways[name].paths for name in kept):
-            rechosen = [_decided(lot, others, {}, prices, setting) for lot in _lots(jobs, others)]
-            if _total(rechosen) > worth_changing(_total(decided), options.least_gain):
+    if kept and _may_move(jobs, setting.options):
+        others = _best_lots(jobs, prices, setting)
+        if any(
+            lot.ways[job.name].paths != kept[job.name].paths for lot in others for job in lot.jobs if job.name in kept
+        ):
+            rechosen = [_decided(lot, {}, setting.options) for lot in others]
+            scores = (
+                _total(each.arrangement.score for each in decided),
+                _total(each.arrangement.score for each in rechosen),
+            )
+            if scores[1] > worth_changing(scores[0], setting.options.least_gain):
                 decided = rechosen
     outcomes = [outcome for each in decided for outcome in each.outcomes(before)]
-    return outcomes, [each.arranging.bound for each in decided]
+    return outcomes, [each.lot.arranging.bound for each in decided]
 
 
 def worth_changing(in_force: float, least_gain: float) -> float:
@@ -83,40 +91,48 @@ def worth_changing(in_force: float, least_gain: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Decided:
-    """A lot of jobs, with all that was decided for them."""
+class _Lot:
+    """Jobs that meet on the ways that they have."""
 
     jobs: Sequence[Job]
     ways: Mapping[str, Ways]
     arranging: Arranging
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decided:
+    """A lot of jobs, with all that was decided for them."""
+
+    lot: _Lot
     arrangement: Arrangement
     kept: Arrangement | None
 
     def worth_before(self) -> Iterator[tuple[str, float]]:
         """What each job, by name, computes per second if nothing in force changes, or as decided if nothing is."""
-        worth = (self.kept or self.arrangement).served * self.arranging.contention.worth
-        return zip((job.name for job in self.jobs), worth.tolist(), strict=True)
+        worth = (self.kept or self.arrangement).served * self.lot.arranging.contention.worth
+        return zip((job.name for job in self.lot.jobs), worth.tolist(), strict=True)
 
     def outcomes(self, worth_before: Mapping[str, float]) -> Iterator[Outcome]:
         """Job by job."""
-        contention, arrangement = self.arranging.contention, self.arrangement
-        bounds = np.searchsorted(contention.job_of_group, np.arange(len(self.jobs) + 1)).tolist()
+        arranging, arrangement = self.lot.arranging, self.arrangement
+        contention = arranging.contention
+        bounds = np.searchsorted(contention.job_of_group, np.arange(len(self.lot.jobs) + 1)).tolist()
         levels, places = arrangement.levels.tolist(), arrangement.places.tolist()
         ratios = smith_ratios(contention).tolist()
         columns = (
             contention.intensity,
-            self.arranging.bound.share,
+            arranging.bound.share,
             arrangement.served,
-            self.arranging.judge.excess(arrangement.served),
+            arranging.judge.excess(arrangement.served),
             contention.worth,
         )
         by_job = zip(*(column.tolist() for column in columns), strict=True)
-        for number, (job, values) in enumerate(zip(self.jobs, by_job, strict=True)):
+        for number, (job, values) in enumerate(zip(self.lot.jobs, by_job, strict=True)):
             intensity, share, served, excess, worth = values
             groups = slice(bounds[number], bounds[number + 1])
             yield Outcome(
                 job=job,
-                ways=self.ways[job.name],
+                ways=self.lot.ways[job.name],
                 levels=levels[groups],
                 places=places[groups],
                 intensity=intensity,
@@ -129,24 +145,60 @@ class _Decided:
             )
 
 
-def _total(decided: Sequence[_Decided]) -> float:
-    scores = [each.arrangement.score for each in decided]
-    return sum(score for score in scores if score < 0) or sum(scores)
+def _worth(decided: Iterable[_Decided]) -> float:
+    return _total(each.arrangement.score for each in decided)
 
 
-def _lots(jobs: Sequence[Job], ways: Mapping[str, Ways]) -> list[tuple[Job, ...]]:
-    """The jobs that meet on the ways they have, lot by lot."""
-    return joined(jobs, [ways[job.name].links for job in jobs])
+def _total(scores: Iterable[float]) -> float:
+    """What lots are worth together: where jobs are slowed down too much, only by how much counts."""
+    known = list(scores)
+    return sum(score for score in known if score < 0) or sum(known)
 
 
-def _decided(
+def _may_move(jobs: Sequence[Job], options: TrainyardOptions) -> bool:
+    return sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links
+
+
+def _best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> list[_Lot]:
+    """Lots on ways that are chosen afresh by the best of the rules.
+
+    By the first where flows of a group are needed one after the other: their windows are guessed, and what one choice
+    is worth beside another hangs on them (docs/trainyard-policy.md).
+    """
+    rules = setting.options.path_rules
+    if not _may_move(jobs, setting.options) or any(job.windows.is_staggered for job in jobs):
+        rules = rules[:1]
+    tried: list[list[_Lot]] = []
+    known: list[Mapping[str, Ways]] = []
+    for rule in rules:
+        ways = choose_ways(jobs, {}, setting.links.rates_bps, rule)
+        if any(all(ways[job.name].paths == other[job.name].paths for job in jobs) for other in known):
+            continue
+        known.append(ways)
+        tried.append(_lots(jobs, ways, {}, prices, setting))
+    if len(tried) == 1:
+        return tried[0]
+    return max(tried, key=lambda lots: _total(lot.arranging.promise() for lot in lots))
+
+
+def _lots(
     jobs: Sequence[Job],
     ways: Mapping[str, Ways],
     in_force: Mapping[str, Outcome],
     prices: FloatArray,
     setting: Setting,
-) -> _Decided:
-    """Arrange one lot."""
+) -> list[_Lot]:
+    """The jobs that meet on the ways they have, lot by lot."""
+    return [_lot(lot, ways, in_force, prices, setting) for lot in joined(jobs, [ways[job.name].links for job in jobs])]
+
+
+def _lot(
+    jobs: Sequence[Job],
+    ways: Mapping[str, Ways],
+    in_force: Mapping[str, Outcome],
+    prices: FloatArray,
+    setting: Setting,
+) -> _Lot:
     options = setting.options
     is_fresh = not any(job.name in in_force for job in jobs)
     shares = [in_force[job.name].share if job.name in in_force else 1.0 for job in jobs]
@@ -162,11 +214,16 @@ def _decided(
         setting.seed,
         options,
     )
-    if is_fresh:
-        return _Decided(jobs, ways, arranging, arranging.fresh(), None)
-    kept = arranging.kept(*_in_force(jobs, in_force))
-    arrangement = arranging.better_than(worth_changing(kept.score, options.least_gain)) or kept
-    return _Decided(jobs, ways, arranging, arrangement, kept)
+    return _Lot(jobs, ways, arranging)
+
+
+def _decided(lot: _Lot, in_force: Mapping[str, Outcome], options: TrainyardOptions) -> _Decided:
+    """Arrange one lot."""
+    if not any(job.name in in_force for job in lot.jobs):
+        return _Decided(lot, lot.arranging.fresh(), None)
+    kept = lot.arranging.kept(*_in_force(lot.jobs, in_force))
+    arrangement = lot.arranging.better_than(worth_changing(kept.score, options.least_gain)) or kept
+    return _Decided(lot, arrangement, kept)
 
 
 def _in_force(jobs: Sequence[Job], in_force: Mapping[str, Outcome]) -> tuple[IntArray, IntArray]:

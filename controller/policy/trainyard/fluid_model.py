@@ -31,7 +31,7 @@ class ModelOptions:
     num_phases: int = 2
     iterations: int = 16
     warm_up_iterations: int = 3
-    most_iterations: int = 1000
+    most_iterations: int = 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,19 @@ class Start(StrEnum):
     """Crux's, on the same paths."""
 
 
+class PathRule(StrEnum):
+    """How jobs choose paths: in which order, flow by flow the candidate whose most used link is used least."""
+
+    SMITH = "smith"
+    """W / T over the window that a job has."""
+
+    SMITH_TWICE = "smith twice"
+    """The same, and then every flow once more, given all others."""
+
+    CRUX = "crux"
+    """W / t: the paths of Crux."""
+
+
 _MODEL = ModelOptions()
 
 
@@ -23,21 +36,24 @@ _MODEL = ModelOptions()
 class TrainyardOptions:
     """How the policy searches, and when it lets things be. Raises ValueError, naming the field, for what cannot be.
 
-    Orders that the search begins with, ``starts``, share its budget; where there is none, the first order stands. The
+    Orders that the search begins with, ``starts``, share its budget; where there is none, the better one stands. The
     fluid model is run at most ``evaluations`` times for jobs that meet, and less often where that would take more than
     about ``model_steps`` steps of a loop. Where not even ``fewest_evaluations`` can be had, or the jobs have more than
-    ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound. Flows
-    that have paths may get others where candidates of all together have no more than ``most_candidate_links`` links.
-    What gains less than ``least_gain``, relative, over keeping what is in force is not done. ``max_slowdown``, where
-    given, is the largest factor over its iteration time alone that any job should suffer. ``num_orders`` as in Crux.
+    ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound. Of
+    the paths by all ``path_rules`` those are taken on which the better start scores most, and flows that have paths may
+    get others; where candidates of all together have more than ``most_candidate_links`` links, the first rule alone
+    counts, for flows that have none. What gains less than ``least_gain``, relative, over keeping what is in force is
+    not done. ``max_slowdown``, where given, is the largest factor over its iteration time alone that any job should
+    suffer. ``num_orders`` as in Crux.
     """
 
     model: ModelOptions = _MODEL
     starts: tuple[Start, ...] = (Start.FLUID_BOUND, Start.CRUX)
+    path_rules: tuple[PathRule, ...] = (PathRule.SMITH, PathRule.SMITH_TWICE, PathRule.CRUX)
     evaluations: int = 48
-    fewest_evaluations: int = 8
-    model_steps: float = 2e6
-    most_groups: int = 32
+    fewest_evaluations: int = 2
+    model_steps: float = 5e6
+    most_groups: int = 64
     bound_steps: int = 100
     most_candidate_links: int = 1 << 18
     least_gain: float = 0.01
@@ -47,6 +63,8 @@ class TrainyardOptions:
     def __post_init__(self) -> None:
         if not self.starts:
             raise ValueError("starts must name at least one order")
+        if not self.path_rules:
+            raise ValueError("path_rules must name at least one rule")
         if self.evaluations < 0:
             raise ValueError(f"evaluations must not be negative, not {self.evaluations}")
         if self.bound_steps < 2:

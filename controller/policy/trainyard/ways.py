@@ -8,11 +8,12 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-from controller.policy.intensity import iterations
+from controller.policy.intensity import Iteration, iterations
 from controller.policy.path_selection import amounts, least_congested
 from controller.policy.snapshot import Job
 from controller.policy.traffic import Traffic
 from controller.policy.trainyard.contention import sum_rows
+from controller.policy.trainyard.options import PathRule
 from topologies.fabric import Path
 
 
@@ -31,29 +32,36 @@ class Ways:
     duration_s: float
 
 
-def choose_ways(jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatArray) -> dict[str, Ways]:
+def choose_ways(
+    jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatArray, rule: PathRule = PathRule.SMITH
+) -> dict[str, Ways]:
     """Ways of all jobs by name; those of jobs in ``kept`` stay.
 
-    The others choose flow by flow, jobs in order of W / T over the window that they have (``order``): each the
-    candidate whose most used link is used least, given what was placed before. Raises ValueError, naming the job, for a
-    transfer that takes longer than any can.
+    The others choose flow by flow, given what was placed before; ties go by the jobs' order here. Raises ValueError,
+    naming the job, for a transfer that takes longer than any can.
     """
     moving = [job for job in jobs if job.name not in kept]
     if not moving:
         return dict(kept)
     traffic = Traffic.with_candidates(moving)
     alone = iterations(moving, traffic.loads(len(rates_bps)).transfer_s(rates_bps))
-    urgencies = [
-        job.profile.work / iteration.duration_s / max(iteration.comm_s, iteration.compute_s - iteration.ready_s)
-        for job, iteration in zip(moving, alone, strict=True)
-    ]
+    urgencies = [_urgency(job, iteration, rule) for job, iteration in zip(moving, alone, strict=True)]
     order = np.array(sorted(range(len(moving)), key=lambda number: -urgencies[number]), dtype=np.int64)
     placed = utilisation([kept[job.name] for job in jobs if job.name in kept], len(rates_bps))
-    chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed).first_paths
+    rounds = 2 if rule is PathRule.SMITH_TWICE else 1
+    chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed, rounds).first_paths
     bounds = pairwise(traffic.first_flow.tolist())
     paths = [chosen[begin:end] for begin, end in bounds]
     ways = _ways(moving, paths, rates_bps)
     return {**kept, **{job.name: way for job, way in zip(moving, ways, strict=True)}}
+
+
+def _urgency(job: Job, iteration: Iteration, rule: PathRule) -> float:
+    """What a job chooses paths by, most first."""
+    if rule is PathRule.CRUX:
+        return job.profile.work / iteration.comm_s
+    window_s = max(iteration.comm_s, iteration.compute_s - iteration.ready_s)
+    return job.profile.work / iteration.duration_s / window_s
 
 
 def utilisation(ways: Sequence[Ways], num_links: int) -> FloatArray:

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.orders import Mix
+from benchmarks.path_choice import Case
 from controller.policy.plan import Plan
 from controller.policy.snapshot import FlowGroup, FlowKey, Job, Links, OrderKeeper, Snapshot
 from controller.policy.trainyard.fluid_model import FluidModel
-from controller.policy.trainyard.options import TrainyardOptions
+from controller.policy.trainyard.judgement import Judge
+from controller.policy.trainyard.options import PathRule, Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 from tests.policy.test_crux import example_1
@@ -61,7 +63,8 @@ def test_example_2_of_crux_needs_no_factor() -> None:
         make_job("job-1", [(1e9, ONE_LINK)], compute_s=4.0, comm_start=0.5, work=10.0),
         make_job("job-2", [(3e9, ONE_LINK)], compute_s=2.0, comm_start=0.5, work=30.0),
     )
-    plan = trainyard(Snapshot(0.0, make_links(8 * GBPS), jobs), TrainyardOptions(evaluations=0))
+    options = TrainyardOptions(evaluations=0, starts=(Start.FLUID_BOUND,))
+    plan = trainyard(Snapshot(0.0, make_links(8 * GBPS), jobs), options)
     assert [(job.name, job.priority) for job in plan.jobs] == [
         ("job-2", pytest.approx(30 / 4 / 3)),
         ("job-1", pytest.approx(10 / 4 / 2)),
@@ -168,6 +171,50 @@ def test_a_change_gains_what_it_must_by_the_model(snapshot: Snapshot, count: int
     assert plan.worth.decided >= plan.worth.in_force * (1 - 1e-9)
 
 
+def worth_of(snapshot: Snapshot, options: TrainyardOptions) -> float:
+    worth = trainyard(snapshot, options).worth
+    assert worth is not None
+    return worth.decided
+
+
+def test_by_the_model_no_start_on_no_paths_is_better() -> None:
+    """So it is never worse than the order of Crux on the paths of Crux, levels being enough for all."""
+    chance = np.random.default_rng(3)
+    best = set()
+    for _ in range(12):
+        snapshot = Case.draw(chance, 0.6).snapshot
+        alone = {
+            rule: max(
+                worth_of(
+                    snapshot,
+                    TrainyardOptions(starts=(start,), path_rules=(rule,), evaluations=1, fewest_evaluations=1),
+                )
+                for start in Start
+            )
+            for rule in PathRule
+        }
+        best.add(max(alone, key=alone.__getitem__))
+        assert worth_of(snapshot, TrainyardOptions()) >= max(alone.values()) * (1 - 1e-9)
+    assert best == set(PathRule), "each rule is the best for some"
+
+
+@pytest.mark.parametrize("num_jobs", [12, 24, 48])
+def test_many_jobs_have_a_second_start_too(num_jobs: int) -> None:
+    """There are runs of the model enough to tell which start is the better one."""
+    snapshot = Mix.draw(np.random.default_rng(1), num_jobs, 4, 1.2).snapshot(num_levels=num_jobs)
+    assert Judge(contention_of(snapshot), snapshot.seed, TrainyardOptions()).evaluations >= 2
+    for start in Start:
+        alone = TrainyardOptions(starts=(start,), evaluations=1, fewest_evaluations=1)
+        assert worth_of(snapshot, TrainyardOptions()) >= worth_of(snapshot, alone) * (1 - 1e-9)
+
+
+def test_as_many_levels_as_groups_are_one_each() -> None:
+    """Though nothing is lost by the model where those share that have time."""
+    jobs = tuple(make_job(name, [(1e6, ONE_LINK)], compute_s=4.0, comm_start=0.0) for name in "abc")
+    plan = trainyard(Snapshot(0.0, make_links(GBPS), jobs))
+    assert sorted(job.level for job in plan.jobs) == [5, 6, 7]
+
+
 def test_small_gains_move_nothing() -> None:
     """A job leaves; another order would be better only by what the threshold swallows."""
     either = ((0,), (1,))
@@ -211,6 +258,22 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
         assert complaints
 
 
+@pytest.mark.parametrize("num_jobs", [7, 20, 80])
+def test_whoever_no_order_serves_fast_enough_is_told_however_many_there_are(num_jobs: int) -> None:
+    """Each would have a fifth of the link: five go through, whatever the order, and no more."""
+    jobs = tuple(
+        make_job(f"job-{number:02}", [(GBPS / 8 / 5, ONE_LINK)], compute_s=1.0, comm_start=0.0)
+        for number in range(num_jobs)
+    )
+    options = TrainyardOptions(max_slowdown=2.0)
+    plans = [trainyard(Snapshot(0.0, make_links(GBPS), of), options) for of in (jobs, jobs[:5])]
+    crowded, roomy = (
+        [job.name for job in plan.jobs if "slows it down at most 2 times" in job.reason] for plan in plans
+    )
+    assert crowded
+    assert not roomy
+
+
 def odd_jobs() -> tuple[Job, ...]:
     """What is sound although little can be said of it, and one job beside them that has something to send."""
     unordered = make_job("offsets", [(1e9, ONE_LINK)] * 3)
@@ -250,6 +313,7 @@ def test_odd_jobs_have_a_place_in_any_order_of_arrival(num_levels: int, options:
         ({"evaluations": -1}, "evaluations"),
         ({"bound_steps": 1}, "bound_steps"),
         ({"starts": ()}, "starts"),
+        ({"path_rules": ()}, "path_rules"),
     ],
 )
 def test_options_that_cannot_be_are_refused_by_name(options: dict[str, object], field: str) -> None:
