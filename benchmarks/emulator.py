@@ -15,16 +15,18 @@ import sys
 import tempfile
 import time
 from heapq import heapify, heapreplace
+from ipaddress import IPv4Address
 from pathlib import Path
 
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.base_entries import install_routing, steer
-from benchmarks.probes import probe
 from benchmarks.provenance import print_figures, provenance
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
+from hostlib import FiveTuple as HostFiveTuple
+from hostlib.telemetry.probes import Mark, Probe, probe_packet
 from p4src import PROGRAM
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
@@ -33,6 +35,7 @@ from topologies.routing import Routing
 from topologies.specification import ClosSpecification
 
 SEED = 1
+ETHERNET = bytes(12) + b"\x08\x00"
 RUNS = 5
 MEASURED_HOPS = 2_000_000
 NUM_FLOWS = 512
@@ -124,8 +127,10 @@ def probe_hops_per_s() -> list[float]:
         for _ in range(PROBE_BATCHES):
             for number in range(PROBES_PER_BATCH):
                 source, destination = chance.sample(nics, 2)
-                five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152 + number, 4791)
-                emulated.inject(source.link, probe(five_tuple, level=number % 8))
+                ends = IPv4Address(source.address), IPv4Address(destination.address)
+                five_tuple = HostFiveTuple(*ends, UDP_PROTOCOL, 49152 + number, 4791)
+                probe = Probe(five_tuple, number % 8, Mark(0, number, 0, 0))
+                emulated.inject(source.link, ETHERNET + probe_packet(probe))
             start_s = time.process_time()
             emulated.run(emulated.now_ps + PS_PER_S // 100)
             taken_s += time.process_time() - start_s

@@ -1,0 +1,16 @@
+"""In-band telemetry at hosts: probes that are sent, and what those that arrive tell."""
+
+from hostlib.telemetry.int_md import Hop
+from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedProbe, parse_probe
+from hostlib.telemetry.probes import Mark, Probe, probe_packet
+
+__all__ = [
+    "Hop",
+    "Malformed",
+    "MalformedProbeError",
+    "Mark",
+    "Probe",
+    "ReceivedProbe",
+    "parse_probe",
+    "probe_packet",
+]

@@ -1,0 +1,135 @@
+"""INT-MD 2.1 as switches and hosts write it: the instruction bitmap, and what every hop answers.
+
+Source: *In-band Network Telemetry (INT) Dataplane Specification*, version 2.1, sections 4 and 5.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import cache
+
+VERSION = 2
+MD_TYPE = 1
+"""Type of the shim before INT-MD."""
+
+SHIM_BYTES = 4
+HEADER_BYTES = 12
+WORD_BYTES = 4
+HEADER_WORDS = HEADER_BYTES // WORD_BYTES
+
+INT_BIT = 1
+"""Bit 0 of the DSCP, which announces the shim behind L4."""
+
+UDP_PROTOCOL = 17
+TCP_PROTOCOL = 6
+
+
+class Instruction(IntFlag):
+    """What a probe asks every hop for: bits 0 to 7 of the bitmap, bit 0 being the most significant of 16."""
+
+    NODE_ID = 1 << 15
+    LEVEL1_PORTS = 1 << 14
+    HOP_LATENCY = 1 << 13
+    QUEUE = 1 << 12
+    INGRESS_TIME = 1 << 11
+    EGRESS_TIME = 1 << 10
+    LEVEL2_PORTS = 1 << 9
+    UTILISATION = 1 << 8
+
+
+INSTRUCTIONS = 0xFF00 & ~Instruction.LEVEL2_PORTS
+"""What our probes ask for: all that our switches know."""
+
+HOP_WORDS = 9
+"""32-bit words that a hop answers them with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """What one switch told a probe; None: it was not asked, or does not know (all ones).
+
+    Times are microseconds of the switch's own clock. ``queue_packets`` are those that waited in the queue of ``level``
+    when the probe came, ``window_bytes`` those that left by the egress port in its last complete window: its
+    utilisation.
+    """
+
+    node_id: int | None = None
+    ingress_port: int | None = None
+    egress_port: int | None = None
+    latency_us: int | None = None
+    level: int | None = None
+    queue_packets: int | None = None
+    ingress_us: int | None = None
+    egress_us: int | None = None
+    window_bytes: int | None = None
+
+
+def words_of(instructions: int) -> int:
+    """32-bit words that a hop needs to answer a bitmap; bits that the specification leaves open take one each."""
+    two_words = Instruction.INGRESS_TIME | Instruction.EGRESS_TIME | Instruction.LEVEL2_PORTS
+    return instructions.bit_count() + (instructions & two_words).bit_count()
+
+
+def read_stack(stack: bytes, instructions: int = INSTRUCTIONS, hop_words: int = HOP_WORDS) -> tuple[Hop, ...]:
+    """The hops of an INT stack in the order in which the probe met them, the first switch first.
+
+    Raises ValueError where the stack is not of whole hops, or a hop has too few words for the instructions.
+    """
+    layout = _layout(instructions, hop_words)
+    if len(stack) % layout.size:
+        raise ValueError(f"an INT stack of {len(stack)} bytes is not of hops of {layout.size}")
+    # The newest hop lies on top.
+    return tuple(_hop(values, instructions) for values in layout.iter_unpack(stack))[::-1]
+
+
+_FORMATS = {
+    Instruction.NODE_ID: "I",
+    Instruction.LEVEL1_PORTS: "HH",
+    Instruction.HOP_LATENCY: "I",
+    Instruction.QUEUE: "I",
+    Instruction.INGRESS_TIME: "Q",
+    Instruction.EGRESS_TIME: "Q",
+    Instruction.LEVEL2_PORTS: "8x",
+    Instruction.UTILISATION: "I",
+}
+
+
+@cache
+def _layout(instructions: int, hop_words: int) -> struct.Struct:
+    """How a hop's words are read; those that nobody has a meaning for are skipped."""
+    if hop_words < words_of(instructions) or hop_words == 0:
+        raise ValueError(f"instructions {instructions:#06x} need {words_of(instructions)} words a hop, not {hop_words}")
+    known = "".join(form for instruction, form in _FORMATS.items() if instructions & instruction)
+    size_bytes = struct.calcsize("!" + known)
+    return struct.Struct(f"!{known}{WORD_BYTES * hop_words - size_bytes}x")
+
+
+_ONES_8, _ONES_16, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 16, 24, 32, 64))
+
+
+def _hop(values: Sequence[int], instructions: int) -> Hop:
+    """A hop from its words, of which those that were not asked for are missing."""
+    left = iter(values)
+
+    def known(instruction: Instruction, ones: int) -> int | None:
+        value = next(left) if instructions & instruction else ones
+        return None if value == ones else value
+
+    node_id = known(Instruction.NODE_ID, _ONES_32)
+    ingress_port = known(Instruction.LEVEL1_PORTS, _ONES_16)
+    egress_port = known(Instruction.LEVEL1_PORTS, _ONES_16)
+    latency_us = known(Instruction.HOP_LATENCY, _ONES_32)
+    queue = next(left) if instructions & Instruction.QUEUE else _ONES_32
+    level, queue_packets = queue >> 24, queue & _ONES_24
+    return Hop(
+        node_id,
+        ingress_port,
+        egress_port,
+        latency_us,
+        None if level == _ONES_8 else level,
+        None if queue_packets == _ONES_24 else queue_packets,
+        known(Instruction.INGRESS_TIME, _ONES_64),
+        known(Instruction.EGRESS_TIME, _ONES_64),
+        known(Instruction.UTILISATION, _ONES_32),
+    )

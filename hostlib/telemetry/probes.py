@@ -1,0 +1,106 @@
+"""Probes as packets: a flow's 5-tuple, INT-MD 2.1 behind L4, and a mark by which the receiver knows them."""
+
+import struct
+from dataclasses import dataclass
+
+from hostlib.telemetry.checksums import internet_checksum, pseudo_header
+from hostlib.telemetry.int_md import (
+    HEADER_BYTES,
+    HEADER_WORDS,
+    HOP_WORDS,
+    INSTRUCTIONS,
+    INT_BIT,
+    MD_TYPE,
+    SHIM_BYTES,
+    TCP_PROTOCOL,
+    UDP_PROTOCOL,
+    VERSION,
+    WORD_BYTES,
+)
+from hostlib.types import FiveTuple
+
+HOP_LIMIT = 16
+"""Hops that may answer a probe."""
+
+DOMAIN_ID = 0
+"""Of INT's domain-specific instructions: ours asks for none."""
+
+IPV4_BYTES = 20
+UDP_BYTES = 8
+TCP_BYTES = 20
+ETHERNET_BYTES = 14
+
+_MAGIC = b"TYP1"
+_TTL = 64
+_DISCARD = 1 << 27
+_MARK = struct.Struct("!4sIIIQ")
+MARK_BYTES = _MARK.size
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a probe carries behind its INT stack.
+
+    ``session`` is a number that the sender drew when it started; ``sequence`` counts its probes between the same two
+    NICs, ``port_sequence`` those of them that had the same source port, each from 0. ``sent_ns`` is the sender's clock.
+    """
+
+    session: int
+    sequence: int
+    port_sequence: int
+    sent_ns: int
+
+    def octets(self) -> bytes:
+        """The payload of a probe."""
+        return _MARK.pack(_MAGIC, self.session, self.sequence, self.port_sequence, self.sent_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe to be sent: it takes the way of the flow with ``five_tuple`` in the queues of ``level`` (0 to 7)."""
+
+    five_tuple: FiveTuple
+    level: int
+    mark: Mark
+
+
+def mark_of(payload: bytes) -> Mark | None:
+    """The mark that a payload is; None where it is none."""
+    if len(payload) != MARK_BYTES or not payload.startswith(_MAGIC):
+        return None
+    _, *numbers = _MARK.unpack(payload)
+    return Mark(*numbers)
+
+
+def probe_packet(probe: Probe) -> bytes:
+    """The IPv4 packet of a probe, with all its checksums. Raises ValueError for protocols other than UDP and TCP."""
+    flow = probe.five_tuple
+    shim = struct.pack("!BBH", MD_TYPE << 4, HEADER_WORDS, 0)
+    first = VERSION << 28 | _DISCARD | HOP_WORDS << 8 | HOP_LIMIT
+    body = shim + struct.pack("!IHHHH", first, INSTRUCTIONS, DOMAIN_ID, 0, 0) + probe.mark.octets()
+    match flow.protocol:
+        case protocol if protocol == UDP_PROTOCOL:
+            at = 6
+            l4 = struct.pack("!HHHH", flow.source_port, flow.destination_port, UDP_BYTES + len(body), 0)
+        case protocol if protocol == TCP_PROTOCOL:
+            at = 16
+            # Without a flag: no connection takes it.
+            l4 = struct.pack("!HHIIBBHHH", flow.source_port, flow.destination_port, 0, 0, 5 << 4, 0, 0, 0, 0)
+        case _:
+            raise ValueError(f"probes speak UDP and TCP, not protocol {flow.protocol}")
+    addresses = flow.source_address.packed + flow.destination_address.packed
+    length = len(l4) + len(body)
+    checksum = internet_checksum(pseudo_header(addresses, flow.protocol, length) + l4 + body)
+    if flow.protocol == UDP_PROTOCOL and checksum == 0:
+        checksum = 0xFFFF  # 0 would mean that there is none
+    dscp = probe.level << 3 | INT_BIT
+    ipv4 = struct.pack("!BBHHHBBH", 0x45, dscp << 2, IPV4_BYTES + length, 0, 0, _TTL, flow.protocol, 0) + addresses
+    ipv4 = ipv4[:10] + struct.pack("!H", internet_checksum(ipv4)) + ipv4[12:]
+    return ipv4 + l4[:at] + struct.pack("!H", checksum) + l4[at + 2 :] + body
+
+
+def wire_bytes(hops: int, protocol: int = UDP_PROTOCOL) -> int:
+    """Bytes of a probe's Ethernet frame, without its checksum, once so many switches have answered."""
+    l4_bytes = UDP_BYTES if protocol == UDP_PROTOCOL else TCP_BYTES
+    fixed = ETHERNET_BYTES + IPV4_BYTES + l4_bytes + SHIM_BYTES + HEADER_BYTES + MARK_BYTES
+    return fixed + WORD_BYTES * HOP_WORDS * hops
