@@ -131,6 +131,7 @@ async def serve_without_switches() -> None:
     from controller.service import SERVER_OPTIONS, ControllerService
     from controller.snapshots import Snapshots
     from controller.southbound.recording import RecordingSouthbound
+    from controller.telemetry.telemetry import Telemetry
     from topologies.ecmp import hash_multipliers
     from topologies.routing import Routing
     from topologies.steering import Steering
@@ -142,7 +143,9 @@ async def serve_without_switches() -> None:
     board, snapshots = DirectiveBoard(registry), Snapshots(registry, routing, 8, SEED)
     planner = Planner(registry, snapshots, routing, PolicyName.CRUX, Steering.RULE, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
+    telemetry = Telemetry(routing, lease_s=600.0)
+    service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+    server.add_generic_rpc_handlers((service.handler(),))
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)
     await server.start()
     planning = asyncio.create_task(planner.run())

@@ -18,6 +18,7 @@ from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.switches import P4RuntimeSouthbound
+from controller.telemetry.telemetry import Telemetry
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
@@ -61,9 +62,10 @@ async def serve(config: ControllerConfig) -> None:
         planner = Planner(
             registry, snapshots, routing, config.policy, config.steering, southbound, board, clock, config.hash, cadence
         )
-        service = ControllerService(registry, planner, board, southbound, clock)
+        telemetry = Telemetry(routing, config.lease_s)
+        service = ControllerService(registry, planner, board, southbound, clock, telemetry)
         server = grpc.aio.server(options=SERVER_OPTIONS)
-        operations = OperationsService(registry, planner, southbound, clock)
+        operations = OperationsService(registry, planner, southbound, clock, telemetry)
         server.add_generic_rpc_handlers((service.handler(), operations.handler()))
         port = _bind(server, config.listen)
         await server.start()

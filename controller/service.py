@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 
 from controller.admission import check_name
 from controller.clock import Clock, DrivenClock
+from controller.decision import Decision
 from controller.directives import DirectiveBoard
 from controller.flood_gate import MAX_STREAMS_PER_CONNECTION, FloodError, FloodGate
 from controller.messages import (
@@ -31,6 +32,7 @@ from controller.registration import (
 )
 from controller.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
+from controller.telemetry.telemetry import Telemetry
 from hostlib.batches import MAX_MESSAGE_BYTES
 from hostlib.wire import methods
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method, RequestT, ResponseT
@@ -58,13 +60,21 @@ class ControllerService:
     """Answers host libraries; a request that is refused changes nothing."""
 
     def __init__(
-        self, registry: Registry, planner: Planner, board: DirectiveBoard, southbound: Southbound, clock: Clock
+        self,
+        registry: Registry,
+        planner: Planner,
+        board: DirectiveBoard,
+        southbound: Southbound,
+        clock: Clock,
+        telemetry: Telemetry,
     ) -> None:
         self._registry = registry
         self._planner = planner
         self._board = board
         self._southbound = southbound
         self._clock = clock
+        self._telemetry = telemetry
+        self._watched: Decision | None = None
         self._gate = FloodGate()
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -80,6 +90,7 @@ class ControllerService:
                 methods.START_FLOW_GROUPS.name: self._unary(methods.START_FLOW_GROUPS, self._start_flow_groups),
                 methods.HEARTBEAT.name: self._unary(methods.HEARTBEAT, self._heartbeat),
                 methods.DEREGISTER_JOB.name: self._unary(methods.DEREGISTER_JOB, self._deregister_job),
+                methods.EXCHANGE_PROBES.name: self._unary(methods.EXCHANGE_PROBES, self._exchange_probes),
                 methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._directives),
                 methods.SETTLE.name: self._unary(methods.SETTLE, self._settle),
                 methods.GET_PLAN.name: self._streaming(methods.GET_PLAN, self._get_plan),
@@ -87,10 +98,7 @@ class ControllerService:
         )
 
     async def _register_job(self, request: wire.RegisterJobRequest) -> wire.RegisterJobResponse:
-        if request.protocol_version != PROTOCOL_VERSION:
-            raise InvalidFieldError(
-                f"protocol_version: this controller speaks {PROTOCOL_VERSION!r}, not {request.protocol_version!r}"
-            )
+        _check_version(request.protocol_version)
         check_name(request.owner_token, "owner_token")
         self._registry.authorise(request.name, request.owner_token)
         job = job_request(request)
@@ -140,6 +148,20 @@ class ControllerService:
         async for directives in self._board.follow(request.job):
             for page in directives_pages(directives, self._registry.fabric):
                 yield page
+
+    async def _exchange_probes(self, request: wire.ExchangeProbesRequest) -> wire.ExchangeProbesResponse:
+        _check_version(request.protocol_version)
+        check_name(request.owner_token, "owner_token")
+        if request.host not in self._registry.fabric.host_index:
+            raise InvalidFieldError(f"host: unknown host {request.host!r}")
+        now_s = self._clock.now_s()
+        self._telemetry.reporters.authorise(request.host, request.owner_token, now_s)
+        # What is to be probed is only looked up where there is somebody who probes.
+        decision = self._planner.decision
+        if decision is not None and decision is not self._watched:
+            self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows)
+            self._watched = decision
+        return self._telemetry.exchange(request, now_s)
 
     async def _settle(self, request: wire.SettleRequest) -> wire.SettleResponse:
         if unknown := set(request.switches_down) - set(self._registry.fabric.switches):
@@ -205,6 +227,11 @@ async def _refusals(context: grpc.aio.ServicerContext[bytes, ResponseT]) -> Asyn
         yield
     except (RegistrationError, FloodError, SouthboundError) as error:
         await context.abort(_STATUS_OF[type(error)], str(error))
+
+
+def _check_version(version: str) -> None:
+    if version != PROTOCOL_VERSION:
+        raise InvalidFieldError(f"protocol_version: this controller speaks {PROTOCOL_VERSION!r}, not {version!r}")
 
 
 def _read(method: Method[RequestT, ResponseT], request: bytes) -> RequestT:

@@ -27,6 +27,8 @@ from hostlib.messages import (
     profile_to_wire,
     settled_from_wire,
 )
+from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
+from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
 from hostlib.types import (
     Directives,
     FiveTuple,
@@ -131,6 +133,11 @@ class Connection:
             if not page.is_continued:
                 yield directives_from_wire(pages)
                 pages = []
+
+    async def exchange_probes(self, exchange: ProbeExchange) -> ProbeAnswer:
+        """Tell what probes have met at a host; returns which ones it is to send."""
+        request = exchange_to_wire(exchange, self.owner_token)
+        return answer_from_wire(await self._call(methods.EXCHANGE_PROBES, request, self._deadline_s))
 
     async def settle(
         self, time_s: float = 0.0, switches_down: Iterable[str] = (), deadline_s: float | None = None

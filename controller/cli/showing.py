@@ -18,6 +18,9 @@ class Shown(StrEnum):
     LEVELS = "levels"
     RULES = "rules"
     SWITCHES = "switches"
+    CANDIDATES = "candidates"
+    LOADS = "loads"
+    DROPS = "drops"
 
 
 ShownArgument = Annotated[Shown, typer.Argument(metavar="|".join(Shown), help="What to show.")]

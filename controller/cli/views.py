@@ -9,8 +9,19 @@ from rich.text import Text
 
 from controller.cli.layout import number_table, way
 from controller.cli.showing import Shown
+from controller.cli.telemetry_views import candidates, drops, loads
 from controller.operations import operations_pb2 as wire
-from controller.operations.methods import LIST_FLOWS, LIST_JOBS, LIST_LEVELS, LIST_RULES, LIST_SWITCHES, Listing
+from controller.operations.methods import (
+    LIST_CANDIDATES,
+    LIST_DROPS,
+    LIST_FLOWS,
+    LIST_JOBS,
+    LIST_LEVELS,
+    LIST_LOADS,
+    LIST_RULES,
+    LIST_SWITCHES,
+    Listing,
+)
 from controller.report.numbers import count, quantity
 
 _OF_POLICY = ("intensity", "correction_factor", "priority")
@@ -99,4 +110,7 @@ VIEWS: Mapping[Shown, View] = {
     Shown.LEVELS: View(LIST_LEVELS, _levels),
     Shown.RULES: View(LIST_RULES, _rules),
     Shown.SWITCHES: View(LIST_SWITCHES, _switches),
+    Shown.CANDIDATES: View(LIST_CANDIDATES, candidates),
+    Shown.LOADS: View(LIST_LOADS, loads),
+    Shown.DROPS: View(LIST_DROPS, drops),
 }

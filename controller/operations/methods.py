@@ -25,4 +25,7 @@ LIST_FLOWS = Listing("ListFlows", wire.FlowState)
 LIST_LEVELS = Listing("ListLevels", wire.LevelState)
 LIST_RULES = Listing("ListRules", wire.RuleState)
 LIST_SWITCHES = Listing("ListSwitches", wire.SwitchState)
+LIST_CANDIDATES = Listing("ListCandidates", wire.PairState)
+LIST_LOADS = Listing("ListLoads", wire.LoadState)
+LIST_DROPS = Listing("ListDrops", wire.DropState)
 EXPLAIN = "Explain"

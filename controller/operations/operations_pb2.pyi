@@ -14,11 +14,20 @@ class Condition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CAUGHT_UP: _ClassVar[Condition]
     REFUSES: _ClassVar[Condition]
     LOST: _ClassVar[Condition]
+
+class Freshness(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FRESH: _ClassVar[Freshness]
+    STALE: _ClassVar[Freshness]
+    UNSEEN: _ClassVar[Freshness]
 AWAY: Condition
 BEHIND: Condition
 CAUGHT_UP: Condition
 REFUSES: Condition
 LOST: Condition
+FRESH: Freshness
+STALE: Freshness
+UNSEEN: Freshness
 
 class ListRequest(_message.Message):
     __slots__ = ()
@@ -125,6 +134,82 @@ class SwitchState(_message.Message):
     num_rules: int
     num_planned_rules: int
     def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., device_id: _Optional[int] = ..., condition: _Optional[_Union[Condition, str]] = ..., problem: _Optional[str] = ..., num_rules: _Optional[int] = ..., num_planned_rules: _Optional[int] = ...) -> None: ...
+
+class CandidateState(_message.Message):
+    __slots__ = ("path", "freshness", "source_ports", "age_s", "loss")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FRESHNESS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_PORTS_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    path: Path
+    freshness: Freshness
+    source_ports: _containers.RepeatedScalarFieldContainer[int]
+    age_s: float
+    loss: float
+    def __init__(self, path: _Optional[_Union[Path, _Mapping]] = ..., freshness: _Optional[_Union[Freshness, str]] = ..., source_ports: _Optional[_Iterable[int]] = ..., age_s: _Optional[float] = ..., loss: _Optional[float] = ...) -> None: ...
+
+class PairState(_message.Message):
+    __slots__ = ("source", "destination", "protocol", "destination_port", "is_complete", "received", "missing", "late", "duplicates", "candidates")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_PORT_FIELD_NUMBER: _ClassVar[int]
+    IS_COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    destination: str
+    protocol: int
+    destination_port: int
+    is_complete: bool
+    received: int
+    missing: int
+    late: int
+    duplicates: int
+    candidates: _containers.RepeatedCompositeFieldContainer[CandidateState]
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., protocol: _Optional[int] = ..., destination_port: _Optional[int] = ..., is_complete: _Optional[bool] = ..., received: _Optional[int] = ..., missing: _Optional[int] = ..., late: _Optional[int] = ..., duplicates: _Optional[int] = ..., candidates: _Optional[_Iterable[_Union[CandidateState, _Mapping]]] = ...) -> None: ...
+
+class LevelMeasurement(_message.Message):
+    __slots__ = ("level", "latency_us", "queue_packets")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_US_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    latency_us: int
+    queue_packets: int
+    def __init__(self, level: _Optional[int] = ..., latency_us: _Optional[int] = ..., queue_packets: _Optional[int] = ...) -> None: ...
+
+class LoadState(_message.Message):
+    __slots__ = ("source", "destination", "parallel", "rate_bps", "load_bps", "age_s", "levels")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_BPS_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    destination: str
+    parallel: int
+    rate_bps: float
+    load_bps: float
+    age_s: float
+    levels: _containers.RepeatedCompositeFieldContainer[LevelMeasurement]
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., load_bps: _Optional[float] = ..., age_s: _Optional[float] = ..., levels: _Optional[_Iterable[_Union[LevelMeasurement, _Mapping]]] = ...) -> None: ...
+
+class DropState(_message.Message):
+    __slots__ = ("host", "reason", "count")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    reason: str
+    count: int
+    def __init__(self, host: _Optional[str] = ..., reason: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("name",)

@@ -11,29 +11,37 @@ from controller.operations import operations_pb2 as wire
 from controller.operations.explanation import Explainer, NothingToExplainError, find_flow
 from controller.operations.methods import (
     EXPLAIN,
+    LIST_CANDIDATES,
+    LIST_DROPS,
     LIST_FLOWS,
     LIST_JOBS,
     LIST_LEVELS,
+    LIST_LOADS,
     LIST_RULES,
     LIST_SWITCHES,
     SERVICE,
     StateT,
 )
 from controller.operations.states import flow_states, job_states, level_states, rule_states, switch_states
+from controller.operations.telemetry_states import drop_states, load_states, pair_states
 from controller.planner import Planner
 from controller.registration import RegisteredJob
 from controller.registry import Registry
 from controller.southbound.southbound import Southbound
+from controller.telemetry.telemetry import Telemetry
 
 
 class OperationsService:
     """Answers operators; it changes nothing."""
 
-    def __init__(self, registry: Registry, planner: Planner, southbound: Southbound, clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, planner: Planner, southbound: Southbound, clock: Clock, telemetry: Telemetry
+    ) -> None:
         self._registry = registry
         self._planner = planner
         self._southbound = southbound
         self._clock = clock
+        self._telemetry = telemetry
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The methods by name, for a gRPC server."""
@@ -45,6 +53,9 @@ class OperationsService:
                 LIST_LEVELS.name: _listing(self._levels),
                 LIST_RULES.name: _listing(self._rules),
                 LIST_SWITCHES.name: _listing(self._switches),
+                LIST_CANDIDATES.name: _listing(self._candidates),
+                LIST_LOADS.name: _listing(self._loads),
+                LIST_DROPS.name: _listing(self._drops),
                 EXPLAIN: grpc.unary_unary_rpc_method_handler(
                     self._explain, wire.ExplainRequest.FromString, wire.Explanation.SerializeToString
                 ),
@@ -69,6 +80,15 @@ class OperationsService:
 
     def _switches(self) -> Iterable[wire.SwitchState]:
         return switch_states(self._southbound.statuses(), self._planner.decision)
+
+    def _candidates(self) -> Iterable[wire.PairState]:
+        return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)
+
+    def _loads(self) -> Iterable[wire.LoadState]:
+        return load_states(self._telemetry.links, self._registry.fabric, self._clock.now_s())
+
+    def _drops(self) -> Iterable[wire.DropState]:
+        return drop_states(self._telemetry)
 
     async def _explain(
         self,

@@ -4,7 +4,6 @@ Source: *In-band Network Telemetry (INT) Dataplane Specification*, version 2.1, 
 """
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
@@ -38,7 +37,7 @@ class Instruction(IntFlag):
     UTILISATION = 1 << 8
 
 
-INSTRUCTIONS = 0xFF00 & ~Instruction.LEVEL2_PORTS
+INSTRUCTIONS = 0xFF00 & ~int(Instruction.LEVEL2_PORTS)
 """What our probes ask for: all that our switches know."""
 
 HOP_WORDS = 9
@@ -76,11 +75,16 @@ def read_stack(stack: bytes, instructions: int = INSTRUCTIONS, hop_words: int = 
 
     Raises ValueError where the stack is not of whole hops, or a hop has too few words for the instructions.
     """
-    layout = _layout(instructions, hop_words)
+    layout, positions = _layout(instructions, hop_words)
     if len(stack) % layout.size:
         raise ValueError(f"an INT stack of {len(stack)} bytes is not of hops of {layout.size}")
+    words = layout.iter_unpack(stack)
+    if positions != _ALL:
+        words = (
+            tuple(_NOT_KNOWN[n] if at is None else values[at] for n, at in enumerate(positions)) for values in words
+        )
     # The newest hop lies on top.
-    return tuple(_hop(values, instructions) for values in layout.iter_unpack(stack))[::-1]
+    return tuple([_hop(values) for values in words])[::-1]
 
 
 _FORMATS = {
@@ -94,42 +98,45 @@ _FORMATS = {
     Instruction.UTILISATION: "I",
 }
 
+_ONES_8, _ONES_16, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 16, 24, 32, 64))
+
+_NOT_KNOWN = (_ONES_32, _ONES_16, _ONES_16, _ONES_32, _ONES_32, _ONES_64, _ONES_64, _ONES_32)
+"""Values of a hop that knows nothing, in the order of the formats."""
+
+_Positions = tuple[int | None, ...]
+"""Where each value of a hop stands among those that were asked for; None: it was not."""
+
+_ALL: _Positions = tuple(range(len(_NOT_KNOWN)))
+
 
 @cache
-def _layout(instructions: int, hop_words: int) -> struct.Struct:
+def _layout(instructions: int, hop_words: int) -> tuple[struct.Struct, _Positions]:
     """How a hop's words are read; those that nobody has a meaning for are skipped."""
     if hop_words < words_of(instructions) or hop_words == 0:
         raise ValueError(f"instructions {instructions:#06x} need {words_of(instructions)} words a hop, not {hop_words}")
-    known = "".join(form for instruction, form in _FORMATS.items() if instructions & instruction)
-    size_bytes = struct.calcsize("!" + known)
-    return struct.Struct(f"!{known}{WORD_BYTES * hop_words - size_bytes}x")
+    known, positions, asked = "", list[int | None](), 0
+    for instruction, form in _FORMATS.items():
+        is_asked = bool(instructions & instruction)
+        known += form if is_asked else ""
+        for _ in form.replace("8x", ""):
+            positions.append(asked if is_asked else None)
+            asked += is_asked
+    spare_bytes = WORD_BYTES * hop_words - struct.calcsize("!" + known)
+    return struct.Struct(f"!{known}{spare_bytes}x"), tuple(positions)
 
 
-_ONES_8, _ONES_16, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 16, 24, 32, 64))
-
-
-def _hop(values: Sequence[int], instructions: int) -> Hop:
-    """A hop from its words, of which those that were not asked for are missing."""
-    left = iter(values)
-
-    def known(instruction: Instruction, ones: int) -> int | None:
-        value = next(left) if instructions & instruction else ones
-        return None if value == ones else value
-
-    node_id = known(Instruction.NODE_ID, _ONES_32)
-    ingress_port = known(Instruction.LEVEL1_PORTS, _ONES_16)
-    egress_port = known(Instruction.LEVEL1_PORTS, _ONES_16)
-    latency_us = known(Instruction.HOP_LATENCY, _ONES_32)
-    queue = next(left) if instructions & Instruction.QUEUE else _ONES_32
+def _hop(values: tuple[int, ...]) -> Hop:
+    """A hop from its values. Written out, as a controller reads hundreds of thousands a second."""
+    node_id, ingress_port, egress_port, latency_us, queue, ingress_us, egress_us, window_bytes = values
     level, queue_packets = queue >> 24, queue & _ONES_24
     return Hop(
-        node_id,
-        ingress_port,
-        egress_port,
-        latency_us,
+        None if node_id == _ONES_32 else node_id,
+        None if ingress_port == _ONES_16 else ingress_port,
+        None if egress_port == _ONES_16 else egress_port,
+        None if latency_us == _ONES_32 else latency_us,
         None if level == _ONES_8 else level,
         None if queue_packets == _ONES_24 else queue_packets,
-        known(Instruction.INGRESS_TIME, _ONES_64),
-        known(Instruction.EGRESS_TIME, _ONES_64),
-        known(Instruction.UTILISATION, _ONES_32),
+        None if ingress_us == _ONES_64 else ingress_us,
+        None if egress_us == _ONES_64 else egress_us,
+        None if window_bytes == _ONES_32 else window_bytes,
     )

@@ -9,6 +9,8 @@ from hostlib.telemetry.checksums import internet_checksum, pseudo_header
 from hostlib.telemetry.int_md import (
     HEADER_BYTES,
     HEADER_WORDS,
+    HOP_WORDS,
+    INSTRUCTIONS,
     INT_BIT,
     MD_TYPE,
     SHIM_BYTES,
@@ -18,7 +20,6 @@ from hostlib.telemetry.int_md import (
     WORD_BYTES,
     Hop,
     read_stack,
-    words_of,
 )
 from hostlib.telemetry.probes import DOMAIN_ID, HOP_LIMIT, IPV4_BYTES, TCP_BYTES, UDP_BYTES, Mark, mark_of
 from hostlib.types import FiveTuple
@@ -39,7 +40,8 @@ class Malformed(StrEnum):
     VERSION = "not INT-MD version 2"
     DOMAIN = "another INT domain"
     STACK_LENGTH = "INT stack longer than the packet"
-    HOP_WORDS = "Hop ML does not fit instructions and stack"
+    INSTRUCTIONS = "instructions or Hop ML are not those of our probes"
+    HOP_WORDS = "INT stack is not of whole hops"
     HOP_COUNT = "hops on the stack are not those that the count says"
     MARK = "no mark of a probe behind the stack"
 
@@ -56,22 +58,20 @@ class MalformedProbeError(Exception):
 class ReceivedProbe:
     """A probe that has arrived.
 
-    ``stack`` are the words that the hops left, each of ``hop_words`` that answer ``instructions``, the last switch's
-    first. ``is_complete`` is False where a switch had no room to answer (INT's E or M bit): hops are missing then.
+    ``stack`` are the words that the hops left, the last switch's first. ``is_complete`` is False where a switch had no
+    room to answer (INT's E or M bit): hops are missing then.
     """
 
     five_tuple: FiveTuple
     dscp: int
     mark: Mark
-    instructions: int
-    hop_words: int
     stack: bytes
     is_complete: bool
 
     @property
     def hops(self) -> tuple[Hop, ...]:
         """What the switches told, the first one first."""
-        return read_stack(self.stack, self.instructions, self.hop_words)
+        return read_stack(self.stack)
 
 
 def parse_probe(packet: bytes) -> ReceivedProbe:
@@ -81,13 +81,13 @@ def parse_probe(packet: bytes) -> ReceivedProbe:
     """
     dscp, protocol, addresses, l4 = _ipv4(packet)
     ports, body = _l4(protocol, addresses, l4)
-    instructions, hop_words, stack, is_complete, payload = _int_md(body)
+    stack, is_complete, payload = _int_md(body)
     mark = mark_of(payload)
     if mark is None:
         raise MalformedProbeError(Malformed.MARK)
     source, destination = IPv4Address(addresses[:4]), IPv4Address(addresses[4:])
     five_tuple = FiveTuple(source, destination, protocol, *ports)
-    return ReceivedProbe(five_tuple, dscp, mark, instructions, hop_words, stack, is_complete)
+    return ReceivedProbe(five_tuple, dscp, mark, stack, is_complete)
 
 
 def _ipv4(packet: bytes) -> tuple[int, int, bytes, bytes]:
@@ -123,8 +123,8 @@ def _l4(protocol: int, addresses: bytes, l4: bytes) -> tuple[tuple[int, int], by
     return (source_port, destination_port), l4[header_bytes:]
 
 
-def _int_md(body: bytes) -> tuple[int, int, bytes, bool, bytes]:
-    """Instructions, Hop ML, the stack, whether it is complete, and what stands behind it."""
+def _int_md(body: bytes) -> tuple[bytes, bool, bytes]:
+    """The stack, whether it is complete, and what stands behind it."""
     _require(len(body) >= SHIM_BYTES + HEADER_BYTES, Malformed.CUT_SHORT)
     kind, length_words = body[0], body[1]
     _require(kind >> 4 == MD_TYPE and kind >> 2 & 0b11 == 0, Malformed.SHIM)
@@ -135,11 +135,12 @@ def _int_md(body: bytes) -> tuple[int, int, bytes, bool, bytes]:
     end = SHIM_BYTES + WORD_BYTES * length_words
     _require(end <= len(body), Malformed.STACK_LENGTH)
     hop_words, remaining_hops = first >> 8 & 0x1F, first & 0xFF
-    stack_words = length_words - HEADER_WORDS
-    _require(hop_words >= max(1, words_of(instructions)) and stack_words % hop_words == 0, Malformed.HOP_WORDS)
-    _require(stack_words // hop_words + remaining_hops == HOP_LIMIT, Malformed.HOP_COUNT)
+    _require((instructions, hop_words) == (INSTRUCTIONS, HOP_WORDS), Malformed.INSTRUCTIONS)
+    hops, left_over_words = divmod(length_words - HEADER_WORDS, HOP_WORDS)
+    _require(left_over_words == 0, Malformed.HOP_WORDS)
+    _require(hops + remaining_hops == HOP_LIMIT, Malformed.HOP_COUNT)
     is_complete = first >> 25 & 0b11 == 0
-    return instructions, hop_words, body[SHIM_BYTES + HEADER_BYTES : end], is_complete, body[end:]
+    return body[SHIM_BYTES + HEADER_BYTES : end], is_complete, body[end:]
 
 
 def _require(condition: bool, reason: Malformed) -> None:

@@ -35,5 +35,6 @@ START_FLOW_GROUPS = Method("StartFlowGroups", wire.StartFlowGroupsRequest, wire.
 HEARTBEAT = Method("Heartbeat", wire.HeartbeatRequest, wire.HeartbeatResponse)
 DIRECTIVES = Method("Directives", wire.DirectivesRequest, wire.DirectivesResponse)
 DEREGISTER_JOB = Method("DeregisterJob", wire.DeregisterJobRequest, wire.DeregisterJobResponse)
+EXCHANGE_PROBES = Method("ExchangeProbes", wire.ExchangeProbesRequest, wire.ExchangeProbesResponse)
 SETTLE = Method("Settle", wire.SettleRequest, wire.SettleResponse)
 GET_PLAN = Method("GetPlan", wire.GetPlanRequest, wire.GetPlanResponse)

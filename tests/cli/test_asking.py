@@ -48,6 +48,16 @@ def test_every_view_as_json_agrees_with_the_decision(
     assert sum(int(str(switch["num_planned_rules"])) for switch in switches) == decision.num_rules > 0
     assert {switch["num_rules"] for switch in switches} == {0}  # nothing has been written to these switches
     assert {switch["condition"] for switch in switches} == {"CAUGHT_UP"}
+    [pair] = [pair for pair in shown("candidates") if pair["received"] != "0"]
+    assert (pair["source"], pair["destination"], pair["is_complete"]) == ("h0.0", "h2.0", False)
+    assert (pair["received"], pair["missing"], pair["duplicates"]) == ("4", "1", "1")
+    assert len(pair["candidates"]) == 8
+    seen, unseen = pair["candidates"][:2]
+    assert (seen["freshness"], seen["source_ports"], seen["age_s"]) == ("FRESH", [49152], 4.0)
+    assert (unseen["freshness"], unseen["source_ports"], "age_s" in unseen) == ("UNSEEN", [], False)
+    loads = shown("loads")
+    assert [load["levels"] for load in loads] == [[{"level": 3, "latency_us": 7, "queue_packets": 2}]] * 3
+    assert [(drop["host"], drop["count"]) for drop in shown("drops")] == [("", "1"), ("h2", "3")]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +68,10 @@ def test_every_view_as_json_agrees_with_the_decision(
         ("levels", "gpt, bert"),
         ("rules", "udp 10.0.0.1:49152 > 10.0.2.1:4791"),
         ("switches", "caught up"),
+        ("candidates", "unseen"),
+        ("candidates", "all paths known of 0"),
+        ("loads", "3: 7 µs"),
+        ("drops", "reported before"),
     ],
 )
 def test_tables_for_people(
@@ -69,7 +83,7 @@ def test_tables_for_people(
     assert said in ended.stdout
 
 
-@pytest.mark.parametrize("what", ["jobs", "paths", "rules"])
+@pytest.mark.parametrize("what", ["jobs", "paths", "rules", "candidates", "loads"])
 def test_nothing_is_cut_at_80_columns(
     trainyard: Trainyard, address: str, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

@@ -18,8 +18,10 @@ from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
+from controller.telemetry.telemetry import Telemetry
 from hostlib.connection import Connection
 from hostlib.errors import RefusedError, UnreachableError
+from hostlib.telemetry.agent import ProbeExchange
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 from hostlib.wire import methods
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
@@ -42,7 +44,9 @@ async def _served(
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
     planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
+    telemetry = Telemetry(routing, lease_s=10.0)
+    service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+    server.add_generic_rpc_handlers((service.handler(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -258,3 +262,47 @@ def test_no_controller_is_an_error_of_its_own() -> None:
                 await client.heartbeat("gpt")
 
     asyncio.run(scenario())
+
+
+# ---- probes ----------------------------------------------------------------------------------------------------------
+
+
+def exchange(host: str, number: int = 0) -> ProbeExchange:
+    return ProbeExchange(host, 1, number, clock_ns=0, reports=(), dropped={}, targets_version=0)
+
+
+def test_a_host_is_told_to_probe_what_jobs_send(run: Run) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+        assert (await client.exchange_probes(exchange("h0"))).targets == ()
+        await client.register_job(GPT)
+        assignments = await client.register_flow_groups("gpt", [RING])
+        await client.settle(0.0)
+        [target] = (await client.exchange_probes(exchange("h0", 1))).targets
+        there = assignments["ring"][0]
+        assert (target.pair.source_address, target.pair.destination_address) == (
+            there.source_address,
+            there.destination_address,
+        )
+        assert target.source_ports == (there.source_port,)
+        assert (await client.exchange_probes(exchange("h1"))).targets == ()
+        await client.deregister("gpt")
+        await client.settle(0.0)
+        assert (await client.exchange_probes(exchange("h0", 2))).targets == ()
+
+    run(scenario)
+
+
+def test_only_the_hosts_own_agent_speaks_for_it(run: Run) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+        await client.exchange_probes(exchange("h0"))
+        client.owner_token = "another"
+        with pytest.raises(RefusedError, match="owner_token: host 'h0'") as refused:
+            await client.exchange_probes(exchange("h0", 1))
+        assert refused.value.status is grpc.StatusCode.PERMISSION_DENIED
+        with pytest.raises(RefusedError, match="host: unknown host 'h99'"):
+            await client.exchange_probes(exchange("h99"))
+        client.owner_token = ""
+        with pytest.raises(RefusedError, match="owner_token"):
+            await client.exchange_probes(exchange("h1"))
+
+    run(scenario)

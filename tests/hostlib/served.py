@@ -16,6 +16,7 @@ from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
+from controller.telemetry.telemetry import Telemetry
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -64,7 +65,9 @@ async def served(
         registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock, cadence=cadence
     )
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    server.add_generic_rpc_handlers((ControllerService(registry, planner, board, southbound, clock).handler(),))
+    telemetry = Telemetry(routing, LEASE_S)
+    service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+    server.add_generic_rpc_handlers((service.handler(),))
     port = server.add_insecure_port(address)
     await server.start()
     planning = asyncio.create_task(planner.run()) if plans_by_itself else None

@@ -19,6 +19,10 @@ from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, N
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
+from controller.telemetry.telemetry import Telemetry
+from hostlib.telemetry.parsing import Malformed
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from tests.controller.telemetry.reports import five_tuple_to_wire, stack
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -39,6 +43,7 @@ class PlannedController:
     registry: Registry
     planner: Planner
     fabric: Fabric
+    telemetry: Telemetry
 
     @property
     def decision(self) -> Decision:
@@ -67,7 +72,31 @@ def planned_controller() -> PlannedController:
     )
     planner.mark_changed()
     asyncio.run(planner.settle())
-    return PlannedController(registry, planner, fabric)
+    return PlannedController(registry, planner, fabric, _telemetry(routing, planner))
+
+
+def _telemetry(routing: Routing, planner: Planner) -> Telemetry:
+    """One path of the first flow is known, of which a probe is missing; a host and the controller have dropped some."""
+    assert planner.decision is not None
+    telemetry = Telemetry(routing, LEASE_S)
+    flows = [flow for job in planner.decision.snapshot.jobs for flow in job.flows]
+    telemetry.watch([flow.five_tuple for flow in flows])
+    flow = next(flow for flow in flows if flow.key.job == "gpt")
+    port = flow.five_tuple.source_port
+    reports = [
+        wire.ProbeReport(
+            five_tuple=five_tuple_to_wire(flow.five_tuple, port),
+            sequence=sequence,
+            port_sequence=sequence,
+            stack=stack(routing.fabric, flow.hashed_path),
+        )
+        for sequence in (0, 1, 2, 4, 4)
+    ]
+    dropped = [wire.DroppedPackets(reason=Malformed.VERSION, packets=3)]
+    request = wire.ExchangeProbesRequest(host="h2", session=1, reports=reports, dropped=dropped)
+    telemetry.reporters.authorise("h2", "token", 0.0)
+    telemetry.exchange(request, 0.0)
+    return telemetry
 
 
 def _register(registry: Registry, name: str) -> None:
@@ -84,7 +113,7 @@ def served(controller: PlannedController) -> Iterator[str]:
     clock = DrivenClock()
     clock.advance_to(NOW_S)
     southbound = RecordingSouthbound(controller.fabric.switches)
-    service = OperationsService(controller.registry, controller.planner, southbound, clock)
+    service = OperationsService(controller.registry, controller.planner, southbound, clock, controller.telemetry)
     started, stop = threading.Event(), asyncio.Event()
     addresses: list[str] = []
     loop = asyncio.new_event_loop()

@@ -237,13 +237,13 @@ REFUSED = {
     Malformed.VERSION: [replace(ARRIVED, telemetry=replace(ON_ARRIVAL, version=1))],
     Malformed.DOMAIN: [replace(ARRIVED, telemetry=replace(ON_ARRIVAL, domain_id=5))],
     Malformed.STACK_LENGTH: [replace(ARRIVED, telemetry=replace(ON_ARRIVAL, length=255))],
-    Malformed.HOP_WORDS: [
+    Malformed.INSTRUCTIONS: [
         replace(ARRIVED, telemetry=replace(ON_ARRIVAL, hop_words=6)),
-        replace(ARRIVED, telemetry=replace(ON_ARRIVAL, hop_words=10)),
-        replace(ARRIVED, telemetry=replace(ON_ARRIVAL, length=3 + 17)),
-        replace(ARRIVED, telemetry=replace(ON_ARRIVAL, instructions=0xFFFF)),
+        replace(ARRIVED, telemetry=replace(ON_ARRIVAL, hop_words=18)),
+        replace(ARRIVED, telemetry=replace(ON_ARRIVAL, instructions=0xFF00)),
         replace(ARRIVED, telemetry=replace(ON_ARRIVAL, instructions=0, hop_words=0)),
     ],
+    Malformed.HOP_WORDS: [replace(ARRIVED, telemetry=replace(ON_ARRIVAL, length=3 + 17))],
     Malformed.HOP_COUNT: [
         replace(ARRIVED, telemetry=replace(ON_ARRIVAL, remaining_hop_count=HOP_LIMIT - 1)),
         replace(ARRIVED, telemetry=replace(ON_ARRIVAL, remaining_hop_count=0)),

@@ -216,6 +216,80 @@ class DeregisterJobResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ExchangeProbesRequest(_message.Message):
+    __slots__ = ("protocol_version", "host", "owner_token", "session", "number", "clock_ns", "reports", "dropped", "targets_version")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_NS_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: str
+    host: str
+    owner_token: str
+    session: int
+    number: int
+    clock_ns: int
+    reports: _containers.RepeatedCompositeFieldContainer[ProbeReport]
+    dropped: _containers.RepeatedCompositeFieldContainer[DroppedPackets]
+    targets_version: int
+    def __init__(self, protocol_version: _Optional[str] = ..., host: _Optional[str] = ..., owner_token: _Optional[str] = ..., session: _Optional[int] = ..., number: _Optional[int] = ..., clock_ns: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[ProbeReport, _Mapping]]] = ..., dropped: _Optional[_Iterable[_Union[DroppedPackets, _Mapping]]] = ..., targets_version: _Optional[int] = ...) -> None: ...
+
+class ProbeReport(_message.Message):
+    __slots__ = ("five_tuple", "session", "sequence", "port_sequence", "sent_ns", "age_ns", "stack")
+    FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    PORT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SENT_NS_FIELD_NUMBER: _ClassVar[int]
+    AGE_NS_FIELD_NUMBER: _ClassVar[int]
+    STACK_FIELD_NUMBER: _ClassVar[int]
+    five_tuple: FiveTuple
+    session: int
+    sequence: int
+    port_sequence: int
+    sent_ns: int
+    age_ns: int
+    stack: bytes
+    def __init__(self, five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ..., session: _Optional[int] = ..., sequence: _Optional[int] = ..., port_sequence: _Optional[int] = ..., sent_ns: _Optional[int] = ..., age_ns: _Optional[int] = ..., stack: _Optional[bytes] = ...) -> None: ...
+
+class DroppedPackets(_message.Message):
+    __slots__ = ("reason", "packets")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    packets: int
+    def __init__(self, reason: _Optional[str] = ..., packets: _Optional[int] = ...) -> None: ...
+
+class ExchangeProbesResponse(_message.Message):
+    __slots__ = ("interval_s", "targets_version", "targets")
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    interval_s: float
+    targets_version: int
+    targets: _containers.RepeatedCompositeFieldContainer[ProbeTarget]
+    def __init__(self, interval_s: _Optional[float] = ..., targets_version: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[ProbeTarget, _Mapping]]] = ...) -> None: ...
+
+class ProbeTarget(_message.Message):
+    __slots__ = ("source_address", "destination_address", "protocol", "destination_port", "source_ports", "is_exploring")
+    SOURCE_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_PORT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_PORTS_FIELD_NUMBER: _ClassVar[int]
+    IS_EXPLORING_FIELD_NUMBER: _ClassVar[int]
+    source_address: int
+    destination_address: int
+    protocol: int
+    destination_port: int
+    source_ports: _containers.RepeatedScalarFieldContainer[int]
+    is_exploring: bool
+    def __init__(self, source_address: _Optional[int] = ..., destination_address: _Optional[int] = ..., protocol: _Optional[int] = ..., destination_port: _Optional[int] = ..., source_ports: _Optional[_Iterable[int]] = ..., is_exploring: _Optional[bool] = ...) -> None: ...
+
 class SettleRequest(_message.Message):
     __slots__ = ("time_s", "switches_down")
     TIME_S_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,49 @@
+"""The agents of a run's hosts: their probes cross the emulator like any packet."""
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address
+
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from hostlib.telemetry.agent import ProbeAgent
+from hostlib.telemetry.prober import Pace
+from hostlib.telemetry.probes import ETHERNET_BYTES, probe_packet
+from topologies.fabric import Fabric
+
+_ETHERNET = bytes(ETHERNET_BYTES - 2) + b"\x08\x00"
+"""Switches do not look at addresses that hosts give."""
+
+
+class Probing:
+    """Carries the probes of agents, each of which has a host of the fabric.
+
+    A probe begins at the first switch: it does not wait at its host's NIC, whose queue is none of the fabric's.
+    """
+
+    def __init__(self, emulated: EmulatedFabric, agents: Iterable[ProbeAgent]) -> None:
+        self.agents = {agent.host: agent for agent in agents}
+        self._emulated = emulated
+        self._link_of = {IPv4Address(nic.address): nic.link for nic in emulated.fabric.nic_by_address.values()}
+
+    def send(self) -> None:
+        """Let the agents send what is due."""
+        now_s = self._emulated.now_ps / PS_PER_S
+        for agent in self.agents.values():
+            for probe in agent.probes(now_s):
+                link = self._link_of[probe.five_tuple.source_address]
+                self._emulated.inject(link, _ETHERNET + probe_packet(probe))
+
+    def receive(self) -> None:
+        """Let the agents take in what has reached their hosts since the last call."""
+        for capture in self._emulated.captured():
+            agent = self.agents.get(self._emulated.fabric.links[capture.link].destination)
+            if agent is not None:
+                agent.receive(capture.octets[ETHERNET_BYTES:], capture.time_ps / PS_PER_S)
+
+
+def agents_of(fabric: Fabric, pace: Pace | None = None, session: int = 1, level: int = 0) -> list[ProbeAgent]:
+    """An agent for every host of a fabric."""
+    links = fabric.links
+    return [
+        ProbeAgent(host, {IPv4Address(nic.address): links[nic.link].rate_bps for nic in nics}, session, pace, level)
+        for host, nics in fabric.nics.items()
+    ]

@@ -1,0 +1,180 @@
+"""Candidate paths between two NICs as probes have found them, and the source ports that lead to each."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hostlib.telemetry.prober import CONFIRMATIONS
+from hostlib.telemetry.sequence_window import SequenceWindow
+from topologies.fabric import Path
+
+AGREEING = CONFIRMATIONS + 1
+"""Reports in a row that have to say the same of a port before its path is believed, at first and whenever it moves."""
+
+PORTS_PER_PATH = 2
+"""Ports that are kept known for each path, beside those that flows have: there may be more flows than one."""
+
+
+class Freshness(StrEnum):
+    """Whether a path is known to be there."""
+
+    FRESH = "fresh"
+    STALE = "stale"
+    UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A path that the topology allows, and the fresh ports that lead to it, lowest first.
+
+    ``age_s`` is how long ago a probe came by it, None where none ever has. ``loss`` is the share of the last probes
+    (256 a port at most) that have not come.
+    """
+
+    path: Path
+    freshness: Freshness
+    source_ports: tuple[int, ...]
+    age_s: float | None
+    loss: float
+
+
+class _Port:
+    """What reports say of a source port: the path that is believed, and the one that the last of them told."""
+
+    __slots__ = ("agreeing", "believed", "seen_s", "told", "window")
+
+    def __init__(self, told: Path) -> None:
+        self.believed: Path | None = None
+        self.told = told
+        self.agreeing = 0
+        self.seen_s = -math.inf
+        """When a probe has last come by the path that is believed."""
+        self.window = SequenceWindow()
+
+
+class PairCandidates:
+    """The candidate paths of one pair of NICs; ``allowed`` are all that ECMP can give it, in the order of its groups.
+
+    A port is fresh for ``stale_after_s`` after a probe from it came by the path that it is believed to lead to, a path
+    while one of its ports is. The pair is complete while all paths are.
+    """
+
+    def __init__(self, allowed: Iterable[Path], stale_after_s: float) -> None:
+        self.is_complete = False
+        self._stale_after_s = stale_after_s
+        self._seen_s: dict[Path, float | None] = dict.fromkeys(allowed)
+        self._ports: dict[int, _Port] = {}
+        self._pinned: Set[int] = frozenset()
+        self._covered: frozenset[Path] | None = None
+        self._look_again_s = 0.0
+
+    def allows(self, path: Path) -> bool:
+        """Whether a path is one that ECMP can give."""
+        return path in self._seen_s
+
+    def pin(self, ports: Set[int]) -> bool:
+        """Keep these ports known, whichever path they lead to: those that flows have. Whether that is news."""
+        if ports == self._pinned:
+            return False
+        self._pinned, self._covered = ports, None
+        for port in list(self._ports):
+            if self._is_surplus(port):
+                del self._ports[port]
+        return True
+
+    def note(self, port: int, port_sequence: int, path: Path, now_s: float) -> bool:
+        """A probe from a port has come by a path; whether that changes which ports are to be kept known.
+
+        The path is believed once as many reports in a row have told it as have to agree.
+        """
+        known = self._ports.get(port)
+        is_news = known is None
+        if known is None:
+            if port not in self._pinned and path in self._well_known_paths():
+                return False
+            known = self._ports[port] = _Port(path)
+            self._covered = None
+        known.window.note(port_sequence)
+        if known.told != path:
+            known.told, known.agreeing = path, 0
+        known.agreeing += 1
+        if known.agreeing >= AGREEING and known.believed != path:
+            known.believed, known.window, self._covered = path, SequenceWindow(), None
+            self._look_again_s = now_s
+            if self._is_surplus(port):
+                del self._ports[port]
+                is_news = True
+        if known.believed == path:
+            self._seen_s[path] = known.seen_s = now_s
+            if not self.is_complete:
+                self._look_again_s = now_s
+        return is_news
+
+    def age(self, now_s: float) -> bool:
+        """Find out whether the pair is complete at this time; whether that has changed."""
+        if now_s < self._look_again_s:
+            return False
+        before = self.is_complete
+        newest_s = dict.fromkeys(self._seen_s, -math.inf)
+        for known in self._ports.values():
+            if known.believed is not None:
+                newest_s[known.believed] = max(newest_s[known.believed], known.seen_s)
+        fresh_until_s = min(newest_s.values()) + self._stale_after_s
+        self.is_complete = fresh_until_s > now_s
+        # Until then nothing can change that ``note`` would not have told.
+        self._look_again_s = fresh_until_s if self.is_complete else now_s + self._stale_after_s
+        return self.is_complete != before
+
+    def kept_ports(self) -> tuple[int, ...]:
+        """Ports that hosts are to keep known."""
+        return tuple(sorted(self._pinned | self._ports.keys()))
+
+    def path_of(self, port: int, now_s: float) -> Path | None:
+        """The path that a port leads to; None where that is not known, or no longer."""
+        known = self._ports.get(port)
+        return known.believed if known is not None and self._is_fresh(known, now_s) else None
+
+    def candidates(self, now_s: float) -> tuple[Candidate, ...]:
+        """All paths that are allowed: those that are known to be there first, then in the order of ECMP's groups."""
+        ports: dict[Path, list[int]] = {path: [] for path in self._seen_s}
+        for port, known in sorted(self._ports.items()):
+            if known.believed is not None and self._is_fresh(known, now_s):
+                ports[known.believed].append(port)
+        found = [
+            Candidate(
+                path,
+                Freshness.FRESH if ports[path] else Freshness.UNSEEN if seen_s is None else Freshness.STALE,
+                tuple(ports[path]),
+                None if seen_s is None else now_s - seen_s,
+                self._loss(path),
+            )
+            for path, seen_s in self._seen_s.items()
+        ]
+        order = list(Freshness)
+        return tuple(sorted(found, key=lambda candidate: order.index(candidate.freshness)))
+
+    def _is_fresh(self, port: _Port, now_s: float) -> bool:
+        return now_s < port.seen_s + self._stale_after_s
+
+    def _loss(self, path: Path) -> float:
+        losses = [known.window.recent_loss for known in self._ports.values() if known.believed == path]
+        return sum(losses) / len(losses) if losses else 0.0
+
+    def _well_known_paths(self) -> frozenset[Path]:
+        """Paths that have as many ports as are kept known, some of which may still have to be believed."""
+        if self._covered is None:
+            counts = Counter(
+                known.believed or known.told for port, known in self._ports.items() if port not in self._pinned
+            )
+            self._covered = frozenset(path for path, count in counts.items() if count >= PORTS_PER_PATH)
+        return self._covered
+
+    def _is_surplus(self, port: int) -> bool:
+        """Whether a path has enough ports without this one."""
+        believed = self._ports[port].believed
+        if port in self._pinned or believed is None:
+            return False
+        others = (known for other, known in self._ports.items() if other != port and other not in self._pinned)
+        return sum(known.believed == believed for known in others) >= PORTS_PER_PATH

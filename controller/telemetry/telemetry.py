@@ -1,0 +1,219 @@
+"""What hosts report of their probes, checked and remembered: candidate paths, and what links carry."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
+from controller.telemetry.drops import Drop
+from controller.telemetry.links import LinkMeasurements
+from controller.telemetry.reporters import Reporters
+from controller.telemetry.stacks import StackReader
+from controller.telemetry.streams import ProbeStream
+from hostlib.telemetry.agent import MAX_REPORTS
+from hostlib.telemetry.parsing import Malformed
+from hostlib.telemetry.receiver import Refused
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from topologies.addressing import FiveTuple
+from topologies.fabric import Nic, Path
+from topologies.routing import Routing
+
+STALE_AFTER_S = 5.0
+"""Five times as long as hosts take to probe a path again while they have room for it."""
+
+WINDOW_US = 1 << 14
+"""Length of the windows in which switches count bytes, unless an operator has changed table utilisation_window."""
+
+_HOSTS_REASONS = frozenset(str(reason) for reason in (*Malformed, *Refused))
+
+_MAX_AGE_NS = 10_000_000_000
+_EXPLORING_S = 0.05
+_REPORTS_PER_STALE = 5
+
+_Key = tuple[int, int, int, int]
+"""Source and destination address, protocol, destination port."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """What is known of the paths between two NICs, and how many of its sender's probes were reported or are missing.
+
+    ``late`` are those that came behind a later one, ``duplicates`` those that were reported more than once.
+    """
+
+    source: Nic
+    destination: Nic
+    protocol: int
+    destination_port: int
+    candidates: tuple[Candidate, ...]
+    is_complete: bool
+    received: int
+    missing: int
+    late: int
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    key: _Key
+    source: Nic
+    destination: Nic
+    candidates: PairCandidates
+    stream: ProbeStream
+
+
+class Telemetry:
+    """Paths and loads of a fabric, as its hosts' probes tell them.
+
+    What is to be probed is what flows need: ``watch`` says which there are. Reports are checked against the topology
+    and against each other; what cannot be believed is counted in ``dropped`` and changes nothing else.
+    """
+
+    def __init__(
+        self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: int = WINDOW_US
+    ) -> None:
+        self.dropped: Counter[Drop] = Counter()
+        self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
+        self.links = LinkMeasurements(window_us)
+        self.reporters = Reporters(lease_s)
+        self._routing = routing
+        self._nic_by_address = routing.fabric.nic_by_address
+        self._stale_after_s = stale_after_s
+        self._stacks = StackReader(routing.fabric)
+        self._pairs: dict[_Key, _Pair] = {}
+        self._pairs_of: dict[str, list[_Pair]] = {}
+        self._exploring: set[_Key] = set()
+        self._changed: set[str] = set()
+        """Hosts whose targets are others than those in ``_targets``."""
+        self._targets: dict[str, tuple[int, list[wire.ProbeTarget]]] = {}
+
+    def watch(self, flows: Iterable[FiveTuple]) -> None:
+        """Have the pairs of NICs probed that these flows use, keep the flows' own ports known, and forget all else."""
+        ports: dict[_Key, set[int]] = {}
+        for flow in flows:
+            key = flow.source_address, flow.destination_address, flow.protocol, flow.destination_port
+            ports.setdefault(key, set()).add(flow.source_port)
+        for key in self._pairs.keys() - ports.keys():
+            pair = self._pairs.pop(key)
+            self._pairs_of[pair.source.host].remove(pair)
+            self._exploring.discard(key)
+            self._changed.add(pair.source.host)
+        for key, own in ports.items():
+            pair = self._pairs.get(key) or self._new_pair(key)
+            if pair.candidates.pin(frozenset(own)):
+                self._changed.add(pair.source.host)
+
+    def exchange(self, request: wire.ExchangeProbesRequest, now_s: float) -> wire.ExchangeProbesResponse:
+        """Take the reports of a host whose agent is authorised, and answer what it is to probe."""
+        host, clock_ns, reports = request.host, request.clock_ns, request.reports
+        drop = self.reporters.note(host, request.session, request.number, clock_ns, now_s)
+        if drop is None and len(reports) > MAX_REPORTS:
+            drop = Drop.TOO_MANY
+        if drop is not None:
+            self.dropped[drop] += len(reports)
+        else:
+            self.dropped_by_hosts[host] = {
+                told.reason: told.packets for told in request.dropped if told.reason in _HOSTS_REASONS
+            }
+            for report in reports:
+                refused = self._note(report, host, clock_ns, now_s)
+                if refused is not None:
+                    self.dropped[refused] += 1
+        version, targets = self._targets_of(host, now_s)
+        return wire.ExchangeProbesResponse(
+            interval_s=_EXPLORING_S if self._exploring else self._stale_after_s / _REPORTS_PER_STALE,
+            targets_version=version,
+            targets=targets if version != request.targets_version else [],
+        )
+
+    def pairs(self, now_s: float) -> tuple[PairView, ...]:
+        """What is known of every pair that is probed, in the order of their addresses."""
+        return tuple(self._view(pair, now_s) for _, pair in sorted(self._pairs.items()))
+
+    def path_of(self, flow: FiveTuple, now_s: float) -> Path | None:
+        """The path that a flow takes where no rule steers it; None where that is not known, or no longer."""
+        pair = self._pairs.get((flow.source_address, flow.destination_address, flow.protocol, flow.destination_port))
+        return pair.candidates.path_of(flow.source_port, now_s) if pair is not None else None
+
+    def _note(self, report: wire.ProbeReport, host: str, clock_ns: int, now_s: float) -> Drop | None:
+        """Believe a report, or say why not."""
+        flow = report.five_tuple
+        key = flow.source_address, flow.destination_address, flow.protocol, flow.destination_port
+        pair = self._pairs.get(key)
+        if pair is None:
+            destination = self._nic_by_address.get(flow.destination_address)
+            return Drop.NOT_ITS_HOST if destination is None or destination.host != host else Drop.NOT_WANTED
+        if pair.destination.host != host:
+            return Drop.NOT_ITS_HOST
+        age_ns = report.age_ns
+        if age_ns > _MAX_AGE_NS:
+            return Drop.TOO_OLD
+        drop = pair.stream.note(report.session, report.sequence, report.sent_ns, clock_ns - age_ns)
+        if drop is not None:
+            return drop
+        found = self._stacks.read(report.stack, pair.source, pair.destination)
+        if isinstance(found, Drop):
+            return found
+        path, hops = found
+        if not pair.candidates.allows(path):
+            return Drop.NOT_A_CANDIDATE
+        self.links.note(path, hops, now_s)
+        if pair.candidates.note(flow.source_port, report.port_sequence, path, now_s):
+            self._changed.add(pair.source.host)
+        return None
+
+    def _targets_of(self, host: str, now_s: float) -> tuple[int, list[wire.ProbeTarget]]:
+        """What a host is to probe, and its version: the same for the same targets, whichever controller gives them."""
+        pairs = self._pairs_of.get(host, [])
+        for pair in pairs:
+            if pair.candidates.age(now_s):
+                self._changed.add(host)
+                if pair.candidates.is_complete:
+                    self._exploring.discard(pair.key)
+                else:
+                    self._exploring.add(pair.key)
+        if host in self._changed:
+            self._changed.remove(host)
+            targets = [_target(pair) for pair in pairs]
+            digest = hashlib.blake2b(digest_size=8)
+            for target in targets:
+                digest.update(target.SerializeToString(deterministic=True))
+            self._targets[host] = (int.from_bytes(digest.digest()) if targets else 0), targets
+        return self._targets.get(host, (0, []))
+
+    def _new_pair(self, key: _Key) -> _Pair:
+        source, destination = self._nic_by_address[key[0]], self._nic_by_address[key[1]]
+        candidates = PairCandidates(self._routing.candidate_paths(source, destination), self._stale_after_s)
+        pair = self._pairs[key] = _Pair(key, source, destination, candidates, ProbeStream())
+        self._pairs_of.setdefault(source.host, []).append(pair)
+        self._exploring.add(key)
+        self._changed.add(source.host)
+        return pair
+
+    def _view(self, pair: _Pair, now_s: float) -> PairView:
+        window = pair.stream.window
+        candidates = pair.candidates.candidates(now_s)
+        return PairView(
+            pair.source,
+            pair.destination,
+            *pair.key[2:],
+            candidates,
+            all(candidate.freshness is Freshness.FRESH for candidate in candidates),
+            window.received,
+            window.missing,
+            window.late,
+            window.duplicates,
+        )
+
+
+def _target(pair: _Pair) -> wire.ProbeTarget:
+    source_address, destination_address, protocol, destination_port = pair.key
+    return wire.ProbeTarget(
+        source_address=source_address,
+        destination_address=destination_address,
+        protocol=protocol,
+        destination_port=destination_port,
+        source_ports=pair.candidates.kept_ports(),
+        is_exploring=not pair.candidates.is_complete,
+    )

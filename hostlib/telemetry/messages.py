@@ -1,0 +1,54 @@
+"""Between what a host says of probes and the messages of the wire format."""
+
+from ipaddress import IPv4Address
+
+from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
+from hostlib.telemetry.prober import Pair, Target
+from hostlib.telemetry.receiver import ProbeReport
+from hostlib.wire.methods import PROTOCOL_VERSION
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+
+
+def exchange_to_wire(exchange: ProbeExchange, owner_token: str) -> wire.ExchangeProbesRequest:
+    return wire.ExchangeProbesRequest(
+        protocol_version=PROTOCOL_VERSION,
+        host=exchange.host,
+        owner_token=owner_token,
+        session=exchange.session,
+        number=exchange.number,
+        clock_ns=exchange.clock_ns,
+        reports=[_report_to_wire(report, exchange.clock_ns) for report in exchange.reports],
+        dropped=[wire.DroppedPackets(reason=reason, packets=count) for reason, count in exchange.dropped.items()],
+        targets_version=exchange.targets_version,
+    )
+
+
+def _report_to_wire(report: ProbeReport, clock_ns: int) -> wire.ProbeReport:
+    flow, mark = report.probe.five_tuple, report.probe.mark
+    return wire.ProbeReport(
+        five_tuple=wire.FiveTuple(
+            source_address=int(flow.source_address),
+            destination_address=int(flow.destination_address),
+            protocol=flow.protocol,
+            source_port=flow.source_port,
+            destination_port=flow.destination_port,
+        ),
+        session=mark.session,
+        sequence=mark.sequence,
+        port_sequence=mark.port_sequence,
+        sent_ns=mark.sent_ns,
+        age_ns=max(0, clock_ns - report.received_ns),
+        stack=report.probe.stack,
+    )
+
+
+def answer_from_wire(message: wire.ExchangeProbesResponse) -> ProbeAnswer:
+    return ProbeAnswer(
+        message.interval_s, message.targets_version, tuple(_target_from_wire(target) for target in message.targets)
+    )
+
+
+def _target_from_wire(message: wire.ProbeTarget) -> Target:
+    ends = IPv4Address(message.source_address), IPv4Address(message.destination_address)
+    pair = Pair(*ends, message.protocol, message.destination_port)
+    return Target(pair, tuple(message.source_ports), message.is_exploring)

@@ -1,0 +1,258 @@
+"""Which probe a host sends next, and when: a state machine that is told the time and sends nothing itself."""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from hostlib.telemetry.int_md import UDP_PROTOCOL
+from hostlib.telemetry.probes import Mark, Probe, wire_bytes
+from hostlib.types import FiveTuple
+
+FIRST_SOURCE_PORT = 49152
+LAST_SOURCE_PORT = 65535
+"""Ports that are tried: those that the controller assigns to flows."""
+
+CONFIRMATIONS = 2
+"""Probes that follow at once when a port becomes one to be kept known: with the one that found it there are three."""
+
+_HOPS = 5
+"""Switches of a long way: the bytes of a probe are counted as if it had met so many."""
+
+_NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """Two NICs, and what flows from one to the other have in common."""
+
+    source_address: IPv4Address
+    destination_address: IPv4Address
+    protocol: int = UDP_PROTOCOL
+    destination_port: int = 4791
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A pair whose paths are to be known: ports to be kept so, and whether others are to be tried."""
+
+    pair: Pair
+    source_ports: tuple[int, ...] = ()
+    is_exploring: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much may be sent, as shares of a NIC's rate, and how often.
+
+    Every port that is kept known is probed each ``refresh_s``, later where ``steady_share`` has no room for that: what
+    is tried may have half of it. The first ``quick_probes`` that try ports for a pair, and those that confirm a port,
+    may take ``start_share`` beside it. What was not sent in time is made up for by ``burst_s`` at most.
+    """
+
+    steady_share: float = 4e-5
+    start_share: float = 3e-4
+    quick_probes: int = 1024
+    refresh_s: float = 1.0
+    burst_s: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 < self.steady_share <= self.start_share <= 1:
+            raise ValueError(
+                "steady_share and start_share must be above 0, in this order, and at most 1,"
+                f" not {self.steady_share} and {self.start_share}"
+            )
+        if not (self.quick_probes >= 0 and self.refresh_s > 0 and self.burst_s > 0):
+            raise ValueError(f"quick_probes must not be negative, refresh_s and burst_s be positive, in {self}")
+
+
+class Prober:
+    """A host's probes, NIC by NIC: ``rates_bps`` has the NICs' rates by address.
+
+    ``session`` tells this prober's probes from those of one before it, and is greater than that one's. ``level`` (0 to
+    7) is the one whose queues are sampled.
+    """
+
+    def __init__(
+        self, rates_bps: Mapping[IPv4Address, float], session: int, pace: Pace | None = None, level: int = 0
+    ) -> None:
+        pace = pace or Pace()
+        self._nics = {address: _NicProber(rate_bps, pace, session, level) for address, rate_bps in rates_bps.items()}
+
+    def set_targets(self, targets: Iterable[Target], now_s: float) -> None:
+        """Probe for these pairs from now on, and for no others. Those that start at other hosts are left out."""
+        by_nic: dict[IPv4Address, list[Target]] = {address: [] for address in self._nics}
+        for target in targets:
+            if target.pair.source_address in by_nic:
+                by_nic[target.pair.source_address].append(target)
+        for address, own in by_nic.items():
+            self._nics[address].set_targets(own, now_s)
+
+    def take(self, now_s: float) -> list[Probe]:
+        """The probes that are to be sent now."""
+        return [probe for nic in self._nics.values() for probe in nic.take(now_s)]
+
+    @property
+    def next_s(self) -> float | None:
+        """When there is next something to send; None where nothing is."""
+        times = (nic.next_s for nic in self._nics.values())
+        return min((time_s for time_s in times if time_s is not None), default=None)
+
+
+class _PairProber:
+    """What has been sent for a pair, and which port is tried next."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.is_exploring = False
+        self.quick_left = 0
+        self._pair = pair
+        self._sequence = 0
+        self._port_sequences: dict[int, int] = {}
+        """Of the ports that are kept known."""
+        self._next_port = FIRST_SOURCE_PORT
+
+    def keep(self, ports: Sequence[int]) -> list[int]:
+        """Keep these ports known from now on; returns those that were not before."""
+        known = self._port_sequences
+        # Number 0 is that of the probe which found the port.
+        self._port_sequences = {port: known.get(port, 1) for port in ports}
+        return [port for port in self._port_sequences if port not in known]
+
+    def keeps(self, port: int) -> bool:
+        return port in self._port_sequences
+
+    def tried_port(self) -> int:
+        """The next port to try, all in turn."""
+        while True:
+            port = self._next_port
+            self._next_port = FIRST_SOURCE_PORT if port == LAST_SOURCE_PORT else port + 1
+            if not self.keeps(port):
+                return port
+
+    def probe(self, port: int, session: int, level: int, now_s: float) -> Probe:
+        """The next probe from a port."""
+        port_sequence = self._port_sequences.get(port, 0)
+        if port_sequence:
+            self._port_sequences[port] = port_sequence + 1
+        mark = Mark(session, self._sequence, port_sequence, round(now_s * _NS_PER_S))
+        self._sequence += 1
+        ends = self._pair.source_address, self._pair.destination_address
+        return Probe(FiveTuple(*ends, self._pair.protocol, port, self._pair.destination_port), level, mark)
+
+
+class _Lane:
+    """What may be sent at a pace: one probe every ``interval_s``."""
+
+    def __init__(self, interval_s: float, burst_s: float) -> None:
+        self.free_s = 0.0
+        self._interval_s = interval_s
+        self._burst_s = burst_s
+
+    def begin(self, now_s: float) -> None:
+        """Forget all but a burst of what could have been sent before."""
+        self.free_s = max(self.free_s, now_s - self._burst_s)
+
+    def pay(self) -> None:
+        """One is sent."""
+        self.free_s += self._interval_s
+
+
+class _NicProber:
+    """The pairs that start at one NIC, and the time from which its shares let it send again."""
+
+    def __init__(self, rate_bps: float, pace: Pace, session: int, level: int) -> None:
+        if not rate_bps > 0:
+            raise ValueError(f"a NIC's rate must be positive, not {rate_bps}")
+        probe_s = 8 * wire_bytes(_HOPS) / rate_bps
+        self._quick = _Lane(probe_s / pace.start_share, pace.burst_s)
+        self._steady = _Lane(probe_s / pace.steady_share, pace.burst_s)
+        self._pace = pace
+        self._session = session
+        self._level = level
+        self._pairs: dict[Pair, _PairProber] = {}
+        self._confirming: deque[tuple[Pair, int]] = deque()
+        self._refreshes: list[tuple[float, int, Pair]] = []
+        """When a port of a pair is to be probed again, the earliest first; of those that are kept no longer, too."""
+        self._due_s: dict[tuple[Pair, int], float] = {}
+        """The same for every port that is kept."""
+        self._exploring_quickly: deque[Pair] = deque()
+        self._exploring: deque[Pair] = deque()
+        self._is_turn_of_exploring = True
+
+    def set_targets(self, targets: Iterable[Target], now_s: float) -> None:
+        known, self._pairs = self._pairs, {}
+        due_s, self._due_s = self._due_s, {}
+        self._exploring_quickly.clear()
+        self._exploring.clear()
+        for target in targets:
+            key = target.pair
+            pair = self._pairs[key] = known.get(key) or _PairProber(key)
+            if target.is_exploring:
+                if not pair.is_exploring:
+                    pair.quick_left = self._pace.quick_probes
+                (self._exploring_quickly if pair.quick_left else self._exploring).append(key)
+            pair.is_exploring = target.is_exploring
+            for port in pair.keep(target.source_ports):
+                self._confirming.extend([(key, port)] * CONFIRMATIONS)
+                self._refresh_at(now_s + self._pace.refresh_s, key, port)
+            self._due_s |= {(key, port): due_s[key, port] for port in target.source_ports if (key, port) in due_s}
+
+    @property
+    def next_s(self) -> float | None:
+        times = []
+        if self._confirming or self._exploring_quickly:
+            times.append(self._quick.free_s)
+        if self._exploring:
+            times.append(self._steady.free_s)
+        if self._refreshes:
+            times.append(max(self._steady.free_s, self._refreshes[0][0]))
+        return min(times, default=None)
+
+    def take(self, now_s: float) -> Iterator[Probe]:
+        for lane, choose in ((self._quick, self._choose_quick), (self._steady, self._choose_steady)):
+            lane.begin(now_s)
+            while lane.free_s <= now_s and (chosen := choose(now_s)) is not None:
+                lane.pay()
+                key, port = chosen
+                yield self._pairs[key].probe(port, self._session, self._level, now_s)
+
+    def _choose_quick(self, _: float) -> tuple[Pair, int] | None:
+        """What to send at the start's pace; None where there is nothing."""
+        while self._confirming:
+            key, port = self._confirming.popleft()
+            if (key, port) in self._due_s:
+                return key, port
+        if not self._exploring_quickly:
+            return None
+        key = self._exploring_quickly.popleft()
+        pair = self._pairs[key]
+        pair.quick_left -= 1
+        (self._exploring_quickly if pair.quick_left else self._exploring).append(key)
+        return key, pair.tried_port()
+
+    def _choose_steady(self, now_s: float) -> tuple[Pair, int] | None:
+        """What to send at the steady pace, refreshes and tries in turn; None where there is nothing."""
+        self._is_turn_of_exploring = not self._is_turn_of_exploring
+        if self._is_turn_of_exploring:
+            return self._next_try() or self._next_refresh(now_s)
+        return self._next_refresh(now_s) or self._next_try()
+
+    def _next_refresh(self, now_s: float) -> tuple[Pair, int] | None:
+        while self._refreshes and self._refreshes[0][0] <= now_s:
+            due_s, port, key = heapq.heappop(self._refreshes)
+            if self._due_s.get((key, port)) == due_s:
+                self._refresh_at(now_s + self._pace.refresh_s, key, port)
+                return key, port
+        return None
+
+    def _next_try(self) -> tuple[Pair, int] | None:
+        if not self._exploring:
+            return None
+        key = self._exploring[0]
+        self._exploring.rotate(-1)
+        return key, self._pairs[key].tried_port()
+
+    def _refresh_at(self, due_s: float, key: Pair, port: int) -> None:
+        self._due_s[key, port] = due_s
+        heapq.heappush(self._refreshes, (due_s, port, key))

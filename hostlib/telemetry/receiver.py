@@ -1,0 +1,112 @@
+"""The receiving side of probes: takes them apart, counts what is refused, and keeps what there is to report."""
+
+from collections import Counter, deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from ipaddress import IPv4Address
+
+from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedProbe, parse_probe
+from hostlib.telemetry.sequence_window import Arrival, SequenceWindow
+
+MAX_WAITING = 16_384
+"""Reports kept while no controller takes them; the oldest go first."""
+
+IDLE_NS = 60_000_000_000
+"""A pair of NICs that no probe came from for so long is forgotten, and its numbers with it."""
+
+MAX_STREAMS = 65_536
+"""Pairs of NICs that probes may come between."""
+
+_Ends = tuple[IPv4Address, IPv4Address]
+
+
+class Refused(StrEnum):
+    """Why a probe that is whole is not reported."""
+
+    NOT_MINE = "for another host"
+    OLD_SESSION = "of a session that has ended"
+    REPEATED = "its number has come before, or cannot be told from such"
+    JUMP = "its number is far ahead of all before"
+    INCOMPLETE = "a switch had no room to answer"
+    OVERFLOW = "more probes than could be reported"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """A probe and when it came, by the receiver's clock."""
+
+    probe: ReceivedProbe
+    received_ns: int
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A sender's session between two NICs."""
+
+    session: int
+    newest_ns: int
+    window: SequenceWindow
+
+
+class Receiver:
+    """A host's incoming probes; ``addresses`` are those of its NICs. It is told the time and reports nothing itself."""
+
+    def __init__(self, addresses: Collection[IPv4Address]) -> None:
+        self._addresses = frozenset(addresses)
+        self._streams: dict[_Ends, _Stream] = {}
+        self._waiting: deque[ProbeReport] = deque()
+        self._dropped: Counter[Malformed | Refused] = Counter()
+
+    def receive(self, packet: bytes, now_ns: int) -> None:
+        """An IPv4 packet has come that may be a probe."""
+        try:
+            probe = parse_probe(packet)
+        except MalformedProbeError as error:
+            self._dropped[error.reason] += 1
+            return
+        refused = self._refuse(probe, now_ns)
+        if refused is not None:
+            self._dropped[refused] += 1
+            return
+        if len(self._waiting) == MAX_WAITING:
+            self._waiting.popleft()
+            self._dropped[Refused.OVERFLOW] += 1
+        self._waiting.append(ProbeReport(probe, now_ns))
+
+    def take_reports(self, at_most: int) -> tuple[ProbeReport, ...]:
+        """The oldest reports that wait, which then do so no longer."""
+        return tuple(self._waiting.popleft() for _ in range(min(at_most, len(self._waiting))))
+
+    @property
+    def waiting(self) -> int:
+        """Reports that wait."""
+        return len(self._waiting)
+
+    @property
+    def dropped(self) -> Mapping[Malformed | Refused, int]:
+        """Packets that were not reported, by reason."""
+        return self._dropped
+
+    def forget_idle(self, now_ns: int) -> None:
+        """Forget the pairs that have been silent for a minute."""
+        self._streams = {ends: stream for ends, stream in self._streams.items() if now_ns - stream.newest_ns < IDLE_NS}
+
+    def _refuse(self, probe: ReceivedProbe, now_ns: int) -> Refused | None:
+        """Note the probe's numbers; why it is refused, if it is."""
+        flow = probe.five_tuple
+        if flow.destination_address not in self._addresses:
+            return Refused.NOT_MINE
+        ends = flow.source_address, flow.destination_address
+        stream = self._streams.get(ends)
+        if stream is None and len(self._streams) == MAX_STREAMS:
+            return Refused.OVERFLOW
+        if stream is None or stream.session < probe.mark.session:
+            stream = self._streams[ends] = _Stream(probe.mark.session, now_ns, SequenceWindow())
+        elif stream.session > probe.mark.session:
+            return Refused.OLD_SESSION
+        arrival = stream.window.note(probe.mark.sequence)
+        if arrival.is_new:
+            stream.newest_ns = now_ns
+            return None if probe.is_complete else Refused.INCOMPLETE
+        return Refused.JUMP if arrival is Arrival.JUMP else Refused.REPEATED

@@ -1,0 +1,77 @@
+"""Numbered packets as they come in: which are new, and how many are lost, late or doubled."""
+
+from enum import StrEnum
+
+SIZE = 256
+"""How far behind the newest a number may still come."""
+
+MAX_JUMP = 1 << 16
+"""How far before the newest: a number beyond is not believed."""
+
+
+class Arrival(StrEnum):
+    """What a number says of its packet."""
+
+    NEW = "new"
+    LATE = "late"
+    DUPLICATE = "duplicate"
+    TOO_OLD = "too old to tell"
+    JUMP = "far ahead of all before"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the packet was not there before."""
+        return self in (Arrival.NEW, Arrival.LATE)
+
+
+class SequenceWindow:
+    """Remembers the last 256 numbers of a stream that counts up, as IPsec does against replay (RFC 4303, 3.4.3).
+
+    ``received`` counts new numbers, ``late`` those of them that came behind a higher one, ``duplicates`` all others.
+    """
+
+    __slots__ = ("_bits", "_first", "_newest", "duplicates", "late", "received")
+
+    def __init__(self) -> None:
+        self.received = self.late = self.duplicates = 0
+        self._first = self._newest = -1
+        self._bits = 0
+        """Bit i: the number i below the newest has come."""
+
+    @property
+    def missing(self) -> int:
+        """Numbers below the newest that have not come, since the first."""
+        return self._newest - self._first + 1 - self.received if self.received else 0
+
+    @property
+    def recent_loss(self) -> float:
+        """The share of the last 256 numbers, or of as many as there were, that have not come."""
+        span = min(SIZE, self._newest - self._first + 1)
+        return 1 - self._bits.bit_count() / span if self.received else 0.0
+
+    def note(self, number: int) -> Arrival:
+        """A packet with this number has come."""
+        if not self.received:
+            self._first = self._newest = number
+            self._bits = self.received = 1
+            return Arrival.NEW
+        ahead = number - self._newest
+        if ahead > MAX_JUMP:
+            return Arrival.JUMP
+        if ahead > 0:
+            self._bits = (self._bits << ahead | 1) & (1 << SIZE) - 1
+            self._newest = number
+            self.received += 1
+            return Arrival.NEW
+        if -ahead >= SIZE:
+            self.duplicates += 1
+            return Arrival.TOO_OLD
+        bit = 1 << -ahead
+        if self._bits & bit:
+            self.duplicates += 1
+            return Arrival.DUPLICATE
+        self._bits |= bit
+        self._first = min(self._first, number)
+        self.received += 1
+        self.late += 1
+        return Arrival.LATE

@@ -1,0 +1,29 @@
+"""Reports of probes, made up by hand."""
+
+import struct
+from itertools import pairwise
+
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from topologies.addressing import FiveTuple
+from topologies.fabric import Fabric, Path
+
+
+def stack(fabric: Fabric, path: Path) -> bytes:
+    """What idle switches of a path leave, the newest on top."""
+    hops = []
+    for before, after in pairwise(path):
+        link = fabric.links[after]
+        ports = fabric.links[before].destination_port, link.source_port
+        hops.append(struct.pack("!IHHIIQQI", fabric.switch_index[link.source] + 1, *ports, 7, 3 << 24 | 2, 1, 8, 4096))
+    return b"".join(reversed(hops))
+
+
+def five_tuple_to_wire(flow: FiveTuple, port: int) -> wire.FiveTuple:
+    """The 5-tuple of a probe for a flow, from a port."""
+    return wire.FiveTuple(
+        source_address=flow.source_address,
+        destination_address=flow.destination_address,
+        protocol=flow.protocol,
+        source_port=port,
+        destination_port=flow.destination_port,
+    )

@@ -1,0 +1,224 @@
+"""What a controller makes of exchanges: targets that it answers, and reports that it drops, each for its reason."""
+
+import struct
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from controller.registration import NotOwnerError
+from controller.telemetry.candidates import AGREEING, Freshness
+from controller.telemetry.drops import Drop
+from controller.telemetry.telemetry import Telemetry
+from hostlib.telemetry.agent import MAX_REPORTS
+from hostlib.telemetry.parsing import Malformed
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from tests.controller.telemetry.probed import flow_between
+from tests.controller.telemetry.reports import five_tuple_to_wire, stack
+from topologies.fabric import Path
+from topologies.routing import Routing
+
+NS_PER_S = 1_000_000_000
+LEASE_S = 30.0
+Change = Callable[[wire.ProbeReport], object]
+
+
+class Controller:
+    """Telemetry with one flow from h0 to h2 to watch, and h2's agent."""
+
+    def __init__(self, routing: Routing) -> None:
+        self.routing = routing
+        nics = routing.fabric.nics
+        self.flow = flow_between(nics["h0"][0], nics["h2"][0])
+        self.paths = routing.candidate_paths(nics["h0"][0], nics["h2"][0])
+        self.telemetry = Telemetry(routing, LEASE_S)
+        self.telemetry.watch([self.flow])
+        self._number = 0
+        self._sequence = 0
+
+    def report(self, path: Path, port: int = 49152, change: Change | None = None) -> wire.ProbeReport:
+        """The next probe's report, as changed."""
+        report = wire.ProbeReport(
+            five_tuple=five_tuple_to_wire(self.flow, port),
+            session=1,
+            sequence=self._sequence,
+            stack=stack(self.routing.fabric, path),
+        )
+        self._sequence += 1
+        if change is not None:
+            change(report)
+        return report
+
+    def tell(
+        self, reports: Sequence[wire.ProbeReport], now_s: float = 0.0, host: str = "h2", **fields: int
+    ) -> wire.ExchangeProbesResponse:
+        """An exchange of a host; returns the answer."""
+        request = wire.ExchangeProbesRequest(
+            host=host, session=1, number=self._number, clock_ns=round(now_s * NS_PER_S), reports=reports
+        )
+        for name, value in fields.items():
+            setattr(request, name, value)
+        self._number += 1
+        self.telemetry.reporters.authorise(host, "token", now_s)
+        return self.telemetry.exchange(request, now_s)
+
+    def seen(self, now_s: float = 0.0) -> dict[Path, Freshness]:
+        [pair] = self.telemetry.pairs(now_s)
+        return {candidate.path: candidate.freshness for candidate in pair.candidates}
+
+
+@pytest.fixture
+def controller(routing: Routing) -> Controller:
+    return Controller(routing)
+
+
+def test_a_host_is_told_what_to_probe_and_only_what_is_new(controller: Controller) -> None:
+    first = controller.tell([], host="h0")
+    [target] = first.targets
+    assert (target.source_address, target.destination_address) == (
+        controller.flow.source_address,
+        controller.flow.destination_address,
+    )
+    assert target.is_exploring
+    assert list(target.source_ports) == [controller.flow.source_port]
+    again = controller.tell([], host="h0", targets_version=first.targets_version)
+    assert (again.targets_version, list(again.targets)) == (first.targets_version, [])
+    assert not controller.tell([], host="h1").targets
+    controller.tell([controller.report(controller.paths[0], port=50_001)])
+    after = controller.tell([], host="h0", targets_version=first.targets_version)
+    assert list(after.targets[0].source_ports) == [49152, 50_001]
+    # Another controller that knows the same says the same.
+    assert Controller(controller.routing).tell([], host="h0").targets_version == first.targets_version
+    controller.telemetry.watch([])
+    assert controller.tell([], host="h0", targets_version=after.targets_version).targets_version == 0
+
+
+def test_when_all_paths_are_seen_no_more_ports_are_tried(controller: Controller) -> None:
+    quick_s = controller.tell([], host="h0").interval_s
+    for number, path in enumerate(controller.paths):
+        controller.tell([controller.report(path, port=50_000 + number) for _ in range(AGREEING)])
+    [target] = controller.tell([], host="h0").targets
+    assert not target.is_exploring
+    assert controller.tell([], host="h0").interval_s > quick_s
+    assert set(controller.seen().values()) == {Freshness.FRESH}
+    [target] = controller.tell([], now_s=5.0, host="h0", clock_ns=5 * NS_PER_S).targets
+    assert target.is_exploring
+
+
+def test_links_have_what_their_switches_told(controller: Controller) -> None:
+    path = controller.paths[0]
+    controller.tell([controller.report(path)])
+    measured = controller.telemetry.links.get(path[1])
+    assert measured is not None
+    assert (measured.latency_us[3], measured.queue_packets[3], measured.latency_us[0]) == (7, 2, None)
+    assert measured.load_bps == 4096 * 8 / (1 << 14) * 1e6
+    assert controller.telemetry.links.get(path[0]) is None  # no switch sends on it
+    assert controller.telemetry.links.loads_bps(since_s=0.0) == dict.fromkeys(sorted(path[1:]), measured.load_bps)
+    assert controller.telemetry.links.loads_bps(since_s=0.1) == {}
+
+
+def _set_stack(octets: bytes) -> Change:
+    return lambda report: setattr(report, "stack", octets)
+
+
+def _edit(at: int, form: str, value: int) -> Change:
+    """Write into the stack: offsets from the end are those of the first switch."""
+
+    def change(report: wire.ProbeReport) -> None:
+        octets = bytearray(report.stack)
+        struct.pack_into(form, octets, at % len(octets), value)
+        report.stack = bytes(octets)
+
+    return change
+
+
+REFUSED: dict[str, tuple[Drop, Change]] = {
+    "unknown NIC": (Drop.NOT_ITS_HOST, lambda report: setattr(report.five_tuple, "destination_address", 1)),
+    "another pair": (Drop.NOT_WANTED, lambda report: setattr(report.five_tuple, "destination_port", 80)),
+    "old": (Drop.TOO_OLD, lambda report: setattr(report, "age_ns", 11 * NS_PER_S)),
+    "old session": (Drop.OLD_SESSION, lambda report: setattr(report, "session", 0)),
+    "doubled": (Drop.REPLAYED, lambda report: setattr(report, "sequence", 0)),
+    "number": (Drop.NUMBER_JUMP, lambda report: setattr(report, "sequence", 1 << 31)),
+    "sender's clock": (Drop.SENDER_CLOCK, lambda report: setattr(report, "sent_ns", 3 * NS_PER_S)),
+    "no stack": (Drop.STACK, _set_stack(b"")),
+    "half a hop": (Drop.STACK, _set_stack(bytes(35))),
+    "unknown switch": (Drop.UNKNOWN_SWITCH, _edit(0, "!I", 99)),
+    "no switch": (Drop.UNKNOWN_SWITCH, _edit(0, "!I", 0xFFFF_FFFF)),
+    "another way in": (Drop.NOT_ADJACENT, _edit(-36 + 4, "!H", 9)),
+    "another way out": (Drop.NOT_ADJACENT, _edit(-36 + 6, "!H", 9)),
+    "no way out": (Drop.NOT_ADJACENT, _edit(-36 + 6, "!H", 0xFFFF)),
+    "a hop is missing": (Drop.NOT_ADJACENT, lambda report: setattr(report, "stack", report.stack[36:])),
+    "latency": (Drop.HOP_TIMES, _edit(8, "!I", 6)),
+    "time goes back": (Drop.HOP_TIMES, _edit(24, "!Q", 0)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_believed_is_dropped_for_its_reason(controller: Controller, case: str) -> None:
+    expected, change = REFUSED[case]
+    controller.tell([controller.report(controller.paths[0])])
+    forged = [controller.report(controller.paths[1], 50_000, change) for _ in range(AGREEING)]
+    controller.tell(forged)
+    # After a jump, the sender's clock is believed as it is then.
+    dropped = 1 if expected is Drop.SENDER_CLOCK else len(forged)
+    assert controller.telemetry.dropped == {expected: dropped}
+    assert set(controller.seen().values()) == {Freshness.UNSEEN}
+
+
+def test_a_way_through_the_fabric_that_ecmp_does_not_give_is_dropped(controller: Controller) -> None:
+    links = controller.routing.fabric.links
+    down_again = [*controller.paths[0][:3]]
+    t1 = links[down_again[-1]].destination
+    up = next(link for link in controller.routing.fabric.links_from[t1] if link.destination == "a1")
+    down = next(link for link in controller.routing.fabric.links_from["a1"] if link.destination == t1)
+    detour = (*down_again, up.index, down.index, controller.paths[0][-1])
+    controller.tell([controller.report(detour)])
+    assert controller.telemetry.dropped == {Drop.NOT_A_CANDIDATE: 1}
+
+
+def test_reports_of_another_host_are_dropped(controller: Controller) -> None:
+    controller.tell([controller.report(controller.paths[0])], host="h1")
+    assert controller.telemetry.dropped == {Drop.NOT_ITS_HOST: 1}
+
+
+def test_a_host_belongs_to_who_spoke_for_it_until_that_is_silent(controller: Controller) -> None:
+    controller.tell([])
+    with pytest.raises(NotOwnerError, match="owner_token: host 'h2'"):
+        controller.telemetry.reporters.authorise("h2", "other", LEASE_S - 1)
+    controller.telemetry.reporters.authorise("h2", "other", LEASE_S)
+    with pytest.raises(NotOwnerError):
+        controller.telemetry.reporters.authorise("h2", "token", LEASE_S)
+
+
+def test_an_exchange_counts_once(controller: Controller) -> None:
+    report = controller.report(controller.paths[0])
+    controller.tell([report], number=5)
+    controller.tell([report], number=5)
+    controller.tell([report], number=4)
+    controller.tell([report], session=0, number=9)
+    assert controller.telemetry.dropped == {Drop.REPLAYED_EXCHANGE: 3}
+    controller.tell([report], session=2, number=0)
+    assert controller.telemetry.dropped == {Drop.REPLAYED_EXCHANGE: 3, Drop.REPLAYED: 1}
+
+
+def test_too_many_reports_are_not_read(controller: Controller) -> None:
+    controller.tell([controller.report(controller.paths[0])] * (MAX_REPORTS + 1))
+    assert controller.telemetry.dropped == {Drop.TOO_MANY: MAX_REPORTS + 1}
+
+
+@pytest.mark.parametrize("jump_s", [-60, 60])
+def test_a_reporters_clock_that_jumps_is_not_believed_until_it_goes_on(controller: Controller, jump_s: int) -> None:
+    base_ns = 1000 * NS_PER_S
+    controller.tell([controller.report(controller.paths[0])], now_s=0.0, clock_ns=base_ns)
+    for now_s in (1.0, 2.0):
+        clock_ns = base_ns + round((now_s + jump_s) * NS_PER_S)
+        controller.tell([controller.report(controller.paths[0])], now_s=now_s, clock_ns=clock_ns)
+    # The second time the pair's own sender seems to have travelled otherwise.
+    assert controller.telemetry.dropped == {Drop.HOST_CLOCK: 1, Drop.SENDER_CLOCK: 1}
+
+
+def test_what_agents_have_dropped_is_known_by_host(controller: Controller) -> None:
+    dropped = [wire.DroppedPackets(reason=Malformed.VERSION, packets=3), wire.DroppedPackets(reason="?", packets=9)]
+    request = wire.ExchangeProbesRequest(host="h2", session=1, dropped=dropped)
+    controller.telemetry.reporters.authorise("h2", "token", 0.0)
+    controller.telemetry.exchange(request, 0.0)
+    assert controller.telemetry.dropped_by_hosts == {"h2": {Malformed.VERSION: 3}}
