@@ -75,12 +75,6 @@ class ControllerConfig(BaseModel):
     pipeline: Path = _PIPELINE
 
     @model_validator(mode="after")
-    def _ports_steer_through_a_known_hash(self) -> Self:
-        if self.steering is Steering.SOURCE_PORT and self.hash is FabricHash.UNKNOWN:
-            raise ValueError("steering: expected rule where the hash is unknown: no source port can be chosen for it")
-        return self
-
-    @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:
         names = [switch.name for switch in self.switches]
         expected = self.topology.build().switches

@@ -18,6 +18,7 @@ from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.switches import P4RuntimeSouthbound
+from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -52,7 +53,9 @@ async def serve(config: ControllerConfig) -> None:
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
     registry = Registry(fabric, config.lease_s)
-    snapshots = Snapshots(registry, routing, config.num_levels, config.seed)
+    telemetry = Telemetry(routing, config.lease_s)
+    probed = ProbedPaths(telemetry)
+    snapshots = Snapshots(registry, routing, config.num_levels, config.seed, probed)
     board = DirectiveBoard(registry)
     southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
     async with southbound:
@@ -60,9 +63,18 @@ async def serve(config: ControllerConfig) -> None:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
         cadence = rate_control(config.policy, Enforcement.LEVELS).cadence
         planner = Planner(
-            registry, snapshots, routing, config.policy, config.steering, southbound, board, clock, config.hash, cadence
+            registry,
+            snapshots,
+            routing,
+            config.policy,
+            config.steering,
+            southbound,
+            board,
+            clock,
+            config.hash,
+            cadence,
+            probed,
         )
-        telemetry = Telemetry(routing, config.lease_s)
         service = ControllerService(registry, planner, board, southbound, clock, telemetry)
         server = grpc.aio.server(options=SERVER_OPTIONS)
         operations = OperationsService(registry, planner, southbound, clock, telemetry)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from controller.clock import Clock
@@ -10,12 +11,16 @@ from controller.decision import Decision, directives_of
 from controller.directives import DirectiveBoard
 from controller.policy.catalogue import decide
 from controller.policy.enforcement import Cadence
+from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
+from controller.policy.snapshot import FlowKey, Snapshot
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules
 from controller.southbound.southbound import Southbound, SouthboundError
-from controller.steering import source_port_changes, with_source_ports
+from controller.steering import probed_port_changes, source_port_changes, with_source_ports
+from controller.telemetry.probed_paths import ProbedPaths
+from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
@@ -48,6 +53,7 @@ class Planner:
         clock: Clock,
         fabric_hash: FabricHash = FabricHash.KNOWN,
         cadence: Cadence = Cadence.JOB_EVENT,
+        probed: ProbedPaths | None = None,
     ) -> None:
         self.decision: Decision | None = None
         self._registry = registry
@@ -60,6 +66,7 @@ class Planner:
         self._clock = clock
         self._fabric_hash = fabric_hash
         self._cadence = cadence
+        self._probed = probed
         self._planning = asyncio.Lock()
         self._changed = asyncio.Event()
         self._grace_end_s: float | None = clock.now_s() + registry.lease_s
@@ -129,10 +136,19 @@ class Planner:
         )
         plan = await asyncio.to_thread(decide, self._policy, snapshot)
         if self._steering is Steering.SOURCE_PORT:
-            changes = await asyncio.to_thread(source_port_changes, plan, snapshot, self._routing)
-            changed = self._registry.change_source_ports(changes)
-            snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
+            changes = await asyncio.to_thread(self._source_port_changes, plan, snapshot)
+            changed = {key: changes[key] for key in self._registry.change_source_ports(changes)}
+            is_probed = self._fabric_hash is FabricHash.UNKNOWN
+            snapshot = with_source_ports(snapshot, plan, changed, is_probed=is_probed)
         rules = await asyncio.to_thread(flow_rules, plan, snapshot, self._routing, self._fabric_hash)
         await self._southbound.write(rules)
         self.decision = Decision(previous.number + 1 if previous else 1, snapshot, plan, rules)
+        if self._probed is not None:
+            self._probed.note_rules(rules)
         await self._board.publish(directives_of(self.decision))
+
+    def _source_port_changes(self, plan: Plan, snapshot: Snapshot) -> Mapping[FlowKey, FiveTuple]:
+        """By the hash where that is known, else by what probes have found, if there are any."""
+        if self._fabric_hash is FabricHash.KNOWN:
+            return source_port_changes(plan, snapshot, self._routing)
+        return probed_port_changes(plan, snapshot, self._probed) if self._probed is not None else {}

@@ -161,7 +161,11 @@ class ControllerService:
         if decision is not None and decision is not self._watched:
             self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows)
             self._watched = decision
-        return self._telemetry.exchange(request, now_s)
+        version = self._telemetry.version
+        answer = self._telemetry.exchange(request, now_s)
+        if self._telemetry.version != version:
+            self._planner.mark_changed()
+        return answer
 
     async def _settle(self, request: wire.SettleRequest) -> wire.SettleResponse:
         if unknown := set(request.switches_down) - set(self._registry.fabric.switches):

@@ -17,37 +17,52 @@ from controller.policy.snapshot import (
 )
 from controller.registration import RegisteredFlow, RegisteredJob
 from controller.registry import Registry
-from topologies.fabric import Fabric
+from controller.telemetry.probed_paths import ProbedPaths
+from topologies.fabric import Fabric, Path
 from topologies.paths import Paths
 from topologies.routing import Routing
 
 
 class Snapshots:
-    """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get."""
+    """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get.
 
-    def __init__(self, registry: Registry, routing: Routing, num_levels: int, seed: int) -> None:
+    Where hosts probe, ``probed`` has what they have found: paths that do not answer any longer are no candidates, and
+    flows take by themselves what probes show.
+    """
+
+    def __init__(
+        self, registry: Registry, routing: Routing, num_levels: int, seed: int, probed: ProbedPaths | None = None
+    ) -> None:
         self._registry = registry
         self._routing = routing
         self._num_levels = num_levels
         self._seed = seed
+        self._probed = probed
+        self._probed_version: tuple[int, int] | None = None
         self._links = link_states(routing.fabric)
-        self._candidates: dict[tuple[int, int], Paths] = {}
+        self._candidates: dict[tuple[int, int, int, int], Paths] = {}
         self._jobs: dict[str, tuple[RegisteredJob, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None) -> Snapshot:
         """The state at ``time_s``, with the Plan in force."""
+        probed = self._probed
+        if probed is not None and probed.version != self._probed_version:
+            self._probed_version = probed.version
+            self._jobs.clear()
+            self._candidates.clear()
         # Jobs are immutable: one that has not changed is seen as before.
         known, self._jobs = self._jobs, {}
         for job in self._registry.jobs:
             name = job.request.name
             seen = known.get(name)
-            self._jobs[name] = seen if seen is not None and seen[0] is job else (job, self._job(job))
+            self._jobs[name] = seen if seen is not None and seen[0] is job else (job, self._job(job, time_s))
         return Snapshot(
             time_s=time_s,
             links=self._links,
             jobs=tuple(job for _, job in self._jobs.values()),
             num_levels=self._num_levels,
             open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, job in self._jobs.values())),
+            loads_bps={} if probed is None else probed.loads_bps(time_s),
             previous=previous,
             seed=self._seed,
         )
@@ -60,13 +75,13 @@ class Snapshots:
                 size_bytes = sum(flow.size_bytes for flow in group.flows)
                 yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
 
-    def _job(self, job: RegisteredJob) -> Job:
+    def _job(self, job: RegisteredJob, time_s: float) -> Job:
         request = job.request
         groups = tuple(
             FlowGroup(
                 group.name,
                 tuple(
-                    self._flow(FlowKey(request.name, group.name, number), flow)
+                    self._flow(FlowKey(request.name, group.name, number), flow, time_s)
                     for number, flow in enumerate(group.flows)
                 ),
             )
@@ -74,20 +89,31 @@ class Snapshots:
         )
         return Job(request.name, job.arrival_s, request.gpus, request.profile, groups)
 
-    def _flow(self, key: FlowKey, flow: RegisteredFlow) -> Flow:
-        ends = (flow.source.address, flow.destination.address)
+    def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float) -> Flow:
+        five_tuple = flow.five_tuple
+        ends = (flow.source.address, flow.destination.address, five_tuple.protocol, five_tuple.destination_port)
         if ends not in self._candidates:
-            self._candidates[ends] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
+            self._candidates[ends] = Paths(self._live_paths(flow, time_s))
+        shown = None if self._probed is None else self._probed.hashed_path(five_tuple, time_s)
         return Flow(
             key,
-            flow.five_tuple,
+            five_tuple,
             flow.size_bytes,
             flow.offset_s,
             self._candidates[ends],
-            self._routing.hashed_path(flow.five_tuple),
+            shown or self._routing.hashed_path(five_tuple),
             self._routing.fabric.host_links_between(flow.source, flow.destination),
             flow.is_assigned,
+            is_hash_probed=shown is not None,
         )
+
+    def _live_paths(self, flow: RegisteredFlow, time_s: float) -> tuple[Path, ...]:
+        """Paths that the topology allows, without those that probes have stopped coming by."""
+        paths = self._routing.candidate_paths(flow.source, flow.destination)
+        if self._probed is None:
+            return paths
+        stale = self._probed.stale_paths(flow.five_tuple, time_s)
+        return tuple(path for path in paths if path not in stale)
 
 
 def link_states(fabric: Fabric) -> Links:

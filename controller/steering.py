@@ -1,11 +1,13 @@
 """Steering by source port: the flows of a Plan whose ports are changed so that the fabric's hash does what it asks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
 from controller.policy.plan import Plan
 from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
+from controller.telemetry.probed_paths import ProbedPaths
 from topologies.addressing import FiveTuple
+from topologies.fabric import Path
 from topologies.routing import Routing
 from topologies.steering import steered_five_tuple
 
@@ -15,28 +17,55 @@ def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dic
 
     No two are the same, nor that of any flow of the Snapshot. A flow for which there is none is left to rules.
     """
+
+    def find(flow: Flow, path: Path, taken: Container[FiveTuple]) -> FiveTuple | None:
+        return steered_five_tuple(flow.five_tuple, path, routing, taken)
+
+    return _changes(plan, snapshot, lambda flow, path: path == flow.hashed_path, find)
+
+
+def probed_port_changes(plan: Plan, snapshot: Snapshot, probed: ProbedPaths) -> dict[FlowKey, FiveTuple]:
+    """The same where the hash is not known: from ports that probes have shown to lead where the Plan wants flows."""
+
+    def find(flow: Flow, path: Path, taken: Container[FiveTuple]) -> FiveTuple | None:
+        return probed.steered_five_tuple(flow.five_tuple, path, taken, snapshot.time_s)
+
+    return _changes(plan, snapshot, lambda flow, path: flow.is_hash_probed and path == flow.hashed_path, find)
+
+
+def _changes(
+    plan: Plan,
+    snapshot: Snapshot,
+    is_there: Callable[[Flow, Path], bool],
+    find: Callable[[Flow, Path, Container[FiveTuple]], FiveTuple | None],
+) -> dict[FlowKey, FiveTuple]:
     taken = {flow.five_tuple for job in snapshot.jobs for flow in job.flows}
     changes: dict[FlowKey, FiveTuple] = {}
     for job in snapshot.jobs:
         for flow in job.flows:
             path = plan.flows[flow.key].path
-            if flow.is_assigned and path is not None and path != flow.hashed_path:
-                found = steered_five_tuple(flow.five_tuple, path, routing, taken)
+            if flow.is_assigned and path is not None and not is_there(flow, path):
+                found = find(flow, path, taken)
                 if found is not None:
                     taken.add(found)
                     changes[flow.key] = found
     return changes
 
 
-def with_source_ports(snapshot: Snapshot, plan: Plan, five_tuples: Mapping[FlowKey, FiveTuple]) -> Snapshot:
-    """The Snapshot once these flows have these 5-tuples, which send them where the Plan wants them."""
+def with_source_ports(
+    snapshot: Snapshot, plan: Plan, five_tuples: Mapping[FlowKey, FiveTuple], *, is_probed: bool = False
+) -> Snapshot:
+    """The Snapshot once these flows have these 5-tuples, which send them where the Plan wants them.
+
+    ``is_probed``: it is probes that have shown so.
+    """
     jobs_changed = {key.job for key in five_tuples}
 
     def moved(flow: Flow) -> Flow:
         path = plan.flows[flow.key].path
         if path is None or flow.key not in five_tuples:
             return flow
-        return replace(flow, five_tuple=five_tuples[flow.key], hashed_path=path)
+        return replace(flow, five_tuple=five_tuples[flow.key], hashed_path=path, is_hash_probed=is_probed)
 
     def job_moved(job: Job) -> Job:
         groups = (replace(group, flows=tuple(map(moved, group.flows))) for group in job.flow_groups)

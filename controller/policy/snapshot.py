@@ -72,7 +72,8 @@ class Flow:
     ``offset_s`` is the ideal finish relative to the group's reference time. ``candidates`` are the paths that the
     fabric's ECMP can give it, ``hashed_path`` the one that the hash gives it when nobody steers. ``host_links`` are
     those inside its hosts (PCIe), which it uses on every path. Where the controller has assigned the 5-tuple
-    (``is_assigned``) it may change the source port.
+    (``is_assigned``) it may change the source port. ``is_hash_probed``: probes have shown that ``hashed_path`` is so;
+    else our hash says it.
     """
 
     key: FlowKey
@@ -83,6 +84,7 @@ class Flow:
     hashed_path: Path
     host_links: tuple[int, ...] = ()
     is_assigned: bool = False
+    is_hash_probed: bool = False
 
     @property
     def sends(self) -> bool:

@@ -33,8 +33,9 @@ def flow_rules(
     """The rules of a Plan for the flows of its Snapshot.
 
     A switch gets a rule where the Plan's path leaves by another link than the hash's choice (where that is not known:
-    wherever the switch has a choice), and the flow's first switch where its level is above 0; later switches read the
-    level from the class that the first one marks. A flow that the Plan leaves to the hash is not led anywhere.
+    wherever the switch has a choice, unless probes have shown that the flow goes there by itself), and the flow's first
+    switch where its level is above 0; later switches read the level from the class that the first one marks. A flow
+    that the Plan leaves to the hash is not led anywhere.
     """
     rules: dict[str, list[FlowRule]] = {}
     for job in snapshot.jobs:
@@ -57,7 +58,8 @@ def _rules_of_flow(flow: Flow, plan: FlowPlan, routing: Routing, fabric_hash: Fa
             hashed = choices[hash_of_crc(crc, routing.hash_multipliers[switch]) % len(choices)]
             is_led = link != hashed
         else:
-            is_led = plan.path is not None and len(choices) > 1
+            goes_there = flow.is_hash_probed and plan.path == flow.hashed_path
+            is_led = plan.path is not None and len(choices) > 1 and not goes_there
         next_link = link if is_led else None
         level = plan.level if hop == 0 and plan.level > 0 else None
         if next_link is not None or level is not None:

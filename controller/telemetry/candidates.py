@@ -63,6 +63,8 @@ class PairCandidates:
 
     def __init__(self, allowed: Iterable[Path], stale_after_s: float) -> None:
         self.is_complete = False
+        self.moves = 0
+        """How often the path of a flow's port was found, or found to be another."""
         self._stale_after_s = stale_after_s
         self._seen_s: dict[Path, float | None] = dict.fromkeys(allowed)
         self._ports: dict[int, _Port] = {}
@@ -75,13 +77,15 @@ class PairCandidates:
         return path in self._seen_s
 
     def pin(self, ports: Set[int]) -> bool:
-        """Keep these ports known, whichever path they lead to: those that flows have. Whether that is news."""
+        """Keep these ports known, whichever path they lead to: those that flows have. Whether that is news.
+
+        Those that flows have no longer are forgotten: a rule may have led them.
+        """
         if ports == self._pinned:
             return False
+        for port in self._pinned - ports:
+            self._ports.pop(port, None)
         self._pinned, self._covered = ports, None
-        for port in list(self._ports):
-            if self._is_surplus(port):
-                del self._ports[port]
         return True
 
     def note(self, port: int, port_sequence: int, path: Path, now_s: float) -> bool:
@@ -103,6 +107,7 @@ class PairCandidates:
         if known.agreeing >= AGREEING and known.believed != path:
             known.believed, known.window, self._covered = path, SequenceWindow(), None
             self._look_again_s = now_s
+            self.moves += port in self._pinned
             if self._is_surplus(port):
                 del self._ports[port]
                 is_news = True
@@ -127,6 +132,11 @@ class PairCandidates:
         self._look_again_s = fresh_until_s if self.is_complete else now_s + self._stale_after_s
         return self.is_complete != before
 
+    @property
+    def wants_ports(self) -> bool:
+        """Whether ports are to be tried: a path is not known, or has fewer ports than are kept."""
+        return not self.is_complete or len(self._well_known_paths()) < len(self._seen_s)
+
     def kept_ports(self) -> tuple[int, ...]:
         """Ports that hosts are to keep known."""
         return tuple(sorted(self._pinned | self._ports.keys()))
@@ -139,7 +149,7 @@ class PairCandidates:
     def candidates(self, now_s: float) -> tuple[Candidate, ...]:
         """All paths that are allowed: those that are known to be there first, then in the order of ECMP's groups."""
         ports: dict[Path, list[int]] = {path: [] for path in self._seen_s}
-        for port, known in sorted(self._ports.items()):
+        for port, known in sorted(self._ports.copy().items()):
             if known.believed is not None and self._is_fresh(known, now_s):
                 ports[known.believed].append(port)
         found = [
@@ -159,7 +169,8 @@ class PairCandidates:
         return now_s < port.seen_s + self._stale_after_s
 
     def _loss(self, path: Path) -> float:
-        losses = [known.window.recent_loss for known in self._ports.values() if known.believed == path]
+        ports = self._ports.copy().values()
+        losses = [known.window.recent_loss for known in ports if known.believed == path]
         return sum(losses) / len(losses) if losses else 0.0
 
     def _well_known_paths(self) -> frozenset[Path]:

@@ -53,6 +53,6 @@ class LinkMeasurements:
         """The loads that were measured at ``since_s`` or later, by link."""
         return {
             link: measured.load_bps
-            for link, measured in sorted(self._by_link.items())
+            for link, measured in sorted(self._by_link.copy().items())
             if measured.load_bps is not None and measured.measured_s >= since_s
         }

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
@@ -73,6 +73,8 @@ class Telemetry:
     def __init__(
         self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: int = WINDOW_US
     ) -> None:
+        self.version = 0
+        """Counts how often a flow's path, or whether all paths of a pair are known, has changed."""
         self.dropped: Counter[Drop] = Counter()
         self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
         self.links = LinkMeasurements(window_us)
@@ -92,8 +94,7 @@ class Telemetry:
         """Have the pairs of NICs probed that these flows use, keep the flows' own ports known, and forget all else."""
         ports: dict[_Key, set[int]] = {}
         for flow in flows:
-            key = flow.source_address, flow.destination_address, flow.protocol, flow.destination_port
-            ports.setdefault(key, set()).add(flow.source_port)
+            ports.setdefault(_key(flow), set()).add(flow.source_port)
         for key in self._pairs.keys() - ports.keys():
             pair = self._pairs.pop(key)
             self._pairs_of[pair.source.host].remove(pair)
@@ -133,8 +134,32 @@ class Telemetry:
 
     def path_of(self, flow: FiveTuple, now_s: float) -> Path | None:
         """The path that a flow takes where no rule steers it; None where that is not known, or no longer."""
-        pair = self._pairs.get((flow.source_address, flow.destination_address, flow.protocol, flow.destination_port))
+        pair = self._pairs.get(_key(flow))
         return pair.candidates.path_of(flow.source_port, now_s) if pair is not None else None
+
+    def stale_paths(self, flow: FiveTuple, now_s: float) -> frozenset[Path]:
+        """Paths of a flow's pair by which no probe has come lately; none where that is so of all, or none ever came."""
+        candidates = self._candidates_of(flow, now_s)
+        if all(candidate.freshness is not Freshness.FRESH for candidate in candidates):
+            return frozenset()
+        return frozenset(candidate.path for candidate in candidates if candidate.freshness is Freshness.STALE)
+
+    def flows_along(self, flow: FiveTuple, path: Path, now_s: float) -> tuple[FiveTuple, ...]:
+        """The flow from every port that is known to lead along a path, lowest first."""
+        return tuple(
+            replace(flow, source_port=port)
+            for candidate in self._candidates_of(flow, now_s)
+            if candidate.path == path
+            for port in candidate.source_ports
+        )
+
+    def loads_bps(self, now_s: float) -> dict[int, float]:
+        """Loads of the links that were measured within ``stale_after_s``."""
+        return self.links.loads_bps(now_s - self._stale_after_s)
+
+    def _candidates_of(self, flow: FiveTuple, now_s: float) -> tuple[Candidate, ...]:
+        pair = self._pairs.get(_key(flow))
+        return pair.candidates.candidates(now_s) if pair is not None else ()
 
     def _note(self, report: wire.ProbeReport, host: str, clock_ns: int, now_s: float) -> Drop | None:
         """Believe a report, or say why not."""
@@ -159,8 +184,10 @@ class Telemetry:
         if not pair.candidates.allows(path):
             return Drop.NOT_A_CANDIDATE
         self.links.note(path, hops, now_s)
+        moves = pair.candidates.moves
         if pair.candidates.note(flow.source_port, report.port_sequence, path, now_s):
             self._changed.add(pair.source.host)
+        self.version += pair.candidates.moves - moves
         return None
 
     def _targets_of(self, host: str, now_s: float) -> tuple[int, list[wire.ProbeTarget]]:
@@ -168,6 +195,7 @@ class Telemetry:
         pairs = self._pairs_of.get(host, [])
         for pair in pairs:
             if pair.candidates.age(now_s):
+                self.version += 1
                 self._changed.add(host)
                 if pair.candidates.is_complete:
                     self._exploring.discard(pair.key)
@@ -207,6 +235,10 @@ class Telemetry:
         )
 
 
+def _key(flow: FiveTuple) -> _Key:
+    return flow.source_address, flow.destination_address, flow.protocol, flow.destination_port
+
+
 def _target(pair: _Pair) -> wire.ProbeTarget:
     source_address, destination_address, protocol, destination_port = pair.key
     return wire.ProbeTarget(
@@ -215,5 +247,5 @@ def _target(pair: _Pair) -> wire.ProbeTarget:
         protocol=protocol,
         destination_port=destination_port,
         source_ports=pair.candidates.kept_ports(),
-        is_exploring=not pair.candidates.is_complete,
+        is_exploring=pair.candidates.wants_ports,
     )

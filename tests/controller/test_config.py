@@ -25,7 +25,6 @@ def test_defaults_leave_room_for_other_controllers_below() -> None:
         ({"policy": "best"}, "policy"),
         ({"lease_s": 0}, "lease_s"),
         ({"hash": "md5"}, "hash"),
-        ({"hash": "unknown", "steering": "source_port"}, "steering: expected rule where the hash is unknown"),
         ({"switches": [{"name": "t0", "address": "a:1"}]}, "no address for t1"),
         ({"switches": [{"name": name, "address": "a:1"} for name in ("t0", "t1", "t2")]}, "not in the topology: t2"),
         ({"switches": [{"name": name, "address": "a:1"} for name in ("t0", "t1", "t1")]}, "listed twice"),

@@ -16,9 +16,10 @@ from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
+from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
-from topologies.ecmp import hash_multipliers
+from topologies.ecmp import FabricHash, hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
 from topologies.steering import Steering
@@ -43,6 +44,7 @@ class Served:
     board: DirectiveBoard
     southbound: RecordingSouthbound
     routing: Routing
+    telemetry: Telemetry
 
 
 @asynccontextmanager
@@ -53,6 +55,7 @@ async def served(
     steering: Steering = Steering.RULE,
     plans_by_itself: bool = True,
     cadence: Cadence = Cadence.JOB_EVENT,
+    fabric_hash: FabricHash = FabricHash.KNOWN,
 ) -> AsyncIterator[Served]:
     """A controller that knows nothing yet; with another clock than its own it goes by virtual time."""
     fabric = _CLOS.build()
@@ -60,19 +63,30 @@ async def served(
     clock = clock or DrivenClock()
     registry = Registry(fabric, LEASE_S)
     board, southbound = DirectiveBoard(registry), RecordingSouthbound()
-    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
+    telemetry = Telemetry(routing, LEASE_S)
+    probed = ProbedPaths(telemetry)
+    snapshots = Snapshots(registry, routing, num_levels=8, seed=1, probed=probed)
     planner = Planner(
-        registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock, cadence=cadence
+        registry,
+        snapshots,
+        routing,
+        PolicyName.CRUX,
+        steering,
+        southbound,
+        board,
+        clock,
+        fabric_hash,
+        cadence,
+        probed,
     )
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    telemetry = Telemetry(routing, LEASE_S)
     service = ControllerService(registry, planner, board, southbound, clock, telemetry)
     server.add_generic_rpc_handlers((service.handler(),))
     port = server.add_insecure_port(address)
     await server.start()
     planning = asyncio.create_task(planner.run()) if plans_by_itself else None
     try:
-        yield Served(f"127.0.0.1:{port}", registry, planner, board, southbound, routing)
+        yield Served(f"127.0.0.1:{port}", registry, planner, board, southbound, routing, telemetry)
     finally:
         if planning is not None:
             planning.cancel()

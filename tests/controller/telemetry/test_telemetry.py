@@ -94,11 +94,13 @@ def test_a_host_is_told_what_to_probe_and_only_what_is_new(controller: Controlle
 
 def test_when_all_paths_are_seen_no_more_ports_are_tried(controller: Controller) -> None:
     quick_s = controller.tell([], host="h0").interval_s
-    for number, path in enumerate(controller.paths):
-        controller.tell([controller.report(path, port=50_000 + number) for _ in range(AGREEING)])
-    [target] = controller.tell([], host="h0").targets
-    assert not target.is_exploring
-    assert controller.tell([], host="h0").interval_s > quick_s
+    for first_port, is_exploring in ((50_000, True), (50_100, False)):
+        for number, path in enumerate(controller.paths):
+            controller.tell([controller.report(path, port=first_port + number) for _ in range(AGREEING)])
+        # Each path has two ports to spare in the end.
+        [target] = controller.tell([], host="h0").targets
+        assert target.is_exploring == is_exploring
+        assert controller.tell([], host="h0").interval_s > quick_s
     assert set(controller.seen().values()) == {Freshness.FRESH}
     [target] = controller.tell([], now_s=5.0, host="h0", clock_ns=5 * NS_PER_S).targets
     assert target.is_exploring

@@ -1,0 +1,180 @@
+"""Probing measured: ``python benchmarks/telemetry.py [--json]``.
+
+On the paper's testbed Clos, unscaled and otherwise idle, with a flow from every NIC to the one of the same number of
+every other host (1,056 pairs, 32 candidate paths each), in virtual time:
+
+- ``table_complete_s``: until all candidate paths of all pairs are known;
+- ``probe_share``: then, over two seconds, the share of its rate that the fullest link gives to probes, and that the
+  busiest host's NICs give to what it and the controller say to each other, added up; ``start_share``: the same until
+  the table is complete, as a mean over that time;
+- ``reports_per_s``: how many reports a controller takes in a second of processor time: all exchanges of the above,
+  from their bytes to their answers, by a controller that knows nothing yet; median of three.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.base_entries import install_routing
+from benchmarks.provenance import print_figures, provenance
+from controller.run.probing import Probing, agents_of
+from controller.telemetry.telemetry import Telemetry
+from emulator.compiler.program import compile_program
+from emulator.entries import ActionCall
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
+from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from p4src import PROGRAM
+from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from topologies.specification import ClosSpecification
+
+SEED = 1
+LEASE_S = 30.0
+TICK_S = 0.002
+SETTLING_S = 0.5
+STEADY_S = 2.0
+CALL_BYTES = 500
+"""Of gRPC, TCP and IP for a call and its answer, beside the messages: more than they take."""
+
+TESTBED = ClosSpecification(
+    kind="clos",
+    tors=6,
+    aggs=8,
+    hosts_per_tor=2,
+    nics_per_host=8,
+    host_link_gbps=800,
+    uplink_gbps=100,
+    uplinks_per_pair=2,
+)
+
+Exchanges = list[tuple[float, bytes]]
+"""When the controller was told, and what."""
+
+
+def flows_of(fabric: Fabric) -> list[FiveTuple]:
+    """One from every NIC to the one of the same number of every other host."""
+    return [
+        FiveTuple(one.address, other.address, UDP_PROTOCOL, FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT)
+        for source in fabric.hosts
+        for destination in fabric.hosts
+        if source != destination
+        for one, other in zip(fabric.nics[source], fabric.nics[destination], strict=True)
+    ]
+
+
+class Probed:
+    """The testbed with agents on its hosts, and the telemetry that they report to."""
+
+    def __init__(self, routing: Routing) -> None:
+        self.fabric = routing.fabric
+        self.emulated = EmulatedFabric(self.fabric, compile_program(PROGRAM.read_text()))
+        install_routing(self.emulated, routing)
+        for index, name in enumerate(self.fabric.switches):
+            switch = self.emulated.switches[name]
+            switch.set_default("egress.node_id", ActionCall("egress.set_node_id", (index + 1,)))
+        self.telemetry = Telemetry(routing, LEASE_S)
+        self.telemetry.watch(flows_of(self.fabric))
+        self.exchanges: Exchanges = []
+        self.said_bytes = dict.fromkeys(self.fabric.hosts, 0)
+        self._probing = Probing(self.emulated, agents_of(self.fabric))
+        self._tick = 0
+
+    @property
+    def now_s(self) -> float:
+        return self.emulated.now_ps / PS_PER_S
+
+    def run(self, until_s: float) -> None:
+        """Let time pass."""
+        while self.now_s < until_s:
+            self._tick += 1
+            self.emulated.run(round(self._tick * TICK_S * PS_PER_S))
+            self._probing.receive()
+            now_s = self.now_s
+            for host, agent in self._probing.agents.items():
+                exchange = agent.exchange(now_s)
+                if exchange is not None:
+                    request = exchange_to_wire(exchange, "token")
+                    self.exchanges.append((now_s, request.SerializeToString()))
+                    self.telemetry.reporters.authorise(host, request.owner_token, now_s)
+                    answer = self.telemetry.exchange(request, now_s)
+                    self.said_bytes[host] += len(self.exchanges[-1][1]) + answer.ByteSize() + CALL_BYTES
+                    agent.answered(answer_from_wire(answer), now_s)
+            self._probing.send()
+
+    def run_until_complete(self) -> float:
+        """Let time pass until every candidate path is known; returns when that was."""
+        while not all(pair.is_complete for pair in self.telemetry.pairs(self.now_s)):
+            self.run(self.now_s + 0.01)
+        return self.now_s
+
+    def share_over(self, until_s: float) -> float:
+        """Let time pass; returns the share of the links that probes and exchanges have taken meanwhile."""
+        start_s, sent_before = self.now_s, self.emulated.sent_bytes().sum(axis=1)
+        said_before = dict(self.said_bytes)
+        self.run(until_s)
+        taken_s = self.now_s - start_s
+        sent_bytes = self.emulated.sent_bytes().sum(axis=1) - sent_before
+        probes = max(8 * sent_bytes[link.index] / (link.rate_bps * taken_s) for link in self.fabric.links)
+        said = max(
+            8 * (self.said_bytes[host] - said_before[host]) / (self._rate_bps(host) * taken_s)
+            for host in self.fabric.hosts
+        )
+        return float(probes) + said
+
+    def _rate_bps(self, host: str) -> float:
+        return sum(self.fabric.links[nic.link].rate_bps for nic in self.fabric.nics[host])
+
+
+def reports_per_s(routing: Routing, exchanges: Exchanges) -> float:
+    """Reports that a controller takes in a second of processor time."""
+    telemetry = Telemetry(routing, LEASE_S)
+    telemetry.watch(flows_of(routing.fabric))
+    num_reports = 0
+    start_s = time.process_time()
+    for now_s, octets in exchanges:
+        request = wire.ExchangeProbesRequest.FromString(octets)
+        telemetry.reporters.authorise(request.host, request.owner_token, now_s)
+        telemetry.exchange(request, now_s).SerializeToString()
+        num_reports += len(request.reports)
+    taken_s = time.process_time() - start_s
+    assert not telemetry.dropped
+    return num_reports / taken_s
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    fabric = TESTBED.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
+    probed = Probed(routing)
+    table_complete_s = probed.run_until_complete()
+    # The same beginning once more, as how long it takes was not known before.
+    start_share = Probed(routing).share_over(table_complete_s)
+    probed.run(probed.now_s + SETTLING_S)
+    probe_share = probed.share_over(probed.now_s + STEADY_S)
+    speeds = [reports_per_s(routing, probed.exchanges) for _ in range(3)]
+    figures = {
+        "table_complete_s": round(table_complete_s, 3),
+        "probe_share": round(probe_share, 7),
+        "start_share": round(start_share, 6),
+        "reports_per_s": round(statistics.median(speeds)),
+        "reports_per_s_runs": [round(speed) for speed in speeds],
+        "reports": sum(pair.received for pair in probed.telemetry.pairs(probed.now_s)),
+        "seed": SEED,
+        **provenance(("numba", "numpy", "protobuf")),
+    }
+    print_figures(figures, as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()

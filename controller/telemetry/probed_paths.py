@@ -1,0 +1,47 @@
+"""What planning takes from telemetry: paths that flows have by themselves, paths to avoid, ports that lead, loads."""
+
+from collections.abc import Container
+
+from controller.southbound.rules import RulesBySwitch
+from controller.telemetry.telemetry import Telemetry
+from topologies.addressing import FiveTuple
+from topologies.fabric import Path
+
+
+class ProbedPaths:
+    """Telemetry at the time ``now_s`` of a decision, as far as it can be asked beside the rules in force."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._led: frozenset[FiveTuple] = frozenset()
+        self._plans = 0
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Another one whenever paths of flows, or which of them are to be avoided, may have changed."""
+        return self._telemetry.version, self._plans
+
+    def note_rules(self, rules: RulesBySwitch) -> None:
+        """These rules are in force: where one leads a flow, probes do not tell what the hash does with it."""
+        led = frozenset(rule.five_tuple for some in rules.values() for rule in some if rule.next_link is not None)
+        if led != self._led:
+            self._led, self._plans = led, self._plans + 1
+
+    def hashed_path(self, flow: FiveTuple, now_s: float) -> Path | None:
+        """The path that the hash gives a flow; None where probes do not tell."""
+        return None if flow in self._led else self._telemetry.path_of(flow, now_s)
+
+    def stale_paths(self, flow: FiveTuple, now_s: float) -> frozenset[Path]:
+        """Paths between a flow's NICs that were there and are so no longer; none where no path is known to be there."""
+        return self._telemetry.stale_paths(flow, now_s)
+
+    def steered_five_tuple(
+        self, flow: FiveTuple, path: Path, taken: Container[FiveTuple], now_s: float
+    ) -> FiveTuple | None:
+        """The flow from the lowest port, not ``taken``, that probes know to lead along a path; None without one."""
+        flows = self._telemetry.flows_along(flow, path, now_s)
+        return next((found for found in flows if found not in taken and found not in self._led), None)
+
+    def loads_bps(self, now_s: float) -> dict[int, float]:
+        """What links carry, as far as it was measured lately."""
+        return self._telemetry.loads_bps(now_s)
