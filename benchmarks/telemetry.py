@@ -4,18 +4,22 @@ On the paper's testbed Clos, unscaled and otherwise idle, with a flow from every
 every other host (1,056 pairs, 32 candidate paths each), in virtual time:
 
 - ``table_complete_s``: until all candidate paths of all pairs are known;
-- ``probe_share``: then, over two seconds, the share of its rate that the fullest link gives to probes, and that the
+- ``probe_share``: then, over a second, the share of its rate that the fullest link gives to probes, and that the
   busiest host's NICs give to what it and the controller say to each other, added up; ``start_share``: the same until
   the table is complete, as a mean over that time;
-- ``reports_per_s``: how many reports a controller takes in a second of processor time: all exchanges of the above,
-  from their bytes to their answers, by a controller that knows nothing yet; median of three.
+- ``reports_per_s``: how many reports a controller takes in a second of processor time: the exchanges of the above, from
+  their bytes to their answers, by a controller that knows nothing yet; median of three.
 """
 
 import argparse
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -39,8 +43,8 @@ from topologies.specification import ClosSpecification
 SEED = 1
 LEASE_S = 30.0
 TICK_S = 0.002
-SETTLING_S = 0.5
-STEADY_S = 2.0
+SETTLING_S = 0.3
+STEADY_S = 1.0
 CALL_BYTES = 500
 """Of gRPC, TCP and IP for a call and its answer, beside the messages: more than they take."""
 
@@ -68,6 +72,15 @@ def flows_of(fabric: Fabric) -> list[FiveTuple]:
         if source != destination
         for one, other in zip(fabric.nics[source], fabric.nics[destination], strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Bytes that links have sent, and that hosts and controller have said to each other, up to a time."""
+
+    time_s: float
+    sent_bytes: NDArray[np.int64]
+    said_bytes: dict[str, int]
 
 
 class Probed:
@@ -115,16 +128,17 @@ class Probed:
             self.run(self.now_s + 0.01)
         return self.now_s
 
-    def share_over(self, until_s: float) -> float:
-        """Let time pass; returns the share of the links that probes and exchanges have taken meanwhile."""
-        start_s, sent_before = self.now_s, self.emulated.sent_bytes().sum(axis=1)
-        said_before = dict(self.said_bytes)
-        self.run(until_s)
-        taken_s = self.now_s - start_s
-        sent_bytes = self.emulated.sent_bytes().sum(axis=1) - sent_before
+    def taken(self) -> Taken:
+        """What has been sent and said up to now."""
+        return Taken(self.now_s, self.emulated.sent_bytes().sum(axis=1), dict(self.said_bytes))
+
+    def share_since(self, before: Taken) -> float:
+        """The share of its rate that the fullest link gave to probes since, and the busiest host to exchanges."""
+        taken_s = self.now_s - before.time_s
+        sent_bytes = self.emulated.sent_bytes().sum(axis=1) - before.sent_bytes
         probes = max(8 * sent_bytes[link.index] / (link.rate_bps * taken_s) for link in self.fabric.links)
         said = max(
-            8 * (self.said_bytes[host] - said_before[host]) / (self._rate_bps(host) * taken_s)
+            8 * (self.said_bytes[host] - before.said_bytes[host]) / (self._rate_bps(host) * taken_s)
             for host in self.fabric.hosts
         )
         return float(probes) + said
@@ -157,11 +171,13 @@ def main() -> None:
     fabric = TESTBED.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
     probed = Probed(routing)
+    start = probed.taken()
     table_complete_s = probed.run_until_complete()
-    # The same beginning once more, as how long it takes was not known before.
-    start_share = Probed(routing).share_over(table_complete_s)
+    start_share = probed.share_since(start)
     probed.run(probed.now_s + SETTLING_S)
-    probe_share = probed.share_over(probed.now_s + STEADY_S)
+    steady = probed.taken()
+    probed.run(probed.now_s + STEADY_S)
+    probe_share = probed.share_since(steady)
     speeds = [reports_per_s(routing, probed.exchanges) for _ in range(3)]
     figures = {
         "table_complete_s": round(table_complete_s, 3),

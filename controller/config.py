@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from controller.policy.policy_name import PolicyName
+from controller.telemetry.links import WINDOW_US
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
 from topologies.steering import Steering
@@ -54,7 +55,8 @@ class ControllerConfig(BaseModel):
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
     known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
     flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder
-    of the compiled P4 program.
+    of the compiled P4 program, and ``utilisation_window_us`` how long the switches' windows are in which they count
+    bytes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +75,7 @@ class ControllerConfig(BaseModel):
     start_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
+    utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = WINDOW_US
 
     @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:

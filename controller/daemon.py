@@ -53,7 +53,7 @@ async def serve(config: ControllerConfig) -> None:
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
     registry = Registry(fabric, config.lease_s)
-    telemetry = Telemetry(routing, config.lease_s)
+    telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
     probed = ProbedPaths(telemetry)
     snapshots = Snapshots(registry, routing, config.num_levels, config.seed, probed)
     board = DirectiveBoard(registry)

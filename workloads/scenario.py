@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
+from topologies.ecmp import FabricHash
 from topologies.names import PlainName
 from topologies.specification import Topology
 from topologies.steering import Steering
@@ -348,7 +349,9 @@ class Scenario(ScenarioModel):
     Policies have the ``num_levels`` lowest levels of the hardware's.
     ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
     ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
-    ``events`` happen in a packet-level run; a switch or a controller serves again ``recovery_s`` after it came up.
+    ``hash`` is whether the controller is to know the switches' hash, ``probes`` whether hosts send probes; both matter
+    in a packet-level run alone, in which ``events`` happen too; a switch or a controller serves again ``recovery_s``
+    after it came up.
     Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one. What jobs tell
     the controller of themselves is off by ``profile_error``; what they do is not.
     The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the window outright instead.
@@ -359,6 +362,8 @@ class Scenario(ScenarioModel):
     jobs: Annotated[tuple[JobSpecification, ...], Field(min_length=1)]
     policy: Name | None = None
     steering: Steering = Steering.RULE
+    hash: FabricHash = FabricHash.KNOWN
+    probes: Annotated[bool, Field(strict=True)] = False
     seed: Annotated[int, Field(strict=True)] = 1
     num_levels: Annotated[int, Field(strict=True, ge=1, le=8)] = 8
     scale: Scale | None = None

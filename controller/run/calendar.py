@@ -45,6 +45,11 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeTurn:
+    """Hosts send the probes that are due and take in those that have come."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """An event of the scenario happens."""
 
@@ -59,7 +64,7 @@ class Recovery:
 
 
 JobEvent = Arrival | ComputationEnd | HoldEnd
-Event = JobEvent | HandOver | Renewal | Sample | Fault | Recovery
+Event = JobEvent | HandOver | Renewal | Sample | ProbeTurn | Fault | Recovery
 
 
 PS_PER_S = 1_000_000_000_000

@@ -1,5 +1,6 @@
 """What a run says to its controller and is answered, while virtual time stands still."""
 
+import secrets
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
@@ -8,6 +9,7 @@ from controller.run.agent import JobAgent
 from controller.run.controller_process import ControllerProcess
 from hostlib.clock import DrivenClock
 from hostlib.connection import Connection
+from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
 from hostlib.types import Directives, PlanInForce, Settled
 
 
@@ -25,10 +27,11 @@ class Dialogue:
         self._process = process
         self._agents = agents
         self._job_clock = job_clock
+        self._owner_token = secrets.token_hex(16)
         self._registered: dict[str, JobAgent] = {}
 
     async def __aenter__(self) -> Self:
-        self._connection = Connection(self._process.address)
+        self._connection = Connection(self._process.address, self._owner_token)
         return self
 
     async def __aexit__(
@@ -52,6 +55,10 @@ class Dialogue:
             await self._registered.pop(name).deregister()
         return await self._settle(now_s)
 
+    async def exchange_probes(self, exchange: ProbeExchange) -> ProbeAnswer:
+        """Tell what probes have met at a host; returns which ones it is to send."""
+        return await self._connection.exchange_probes(exchange)
+
     async def directives(self, plan_number: int) -> dict[str, Directives]:
         """What every registered job is told by a plan."""
         return {name: await agent.directives(plan_number) for name, agent in self._registered.items()}
@@ -71,7 +78,7 @@ class Dialogue:
     async def restore(self, now_s: float) -> None:
         """Start a controller that knows nothing; returns when every registered job has told it everything again."""
         await self._process.restart(now_s)
-        self._connection = Connection(self._process.address)
+        self._connection = Connection(self._process.address, self._owner_token)
         self._job_clock.advance_to(now_s)
         await self._all_acknowledged()
         self.is_open = True

@@ -18,6 +18,7 @@ from controller.run.calendar import (
     Fault,
     HandOver,
     HoldEnd,
+    ProbeTurn,
     Recovery,
     Renewal,
     Sample,
@@ -28,12 +29,14 @@ from controller.run.controller_process import ControllerProcess
 from controller.run.dialogue import Dialogue
 from controller.run.faults import Faults
 from controller.run.noted_plan import NotedPlan
+from controller.run.probing import Probing, agents_of
 from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.stage import Progress, Stage
 from controller.run.traffic import Traffic, default_scale
+from controller.telemetry.links import WINDOW_US
 from emulator.clock import Clock, VirtualClock
-from emulator.fabric import PS_PER_S
+from emulator.fabric import PS_PER_S, wire_overhead
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
@@ -77,11 +80,14 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             ),
             hash_seed=scenario.seed,
             policy=policy,
+            hash=scenario.hash,
             steering=scenario.steering,
             seed=scenario.seed,
             num_levels=scenario.num_levels,
             lease_s=LEASE_S,
             clock=ClockName.DRIVEN,
+            # Bytes are fewer by the scale, and more by headers.
+            utilisation_window_us=WINDOW_US * wire_overhead(traffic.emulated.options) / traffic.scale,
         )
         process = await stack.enter_async_context(ControllerProcess(config))
         job_clock = DrivenClock()
@@ -132,6 +138,7 @@ class _Run:
             alone_s={name: agent.alone_s for name, agent in agents.items()},
             delay_s=lambda job, now_s: agents[job].delay_s(now_s),
         )
+        self._probing = Probing(traffic.emulated, agents_of(fabric)) if scenario.probes else None
         self._faults = Faults(scenario, traffic.emulated, dialogue, self._stage.calendar)
 
     async def to_the_end(self, on_progress: Progress) -> Record:
@@ -140,6 +147,8 @@ class _Run:
         stage = self._stage
         stage.begin()
         stage.calendar.add(round(RENEWAL_S * PS_PER_S), Renewal())
+        if self._probing is not None:
+            stage.calendar.add(self._traffic.now_ps, ProbeTurn())
         while not stage.is_over:
             if completions := await self._clock.run(stage.calendar.next_ps):
                 stage.transfers_end(self._traffic.ended(completions))
@@ -158,6 +167,9 @@ class _Run:
                         if fault.controller is not None:
                             self._followed_plan = None
                             await self._hand_over()
+                    case ProbeTurn():
+                        assert self._probing is not None
+                        await self._probe(self._probing)
                     case Sample():
                         stage.sample(on_progress)
         stage.record.ended_s = stage.now_s
@@ -178,6 +190,19 @@ class _Run:
                 noted = NotedPlan.from_controller(await self._dialogue.plan(), self._fabric)
                 self._stage.record.plans.append((self._stage.now_s, noted))
         self._keep_timer(settled.next_timer_s)
+
+    async def _probe(self, probing: Probing) -> None:
+        """Let the hosts' agents have a turn, and follow what comes of what they say."""
+        probing.receive()
+        exchanges = probing.exchanges()
+        if exchanges and self._dialogue.is_open:
+            now_s = self._stage.now_s
+            await self._dialogue.move_clocks(now_s)
+            for agent, exchange in exchanges:
+                agent.answered(await self._dialogue.exchange_probes(exchange), now_s)
+            await self._hand_over()
+        probing.send()
+        self._stage.calendar.add(round(probing.next_turn_s * PS_PER_S), ProbeTurn())
 
     def _keep_timer(self, next_timer_s: float | None) -> None:
         """Let the controller have its turn when it asks for it; one such appointment at a time is enough."""

@@ -4,13 +4,17 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address
 
 from emulator.fabric import PS_PER_S, EmulatedFabric
-from hostlib.telemetry.agent import ProbeAgent
+from hostlib.telemetry.agent import ProbeAgent, ProbeExchange
 from hostlib.telemetry.prober import Pace
 from hostlib.telemetry.probes import ETHERNET_BYTES, probe_packet
 from topologies.fabric import Fabric
 
 _ETHERNET = bytes(ETHERNET_BYTES - 2) + b"\x08\x00"
 """Switches do not look at addresses that hosts give."""
+
+
+_TURN_S = 0.002
+"""Probes that are due within so long are sent together."""
 
 
 class Probing:
@@ -23,6 +27,18 @@ class Probing:
         self.agents = {agent.host: agent for agent in agents}
         self._emulated = emulated
         self._link_of = {IPv4Address(nic.address): nic.link for nic in emulated.fabric.nic_by_address.values()}
+
+    @property
+    def next_turn_s(self) -> float:
+        """When agents are to have their next turn."""
+        now_s = self._emulated.now_ps / PS_PER_S
+        return max(now_s + _TURN_S, min(agent.next_s for agent in self.agents.values()))
+
+    def exchanges(self) -> list[tuple[ProbeAgent, ProbeExchange]]:
+        """The agents for which it is time to speak to the controller, and what they have to say."""
+        now_s = self._emulated.now_ps / PS_PER_S
+        said = ((agent, agent.exchange(now_s)) for agent in self.agents.values())
+        return [(agent, exchange) for agent, exchange in said if exchange is not None]
 
     def send(self) -> None:
         """Let the agents send what is due."""

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from hostlib.telemetry.int_md import Hop
 from topologies.fabric import Path
 
+WINDOW_US = 1 << 14
+"""Length of the windows in which switches count bytes, unless an operator has changed table utilisation_window."""
+
 _LEVELS = 8
 _US_PER_S = 1_000_000
 
@@ -26,7 +29,7 @@ class LinkMeasurement:
 class LinkMeasurements:
     """Measurements by link; ``window_us`` is the length of the windows in which switches count bytes."""
 
-    def __init__(self, window_us: int) -> None:
+    def __init__(self, window_us: float) -> None:
         self._bps_per_byte = 8 * _US_PER_S / window_us
         self._by_link: dict[int, LinkMeasurement] = {}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
-from controller.telemetry.links import LinkMeasurements
+from controller.telemetry.links import WINDOW_US, LinkMeasurements
 from controller.telemetry.reporters import Reporters
 from controller.telemetry.stacks import StackReader
 from controller.telemetry.streams import ProbeStream
@@ -21,9 +21,6 @@ from topologies.routing import Routing
 
 STALE_AFTER_S = 5.0
 """Five times as long as hosts take to probe a path again while they have room for it."""
-
-WINDOW_US = 1 << 14
-"""Length of the windows in which switches count bytes, unless an operator has changed table utilisation_window."""
 
 _HOSTS_REASONS = frozenset(str(reason) for reason in (*Malformed, *Refused))
 
@@ -71,7 +68,7 @@ class Telemetry:
     """
 
     def __init__(
-        self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: int = WINDOW_US
+        self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: float = WINDOW_US
     ) -> None:
         self.version = 0
         """Counts how often a flow's path, or whether all paths of a pair are known, has changed."""

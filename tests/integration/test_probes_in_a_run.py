@@ -1,0 +1,85 @@
+"""Hosts that probe in the middle of a run, and what the real controller does with what they find."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from controller.policy.policy_name import PolicyName
+from controller.run.emulated import run_on_emulator
+from controller.run.results import RunResult
+from emulator.entries import ActionCall, EntryKey
+from emulator.switch import EmulatedSwitch
+from tests.integration.iterations import iteration_begins_s
+from topologies.steering import Steering
+from workloads.scenario import Scenario
+
+_ALONE_S = 0.35
+_ITERATIONS = 24
+
+
+def _run(**keys: Any) -> RunResult:
+    workload = {"type": "phases", "compute_s": 0.3, "comm_start": 0.5, "bytes": 0.2 * 1e9 / 8, "pattern": "ring"}
+    document = {
+        "name": "probes",
+        "topology": {
+            **{"kind": "clos", "tors": 2, "aggs": 2, "hosts_per_tor": 2, "gpus_per_host": 1},
+            **{"host_link_gbps": 1, "uplink_gbps": 1},
+        },
+        "jobs": [
+            {
+                **{"name": name, "hosts": hosts, "gpus_per_host": 1, "iterations": _ITERATIONS, "workload": workload},
+                "arrival_s": arrival_s,
+            }
+            for name, hosts, arrival_s in (("one", ("h0", "h2"), 0.0), ("other", ("h1", "h3"), 0.01))
+        ],
+        "scale": 20,
+    }
+    scenario = Scenario.model_validate(document | keys)
+    return asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None))
+
+
+def _longest_s(result: RunResult) -> float:
+    return max(after - before for job in result.jobs for before, after in pairwise(iteration_begins_s(job)))
+
+
+def _last_s(result: RunResult) -> float:
+    """The longest of the jobs' last iterations but one."""
+    begins = [iteration_begins_s(job) for job in result.jobs]
+    return max(some[-1] - some[-2] for some in begins)
+
+
+def test_flows_leave_a_link_that_died_where_nobody_tells_but_probes() -> None:
+    dies = [{"at_s": 3.0, "link": ["t0", "a0"], "state": "down"}]
+    # A seed whose hash sends all acknowledgements by the other switch: nobody plans those.
+    result = _run(events=dies, probes=True, seed=12)
+    # Five seconds until a path is stale, the reporting interval, and retransmission timers that have doubled meanwhile.
+    assert 5.0 < _longest_s(result) < 12.0
+    # Both jobs share the path that is left.
+    assert _last_s(result) < 2 * _ALONE_S
+
+
+@pytest.fixture
+def deleted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The action of every flow rule that is deleted, in order."""
+    actions: list[str] = []
+    delete = EmulatedSwitch.delete
+
+    def noted(switch: EmulatedSwitch, table: str, key: EntryKey) -> None:
+        if table == "ingress.flow":
+            action = dict(switch.entries(table))[key]
+            assert isinstance(action, ActionCall)
+            actions.append(action.action)
+        delete(switch, table, key)
+
+    monkeypatch.setattr(EmulatedSwitch, "delete", noted)
+    return actions
+
+
+def test_with_an_unknown_hash_probed_ports_steer_instead_of_rules(deleted: list[str]) -> None:
+    result = _run(hash="unknown", steering=Steering.SOURCE_PORT, probes=True)
+    assert _last_s(result) == pytest.approx(_ALONE_S, rel=0.05)
+    # Rules lead the four flows until probes have found their ports; then all that rules say is a level.
+    assert deleted.count("ingress.steer_and_prioritise") == 4
+    assert deleted[-4:] == ["ingress.prioritise"] * 4
