@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from hostlib.telemetry.prober import CONFIRMATIONS
 from hostlib.telemetry.sequence_window import SequenceWindow
+from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from topologies.fabric import Path
 
 AGREEING = CONFIRMATIONS + 1
@@ -76,6 +77,10 @@ class PairCandidates:
         """Whether a path is one that ECMP can give."""
         return path in self._seen_s
 
+    def is_probed(self, port: int) -> bool:
+        """Whether hosts may probe from a port: one that flows have, or that they may be given."""
+        return FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT or port in self._pinned
+
     def pin(self, ports: Set[int]) -> bool:
         """Keep these ports known, whichever path they lead to: those that flows have. Whether that is news.
 
@@ -85,7 +90,7 @@ class PairCandidates:
             return False
         for port in self._pinned - ports:
             self._ports.pop(port, None)
-        self._pinned, self._covered = ports, None
+        self._pinned, self._covered, self._look_again_s = ports, None, 0.0
         return True
 
     def note(self, port: int, port_sequence: int, path: Path, now_s: float) -> bool:
@@ -102,15 +107,14 @@ class PairCandidates:
             self._covered = None
         known.window.note(port_sequence)
         if known.told != path:
-            known.told, known.agreeing = path, 0
+            known.told, known.agreeing, self._covered = path, 0, None
         known.agreeing += 1
         if known.agreeing >= AGREEING and known.believed != path:
             known.believed, known.window, self._covered = path, SequenceWindow(), None
-            self._look_again_s = now_s
+            self._look_again_s, is_news = now_s, True
             self.moves += port in self._pinned
             if self._is_surplus(port):
                 del self._ports[port]
-                is_news = True
         if known.believed == path:
             self._seen_s[path] = known.seen_s = now_s
             if not self.is_complete:

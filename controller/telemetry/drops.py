@@ -11,6 +11,7 @@ class Drop(StrEnum):
     HOST_CLOCK = "the reporter's clock has jumped"
     NOT_ITS_HOST = "the probe went to another host than the reporter's"
     NOT_WANTED = "no job has a flow between its NICs"
+    SOURCE_PORT = "no host was told to probe from its source port"
     TOO_OLD = "older than what may be late"
     OLD_SESSION = "of a session of the sender that has ended"
     REPLAYED = "its number has been reported before"

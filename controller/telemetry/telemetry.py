@@ -168,6 +168,8 @@ class Telemetry:
             return Drop.NOT_ITS_HOST if destination is None or destination.host != host else Drop.NOT_WANTED
         if pair.destination.host != host:
             return Drop.NOT_ITS_HOST
+        if not pair.candidates.is_probed(flow.source_port):
+            return Drop.SOURCE_PORT
         age_ns = report.age_ns
         if age_ns > _MAX_AGE_NS:
             return Drop.TOO_OLD

@@ -4,9 +4,9 @@ Source: *In-band Network Telemetry (INT) Dataplane Specification*, version 2.1, 
 """
 
 import struct
-from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
+from typing import NamedTuple
 
 VERSION = 2
 MD_TYPE = 1
@@ -44,13 +44,12 @@ HOP_WORDS = 9
 """32-bit words that a hop answers them with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(NamedTuple):
     """What one switch told a probe; None: it was not asked, or does not know (all ones).
 
     Times are microseconds of the switch's own clock. ``queue_packets`` are those that waited in the queue of ``level``
     when the probe came, ``window_bytes`` those that left by the egress port in its last complete window: its
-    utilisation.
+    utilisation. A tuple, as a controller reads hundreds of thousands a second.
     """
 
     node_id: int | None = None
@@ -126,7 +125,7 @@ def _layout(instructions: int, hop_words: int) -> tuple[struct.Struct, _Position
 
 
 def _hop(values: tuple[int, ...]) -> Hop:
-    """A hop from its values. Written out, as a controller reads hundreds of thousands a second."""
+    """A hop from its values."""
     node_id, ingress_port, egress_port, latency_us, queue, ingress_us, egress_us, window_bytes = values
     level, queue_packets = queue >> 24, queue & _ONES_24
     return Hop(

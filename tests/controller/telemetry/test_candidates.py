@@ -112,3 +112,25 @@ def test_loss_is_that_of_a_paths_own_ports(pair: PairCandidates) -> None:
     assert by_path[B] == 0.0
     # Counted since it was believed, with number 2.
     assert by_path[A] == pytest.approx(1 / 3)
+
+
+def test_a_pair_that_loses_a_flows_port_looks_for_others(pair: PairCandidates) -> None:
+    pair.pin({1})
+    tell(pair, 1, A)
+    tell(pair, 2, B)
+    assert pair.age(0.0)
+    assert pair.is_complete
+    pair.pin(set())
+    assert pair.age(0.0)
+    assert not pair.is_complete
+    assert pair.wants_ports
+
+
+def test_a_path_whose_port_has_moved_wants_another(pair: PairCandidates) -> None:
+    for port, path in ((1, A), (2, A), (3, B), (4, B)):
+        tell(pair, port, path)
+    pair.age(0.0)
+    assert not pair.wants_ports
+    tell(pair, 4, A, times=AGREEING - 1)
+    assert pair.note(4, 9, A, 0.0)
+    assert pair.wants_ports

@@ -4,6 +4,8 @@ import struct
 from collections.abc import Callable, Sequence
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from controller.registration import NotOwnerError
 from controller.telemetry.candidates import AGREEING, Freshness
@@ -136,6 +138,8 @@ def _edit(at: int, form: str, value: int) -> Change:
 REFUSED: dict[str, tuple[Drop, Change]] = {
     "unknown NIC": (Drop.NOT_ITS_HOST, lambda report: setattr(report.five_tuple, "destination_address", 1)),
     "another pair": (Drop.NOT_WANTED, lambda report: setattr(report.five_tuple, "destination_port", 80)),
+    "source port": (Drop.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 1 << 20)),
+    "well-known port": (Drop.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 80)),
     "old": (Drop.TOO_OLD, lambda report: setattr(report, "age_ns", 11 * NS_PER_S)),
     "old session": (Drop.OLD_SESSION, lambda report: setattr(report, "session", 0)),
     "doubled": (Drop.REPLAYED, lambda report: setattr(report, "sequence", 0)),
@@ -164,6 +168,29 @@ def test_what_cannot_be_believed_is_dropped_for_its_reason(controller: Controlle
     dropped = 1 if expected is Drop.SENDER_CLOCK else len(forged)
     assert controller.telemetry.dropped == {expected: dropped}
     assert set(controller.seen().values()) == {Freshness.UNSEEN}
+
+
+@given(
+    stack=st.binary(max_size=150),
+    numbers=st.tuples(*[st.integers(0, 0xFFFF_FFFF)] * 3),
+    times=st.tuples(*[st.integers(0, (1 << 64) - 1)] * 2),
+    port=st.integers(0, 0xFFFF_FFFF),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_report_does_more_than_to_be_dropped(
+    routing: Routing, stack: bytes, numbers: tuple[int, int, int], times: tuple[int, int], port: int
+) -> None:
+    controller = Controller(routing)
+
+    def forge(report: wire.ProbeReport) -> None:
+        report.session, report.sequence, report.port_sequence = numbers
+        report.sent_ns, report.age_ns = times
+        report.five_tuple.source_port, report.stack = port, stack
+
+    controller.tell([controller.report(controller.paths[0], 50_000, forge)])
+    assert sum(controller.telemetry.dropped.values()) == 1
+    [target] = controller.tell([], host="h0").targets
+    assert list(target.source_ports) == [49152]
 
 
 def test_a_way_through_the_fabric_that_ecmp_does_not_give_is_dropped(controller: Controller) -> None:
