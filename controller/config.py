@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from controller.policy.policy_name import PolicyName
-from controller.telemetry.links import WINDOW_US
+from controller.telemetry.window import WINDOW_US
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
 from topologies.steering import Steering

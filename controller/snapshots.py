@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from controller.policy.plan import Plan
 from controller.policy.snapshot import (
@@ -17,10 +18,13 @@ from controller.policy.snapshot import (
 )
 from controller.registration import RegisteredFlow, RegisteredJob
 from controller.registry import Registry
-from controller.telemetry.probed_paths import ProbedPaths
 from topologies.fabric import Fabric, Path
 from topologies.paths import Paths
 from topologies.routing import Routing
+
+if TYPE_CHECKING:
+    # gRPC takes a while to import, and decisions alone do not need it.
+    from controller.telemetry.probed_paths import ProbedPaths
 
 
 class Snapshots:
@@ -31,7 +35,7 @@ class Snapshots:
     """
 
     def __init__(
-        self, registry: Registry, routing: Routing, num_levels: int, seed: int, probed: ProbedPaths | None = None
+        self, registry: Registry, routing: Routing, num_levels: int, seed: int, probed: "ProbedPaths | None" = None
     ) -> None:
         self._registry = registry
         self._routing = routing

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from controller.policy.plan import Plan
 from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
-from controller.telemetry.probed_paths import ProbedPaths
 from topologies.addressing import FiveTuple
 from topologies.fabric import Path
 from topologies.routing import Routing
 from topologies.steering import steered_five_tuple
+
+if TYPE_CHECKING:
+    # gRPC takes a while to import, and decisions alone do not need it.
+    from controller.telemetry.probed_paths import ProbedPaths
 
 
 def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dict[FlowKey, FiveTuple]:
@@ -24,7 +28,7 @@ def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dic
     return _changes(plan, snapshot, lambda flow, path: path == flow.hashed_path, find)
 
 
-def probed_port_changes(plan: Plan, snapshot: Snapshot, probed: ProbedPaths) -> dict[FlowKey, FiveTuple]:
+def probed_port_changes(plan: Plan, snapshot: Snapshot, probed: "ProbedPaths") -> dict[FlowKey, FiveTuple]:
     """The same where the hash is not known: from ports that probes have shown to lead where the Plan wants flows."""
 
     def find(flow: Flow, path: Path, taken: Container[FiveTuple]) -> FiveTuple | None:

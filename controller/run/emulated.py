@@ -34,7 +34,7 @@ from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.stage import Progress, Stage
 from controller.run.traffic import Traffic, default_scale
-from controller.telemetry.links import WINDOW_US
+from controller.telemetry.window import WINDOW_US
 from emulator.clock import Clock, VirtualClock
 from emulator.fabric import PS_PER_S, wire_overhead
 from emulator.p4runtime.pipeline import compiled_pipeline

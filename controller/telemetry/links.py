@@ -5,9 +5,6 @@ from dataclasses import dataclass, field
 from hostlib.telemetry.int_md import Hop
 from topologies.fabric import Path
 
-WINDOW_US = 1 << 14
-"""Length of the windows in which switches count bytes, unless an operator has changed table utilisation_window."""
-
 _LEVELS = 8
 _US_PER_S = 1_000_000
 

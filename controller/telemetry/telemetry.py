@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
-from controller.telemetry.links import WINDOW_US, LinkMeasurements
+from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.reporters import Reporters
 from controller.telemetry.stacks import StackReader
 from controller.telemetry.streams import ProbeStream
+from controller.telemetry.window import WINDOW_US
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
 from hostlib.telemetry.receiver import Refused

@@ -49,7 +49,7 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
         "switches[1].port: unknown key; expected one of address, device_id, name",
         f"policy: expected {', '.join(others)} or {last}, got 'magic'",
         "colour: unknown key; expected one of clock, election_id, hash, hash_seed, lease_s, listen, num_levels,"
-        " pipeline, policy, seed, start_s, steering, switches, topology",
+        " pipeline, policy, seed, start_s, steering, switches, topology, utilisation_window_us",
     ]
 
 

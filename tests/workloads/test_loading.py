@@ -53,7 +53,7 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("sede",), 1, "sede: unknown key; expected one of compute_jitter, events, jobs, measure, name,"),
+        (("sede",), 1, "sede: unknown key; expected one of compute_jitter, events, hash, jobs, measure,"),
         (("topology", "colour"), "red", "topology.colour: unknown key; expected one of bottleneck_gbps,"),
         (
             ("topology", "kind"),
