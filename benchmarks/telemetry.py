@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.base_entries import install_routing
 from benchmarks.provenance import print_figures, provenance
+from controller.daemon import favour_answers
 from controller.run.probing import Probing, agents_of
 from controller.telemetry.telemetry import Telemetry
 from emulator.compiler.program import compile_program
@@ -178,6 +179,7 @@ def main() -> None:
     steady = probed.taken()
     probed.run(probed.now_s + STEADY_S)
     probe_share = probed.share_since(steady)
+    favour_answers()  # as the controller's process does
     speeds = [reports_per_s(routing, probed.exchanges) for _ in range(3)]
     figures = {
         "table_complete_s": round(table_complete_s, 3),
