@@ -1,7 +1,7 @@
 """Probing measured: ``python benchmarks/telemetry.py [--json]``.
 
 On the paper's testbed Clos, unscaled and otherwise idle, with a flow from every NIC to the one of the same number of
-every other host (1,056 pairs, 32 candidate paths each), in virtual time:
+every other host (1,056 pairs, 32 candidate paths each but under the same ToR), in virtual time:
 
 - ``table_complete_s``: until all candidate paths of all pairs are known;
 - ``probe_share``: then, over a second, the share of its rate that the fullest link gives to probes, and that the
