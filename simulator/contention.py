@@ -54,22 +54,22 @@ class Contention:
 
     def join(self, flows: IntArray) -> None:
         """These flows, none of which is, are under way from now on."""
-        _join(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
+        join_links(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
 
     def leave(self, flows: IntArray) -> None:
         """These flows, all of which are, are no longer under way."""
-        _leave(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
+        leave_links(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
 
     def reach(self, flows: IntArray) -> IntArray:
         """All flows under way that are connected with a link of these flows by links that flows share, ascending."""
         where = self.network.starts, self.network.links, flows
         lists = self.first, self.following, self.flow_of_hop
-        number = _reach(*where, *lists, self.is_found, self.is_seen, self.found, self.seen)
+        number = reach_flows(*where, *lists, self.is_found, self.is_seen, self.found, self.seen)
         return np.sort(self.found[:number])
 
 
 @compiled
-def _join(
+def join_links(
     first_hop: IntArray, links: IntArray, flows: IntArray, first: IntArray, following: IntArray, preceding: IntArray
 ) -> None:
     for flow in flows:
@@ -82,7 +82,7 @@ def _join(
 
 
 @compiled
-def _leave(
+def leave_links(
     first_hop: IntArray, links: IntArray, flows: IntArray, first: IntArray, following: IntArray, preceding: IntArray
 ) -> None:
     for flow in flows:
@@ -97,7 +97,7 @@ def _leave(
 
 
 @compiled
-def _reach(
+def reach_flows(
     first_hop: IntArray,
     links: IntArray,
     flows: IntArray,

@@ -185,7 +185,7 @@ class Fluid:
         order = Order.by_rank(flows, self._tiers[flows])
         network, weights, due_s = self.bundles.network, self.bundles.weights, self._due_s - self.now_ps / PS_PER_S
         rates_bps = self._allocation.rates_bps(network, order, weights, self.remaining_bytes, due_s)
-        _set_rates(order.flows, rates_bps, self.now_ps, self.remaining_bytes, self.rates_bps, self._ends_ps)
+        set_rates(order.flows, rates_bps, self.now_ps, self.remaining_bytes, self.rates_bps, self._ends_ps)
 
 
 @compiled
@@ -203,7 +203,7 @@ def _settle(
     """Bring what flows have left, and what links have carried, up to date."""
     for flow in flows:
         if now_ps > since_ps[flow]:
-            sent = min(remaining_bytes[flow], rates_bps[flow] / 8.0 * ((now_ps - since_ps[flow]) / PS_PER_S))
+            sent = sent_bytes(remaining_bytes[flow], rates_bps[flow], now_ps - since_ps[flow])
             since_ps[flow] = now_ps
             if sent > 0.0:
                 remaining_bytes[flow] -= sent
@@ -212,7 +212,13 @@ def _settle(
 
 
 @compiled
-def _set_rates(
+def sent_bytes(remaining_bytes: float, rate_bps: float, duration_ps: int) -> float:
+    """What a flow sends in a time, at most what it has left."""
+    return min(remaining_bytes, rate_bps / 8.0 * (duration_ps / PS_PER_S))
+
+
+@compiled
+def set_rates(
     flows: IntArray,
     rates_bps: FloatArray,
     now_ps: int,

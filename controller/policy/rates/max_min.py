@@ -21,7 +21,7 @@ def max_min(network: Network, order: Order, weights: FloatArray) -> FloatArray:
     """
     check_values(weights, "weights", network, order)
     rates_bps, left, scratch = np.full(len(order.flows), -1.0), network.untouched(order), network.scratch
-    _fill_tiers(
+    fill_tiers(
         network.starts, network.links, order.flows, order.starts, order.stops,
         weights, network.capacities_bps, left, scratch.sums, scratch.counts, scratch.ends,
         np.empty(len(order.flows) * network.longest_path, np.int64), scratch.used, scratch.shares, rates_bps,
@@ -30,7 +30,7 @@ def max_min(network: Network, order: Order, weights: FloatArray) -> FloatArray:
 
 
 @compiled
-def _fill_tiers(
+def fill_tiers(
     first_hop: IntArray,
     links: IntArray,
     flows: IntArray,
@@ -47,9 +47,10 @@ def _fill_tiers(
     shares: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Fill tier by tier. A flow whose rate is not fixed yet has a negative one.
+    """Fill tier by tier. A flow whose rate is not fixed yet has a negative one, as all have before.
 
-    The positions of the flows on a link are ``members[members_end[link] - number:members_end[link]]``.
+    ``left`` is what links have left before; ``weight_on`` and ``unfixed_on`` are 0 before and after. The positions of
+    the flows on a link are ``members[members_end[link] - number:members_end[link]]``: room for all their hops.
     """
     for tier in range(len(starts)):
         size = 0

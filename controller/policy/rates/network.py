@@ -92,7 +92,7 @@ class Network:
         """What is left on every link that the order's flows cross before anybody has taken anything; in ``scratch``."""
         left = self.scratch.left
         if len(order.flows) < len(left):
-            _fill(self.starts, self.links, order.flows, self.capacities_bps, left)
+            fill(self.starts, self.links, order.flows, self.capacities_bps, left)
         else:
             left[:] = self.capacities_bps
         return left
@@ -140,7 +140,8 @@ def check_values(values: FloatArray, name: str, network: Network, order: Order) 
 
 
 @compiled
-def _fill(first_hop: IntArray, links: IntArray, flows: IntArray, capacities: FloatArray, left: FloatArray) -> None:
+def fill(first_hop: IntArray, links: IntArray, flows: IntArray, capacities: FloatArray, left: FloatArray) -> None:
+    """Let the links that flows cross have all of their capacity left."""
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):
             left[links[hop]] = capacities[links[hop]]

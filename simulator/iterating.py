@@ -1,0 +1,166 @@
+"""Jobs that compute and send, iteration after iteration, on links that they share: one contention component.
+
+For jobs of one computation and one transfer that begins somewhere inside it (the ``phases`` workload), under max-min
+fairness inside tiers. It is ``simulator.fluid`` for these, hundreds of times as fast.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from controller.policy.rates.network import FloatArray, IntArray
+from simulator.bundles import Bundles
+from simulator.fluid import NEVER_PS, PS_PER_S
+from simulator.iteration_arrays import Layout, Room, Sending
+from simulator.iteration_loop import advance
+from simulator.iteration_stages import (
+    ALONE,
+    ARRIVES,
+    BEAT,
+    BEFORE,
+    BEGUN,
+    BESIDE,
+    COMPUTED,
+    DONE,
+    ITERATIONS,
+    NUM_COLUMNS,
+    OVERLAPPED,
+    PERIOD,
+    SINCE,
+    STAGE,
+    UNTIL,
+    JobTable,
+)
+from simulator.known_rates import KnownRates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterations:
+    """What every job does in an iteration, in picoseconds, and the bundles that it sends.
+
+    It computes for ``before_ps``; then for ``beside_ps``, while its bundles send ``size_bytes`` each: the first
+    ``num_bundles[0]`` are those of job 0, and so on. An iteration is over when both are. The first begins at
+    ``begins_ps``. A job with a ``period_ps`` (others: 0) keeps a rhythm: it holds iterations as
+    ``hostlib.start_shift`` does, with beats at ``beat_ps`` and whole periods from there.
+
+    Raises ValueError, naming the job or bundle, for a job that computes nothing, a negative time, bundles that are not
+    as many as there are sizes, and a size that is not positive and finite.
+    """
+
+    before_ps: IntArray
+    beside_ps: IntArray
+    begins_ps: IntArray
+    period_ps: IntArray
+    beat_ps: IntArray
+    num_bundles: IntArray
+    size_bytes: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        compute_s: FloatArray,
+        comm_start: FloatArray,
+        begins_s: FloatArray,
+        num_bundles: IntArray,
+        size_bytes: FloatArray,
+    ) -> Self:
+        """Without a rhythm, from seconds; jobs with bundles begin to send after the fraction ``comm_start``."""
+        before_s = compute_s * np.where(num_bundles > 0, comm_start, 1.0)
+        none = np.zeros(len(compute_s), dtype=np.int64)
+        times_ps = _whole_ps(before_s), _whole_ps(compute_s - before_s), _whole_ps(begins_s)
+        return cls(*times_ps, none, none, num_bundles, size_bytes)
+
+    def __post_init__(self) -> None:
+        by_job = self.before_ps, self.beside_ps, self.begins_ps, self.period_ps, self.num_bundles
+        for job, values in enumerate(zip(*(column.tolist() for column in by_job), strict=True)):
+            if min(values) < 0 or not values[0] + values[1]:
+                raise ValueError(f"job {job}: it must compute for some time, and nothing of it be negative")
+        if self.num_bundles.sum() != len(self.size_bytes):
+            raise ValueError(f"expected sizes of {self.num_bundles.sum()} bundles, got {len(self.size_bytes)}")
+        if not (sound := (self.size_bytes > 0) & (self.size_bytes < np.inf)).all():
+            bundle = int((~sound).argmax())
+            raise ValueError(f"bundle {bundle}: it must send a positive number of bytes, not {self.size_bytes[bundle]}")
+
+
+class IteratingJobs:
+    """Jobs under way on one network; their time runs on from call to call.
+
+    ``num_events`` counts the times at which something has happened. ``kept_ps`` are the ends of the first ``num_kept``
+    iterations of every job, 0 where there was none yet. Raises ValueError where ``bundles`` are not those of the jobs.
+    """
+
+    def __init__(self, jobs: Iterations, bundles: Bundles, num_kept: int = 0) -> None:
+        self._jobs = jobs
+        self._num_kept = num_kept
+        self._known = KnownRates.of(len(jobs.size_bytes))
+        self.restart(bundles)
+
+    def restart(self, bundles: Bundles) -> None:
+        """Begin again at time 0, with these paths, tiers, weights and latencies.
+
+        Raises ValueError as the class does.
+        """
+        jobs = self._jobs
+        if bundles.network.num_flows != len(jobs.size_bytes):
+            raise ValueError(f"expected {len(jobs.size_bytes)} bundles, got {bundles.network.num_flows}")
+        self.now_ps = 0
+        self.num_events = 0
+        self.kept_ps = np.zeros((len(jobs.before_ps), self._num_kept), dtype=np.int64)
+        self._table = _table(jobs)
+        self._layout = Layout.of(jobs.num_bundles, jobs.size_bytes, bundles)
+        self._sending = Sending.of(len(jobs.size_bytes))
+        self._room = Room.of(bundles.network)
+        self._known.forget()
+
+    def run(self, until_ps: int = NEVER_PS, num_iterations: int = NEVER_PS) -> None:
+        """Let time pass until every job has completed so many iterations since the start, or at most until a time.
+
+        Where nothing can happen any more, as on links without capacity, time stands still unless ``until_ps`` is given.
+        """
+        where = self._table, self._layout, self._sending, self._room, self._known
+        self.now_ps, num_events = advance(*where, self.now_ps, until_ps, num_iterations, self.kept_ps)
+        self.num_events += num_events
+
+    @property
+    def iterations(self) -> IntArray:
+        """How many iterations every job has completed."""
+        return self._table[:, ITERATIONS].copy()
+
+    @property
+    def begun_ps(self) -> IntArray:
+        """When the last of them ended; before that, when the first was to begin."""
+        return self._table[:, BEGUN].copy()
+
+    @property
+    def computed_ps(self) -> IntArray:
+        """For how long every job has computed until now."""
+        computes = np.isin(self._table[:, STAGE], (ALONE, OVERLAPPED))
+        return np.asarray(self._table[:, COMPUTED] + computes * (self.now_ps - self._table[:, SINCE]))
+
+    def carried_bytes(self) -> FloatArray:
+        """Bytes that every link has carried until now."""
+        layout, sending = self._layout, self._sending
+        has_begun = np.isin(self._table[:, STAGE], (OVERLAPPED, DONE))
+        transfers = (self._table[:, ITERATIONS] + has_begun)[layout.job_of]
+        since_s = (self.now_ps - sending.settled_ps) / PS_PER_S
+        left_bytes = np.maximum(sending.remaining_bytes - sending.rates_bps / 8 * since_s, 0.0)
+        sent_bytes = np.repeat(transfers * layout.size_bytes - left_bytes, np.diff(layout.first_hop))
+        carried_bytes = np.zeros(len(layout.capacities_bps))
+        np.add.at(carried_bytes, layout.links, sent_bytes)
+        return carried_bytes
+
+
+def _table(jobs: Iterations) -> JobTable:
+    """Nobody has begun."""
+    table = np.zeros((len(jobs.before_ps), NUM_COLUMNS), dtype=np.int64)
+    table[:, (BEFORE, BESIDE, PERIOD, BEAT)] = np.column_stack(
+        (jobs.before_ps, jobs.beside_ps, jobs.period_ps, jobs.beat_ps)
+    )
+    table[:, UNTIL] = table[:, BEGUN] = jobs.begins_ps
+    table[:, ARRIVES] = NEVER_PS
+    return table
+
+
+def _whole_ps(times_s: FloatArray) -> IntArray:
+    return np.rint(times_s * PS_PER_S).astype(np.int64)

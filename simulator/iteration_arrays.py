@@ -1,0 +1,127 @@
+"""The arrays that the compiled loop of ``simulator.iterating`` works on, beside the rows of the jobs."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from controller.policy.rates.network import FloatArray, IntArray, Network
+from simulator.bundles import Bundles
+from simulator.contention import BoolArray
+from simulator.fluid import NEVER_PS
+
+
+class Layout(NamedTuple):
+    """What jobs send by: bundles by tier and number, the most urgent first, each on the links of its hops.
+
+    Those of a job are ``bundles_of[first_bundle[job]:first_bundle[job + 1]]``.
+    """
+
+    first_bundle: IntArray
+    bundles_of: IntArray
+    job_of: IntArray
+    size_bytes: FloatArray
+    weights: FloatArray
+    tiers: IntArray
+    latency_ps: IntArray
+    first_hop: IntArray
+    links: IntArray
+    flow_of_hop: IntArray
+    capacities_bps: FloatArray
+
+    @classmethod
+    def of(cls, num_bundles: IntArray, size_bytes: FloatArray, bundles: Bundles) -> Self:
+        """Bundles with these sizes, the first ``num_bundles[0]`` of them of job 0, renumbered by tier."""
+        network, by_tier = bundles.network, bundles.tiers.argsort(kind="stable")
+        place = np.empty_like(by_tier)
+        place[by_tier] = np.arange(len(by_tier))
+        num_hops = np.diff(network.starts)[by_tier]
+        first_hop = np.concatenate(([0], np.cumsum(num_hops)))
+        flow_of_hop = np.repeat(np.arange(len(by_tier)), num_hops)
+        hops = np.arange(len(network.links)) + (network.starts[by_tier] - first_hop[:-1])[flow_of_hop]
+        return cls(
+            np.concatenate(([0], np.cumsum(num_bundles))),
+            place,
+            np.repeat(np.arange(len(num_bundles)), num_bundles)[by_tier],
+            size_bytes[by_tier],
+            bundles.weights[by_tier],
+            bundles.tiers[by_tier],
+            bundles.latency_ps[by_tier],
+            first_hop,
+            network.links[hops],
+            flow_of_hop,
+            network.capacities_bps,
+        )
+
+
+class Sending(NamedTuple):
+    """What bundles have left to send, as of ``settled_ps``, at which rates, until when.
+
+    Those that have something are the first ``num_active[0]`` in ``active``.
+    """
+
+    remaining_bytes: FloatArray
+    rates_bps: FloatArray
+    settled_ps: IntArray
+    ends_ps: IntArray
+    active: IntArray
+    num_active: IntArray
+
+    @classmethod
+    def of(cls, num_bundles: int) -> Self:
+        """Nobody sends yet."""
+        return cls(
+            remaining_bytes=np.zeros(num_bundles),
+            rates_bps=np.zeros(num_bundles),
+            settled_ps=np.zeros(num_bundles, dtype=np.int64),
+            ends_ps=np.full(num_bundles, NEVER_PS),
+            active=np.zeros(num_bundles, dtype=np.int64),
+            num_active=np.zeros(1, dtype=np.int64),
+        )
+
+
+class Room(NamedTuple):
+    """Lists of the bundles on every link (``simulator.contention``), and room to search and to fill tiers in."""
+
+    first: IntArray
+    following: IntArray
+    preceding: IntArray
+    is_found: BoolArray
+    is_seen: BoolArray
+    found: IntArray
+    seen: IntArray
+    touched: IntArray
+    starts: IntArray
+    stops: IntArray
+    left: FloatArray
+    weight_on: FloatArray
+    unfixed_on: IntArray
+    members_end: IntArray
+    members: IntArray
+    heap: IntArray
+    shares: FloatArray
+    rates_bps: FloatArray
+
+    @classmethod
+    def of(cls, network: Network) -> Self:
+        """Room for so many flows; nobody is on any link."""
+        num_links, num_flows, num_hops = len(network.capacities_bps), network.num_flows, len(network.links)
+        return cls(
+            first=np.full(num_links, -1),
+            following=np.full(num_hops, -1),
+            preceding=np.full(num_hops, -1),
+            is_found=np.zeros(num_flows, dtype=np.bool_),
+            is_seen=np.zeros(num_links, dtype=np.bool_),
+            found=np.zeros(num_flows, dtype=np.int64),
+            seen=np.zeros(num_links, dtype=np.int64),
+            touched=np.zeros(2 * num_flows, dtype=np.int64),
+            starts=np.zeros(num_flows, dtype=np.int64),
+            stops=np.zeros(num_flows, dtype=np.int64),
+            left=np.zeros(num_links),
+            weight_on=np.zeros(num_links),
+            unfixed_on=np.zeros(num_links, dtype=np.int64),
+            members_end=np.zeros(num_links, dtype=np.int64),
+            members=np.zeros(num_hops, dtype=np.int64),
+            heap=np.zeros(num_links, dtype=np.int64),
+            shares=np.zeros(num_links),
+            rates_bps=np.zeros(num_flows),
+        )

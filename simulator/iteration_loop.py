@@ -1,0 +1,152 @@
+"""The compiled loop behind ``simulator.iterating``: jobs that compute and send, from event to event.
+
+It does what ``simulator.fluid`` does, by the same functions in the same order, so that both agree to the picosecond;
+and what jobs do next, without leaving machine code. Arrays are taken out of their tuples once, and calls have few of
+them: machine code counts every reference to an array.
+"""
+
+import numpy as np
+
+from controller.policy.rates.machine_code import compiled
+from controller.policy.rates.max_min import fill_tiers
+from controller.policy.rates.network import FloatArray, IntArray, fill
+from simulator.contention import join_links, leave_links, reach_flows
+from simulator.fluid import NEVER_PS, sent_bytes, set_rates
+from simulator.iteration_arrays import Layout, Room, Sending
+from simulator.iteration_stages import (
+    ARRIVES,
+    DONE,
+    ITERATIONS,
+    LATEST,
+    SENDING,
+    STAGE,
+    TRANSFERS,
+    UNTIL,
+    JobTable,
+    end_iteration,
+    end_sending,
+    end_stage,
+    next_step_ps,
+)
+from simulator.known_rates import EMPTY, KnownRates, find_slot, key_of, remember
+
+
+@compiled
+def advance(
+    jobs: JobTable,
+    layout: Layout,
+    sending: Sending,
+    room: Room,
+    known: KnownRates,
+    now_ps: int,
+    until_ps: int,
+    num_iterations: int,
+    kept_ps: IntArray,
+) -> tuple[int, int]:
+    """Let time pass until every job has completed so many iterations, or at most until a time.
+
+    ``kept_ps[job]`` takes the ends of a job's first iterations, as many as there is room for. Returns the time reached,
+    and at how many times something has happened.
+    """
+    remaining_bytes, rates_bps, ends_ps = sending.remaining_bytes, sending.rates_bps, sending.ends_ps
+    settled_ps, active, touched, drawn = sending.settled_ps, sending.active, room.touched, known.drawn
+    first_hop, links, job_of, latency_ps = layout.first_hop, layout.links, layout.job_of, layout.latency_ps
+    num_jobs, num_events, num_behind = len(jobs), 0, 0
+    for job in range(num_jobs):
+        if jobs[job, ITERATIONS] < num_iterations:
+            num_behind += 1
+    num_active = num_touched = sending.num_active[0]
+    touched[:num_touched] = active[:num_active]
+    while True:
+        if num_touched:
+            key, touched_key = key_of(drawn, active[:num_active]), key_of(drawn, touched[:num_touched])
+            slot = find_slot(known.keys, known.begins, key, touched_key)
+            if known.begins[slot] == EMPTY:
+                flows = _reach(layout, room, num_touched)
+                slot = remember(known, key, touched_key, flows, _fill(layout, room, flows))
+            begin, end = known.begins[slot], known.begins[slot] + known.lengths[slot]
+            flows = known.flows[begin:end]
+            for flow in flows:
+                if now_ps > settled_ps[flow]:
+                    remaining_bytes[flow] -= sent_bytes(
+                        remaining_bytes[flow], rates_bps[flow], now_ps - settled_ps[flow]
+                    )
+                    settled_ps[flow] = now_ps
+            set_rates(flows, known.rates_bps[begin:end], now_ps, remaining_bytes, rates_bps, ends_ps)
+        if not num_behind:
+            break
+        next_ps = next_step_ps(jobs)
+        for index in range(num_active):
+            next_ps = min(next_ps, ends_ps[active[index]])
+        if next_ps > until_ps or next_ps == NEVER_PS:
+            now_ps = max(now_ps, until_ps) if until_ps < NEVER_PS else now_ps
+            break
+        now_ps = next_ps
+        num_events += 1
+        num_left = num_touched = 0
+        for index in range(num_active):
+            bundle = active[index]
+            if ends_ps[bundle] > now_ps:
+                active[num_left] = bundle
+                num_left += 1
+            else:
+                touched[num_touched] = bundle
+                num_touched += 1
+                remaining_bytes[bundle] = rates_bps[bundle] = 0.0
+                ends_ps[bundle] = NEVER_PS
+                end_sending(jobs, job_of[bundle], now_ps, latency_ps[bundle])
+        if num_touched:
+            num_active = num_left
+            leave_links(first_hop, links, touched[:num_touched], room.first, room.following, room.preceding)
+        for job in range(num_jobs):
+            while jobs[job, UNTIL] <= now_ps or jobs[job, ARRIVES] <= now_ps:
+                if jobs[job, ARRIVES] <= now_ps:
+                    jobs[job, ARRIVES], jobs[job, TRANSFERS] = NEVER_PS, 0
+                elif end_stage(jobs, job, now_ps):
+                    bundles = layout.bundles_of[layout.first_bundle[job] : layout.first_bundle[job + 1]]
+                    num_bundles = len(bundles)
+                    active[num_active : num_active + num_bundles] = bundles
+                    touched[num_touched : num_touched + num_bundles] = bundles
+                    num_active, num_touched = num_active + num_bundles, num_touched + num_bundles
+                    for bundle in bundles:
+                        remaining_bytes[bundle], settled_ps[bundle] = layout.size_bytes[bundle], now_ps
+                    join_links(first_hop, links, bundles, room.first, room.following, room.preceding)
+                    jobs[job, TRANSFERS], jobs[job, SENDING], jobs[job, LATEST] = num_bundles > 0, num_bundles, 0
+                if jobs[job, STAGE] == DONE and not jobs[job, TRANSFERS]:
+                    if jobs[job, ITERATIONS] < kept_ps.shape[1]:
+                        kept_ps[job, jobs[job, ITERATIONS]] = now_ps
+                    end_iteration(jobs, job, now_ps)
+                    if jobs[job, ITERATIONS] == num_iterations:
+                        num_behind -= 1
+    sending.num_active[0] = num_active
+    return now_ps, num_events
+
+
+@compiled
+def _reach(layout: Layout, room: Room, num_touched: int) -> IntArray:
+    """The bundles that the touched ones reach, the most urgent first."""
+    number = reach_flows(
+        layout.first_hop, layout.links, room.touched[:num_touched], room.first, room.following, layout.flow_of_hop,
+        room.is_found, room.is_seen, room.found, room.seen,
+    )  # fmt: skip
+    return np.sort(room.found[:number])
+
+
+@compiled
+def _fill(layout: Layout, room: Room, flows: IntArray) -> FloatArray:
+    """Max-min fair rates of these bundles, tier by tier."""
+    num_tiers = 0
+    for position in range(len(flows)):
+        if not position or layout.tiers[flows[position]] != layout.tiers[flows[position - 1]]:
+            room.starts[num_tiers] = position
+            num_tiers += 1
+        room.stops[num_tiers - 1] = position + 1
+    fill(layout.first_hop, layout.links, flows, layout.capacities_bps, room.left)
+    rates_bps = room.rates_bps[: len(flows)]
+    rates_bps[:] = -1.0
+    fill_tiers(
+        layout.first_hop, layout.links, flows, room.starts[:num_tiers], room.stops[:num_tiers], layout.weights,
+        layout.capacities_bps, room.left, room.weight_on, room.unfixed_on, room.members_end, room.members, room.heap,
+        room.shares, rates_bps,
+    )  # fmt: skip
+    return rates_bps

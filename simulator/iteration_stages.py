@@ -1,0 +1,88 @@
+"""What a job that computes and sends does next: a row of whole numbers for each job, and compiled steps on it.
+
+An iteration is a computation of two parts, with a transfer beside the second; then the next may be held.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from controller.policy.rates.machine_code import compiled
+from simulator.fluid import NEVER_PS
+
+JobTable = npt.NDArray[np.int64]
+"""A row per job with the columns below; times in picoseconds."""
+
+# What an iteration is: its computation before and beside the transfer, the rhythm that it keeps (0: none) and a beat.
+BEFORE, BESIDE, PERIOD, BEAT = 0, 1, 2, 3
+# The stage of the computation, since when and until when.
+STAGE, SINCE, UNTIL = 4, 5, 6
+# Whether a transfer is still to arrive, how many bundles send, and when the last of it, and of what was sent, arrives.
+TRANSFERS, SENDING, ARRIVES, LATEST = 7, 8, 9, 10
+# Whether a first beat was waited for; iterations completed, when the last of them ended, what ended computations took.
+IN_RHYTHM, ITERATIONS, BEGUN, COMPUTED = 11, 12, 13, 14
+NUM_COLUMNS = 15
+
+# Stages: held, computing before the transfer, computing beside it, done with computing.
+HELD, ALONE, OVERLAPPED, DONE = 0, 1, 2, 3
+
+_DRIFTS_PER_PERIOD = 20
+"""A job out of its rhythm by more than one part in so many waits for its beat, as ``hostlib.start_shift`` has it."""
+
+
+@compiled
+def next_step_ps(jobs: JobTable) -> int:
+    """When the first stage or transfer of any job is over."""
+    next_ps = NEVER_PS
+    for job in range(len(jobs)):
+        next_ps = min(next_ps, jobs[job, UNTIL], jobs[job, ARRIVES])
+    return next_ps
+
+
+@compiled
+def end_stage(jobs: JobTable, job: int, now_ps: int) -> bool:
+    """A job's stage is over and its next begins; returns whether its transfer begins now."""
+    stage = jobs[job, STAGE]
+    if stage != HELD:
+        jobs[job, COMPUTED] += now_ps - jobs[job, SINCE]
+    jobs[job, SINCE] = now_ps
+    if stage == HELD and jobs[job, BEFORE]:
+        jobs[job, STAGE], jobs[job, UNTIL] = ALONE, now_ps + jobs[job, BEFORE]
+        return False
+    if stage != OVERLAPPED and jobs[job, BESIDE]:
+        jobs[job, STAGE], jobs[job, UNTIL] = OVERLAPPED, now_ps + jobs[job, BESIDE]
+        return True
+    jobs[job, STAGE], jobs[job, UNTIL] = DONE, NEVER_PS
+    return bool(stage != OVERLAPPED)
+
+
+@compiled
+def end_sending(jobs: JobTable, job: int, now_ps: int, latency_ps: int) -> None:
+    """A bundle of a job has sent all; what it has sent arrives a latency later."""
+    jobs[job, SENDING] -= 1
+    jobs[job, LATEST] = max(jobs[job, LATEST], now_ps + latency_ps)
+    if not jobs[job, SENDING]:
+        jobs[job, ARRIVES] = jobs[job, LATEST]
+
+
+@compiled
+def end_iteration(jobs: JobTable, job: int, now_ps: int) -> None:
+    """A job has completed an iteration, and holds the next for as long as its rhythm wants."""
+    jobs[job, ITERATIONS] += 1
+    jobs[job, BEGUN] = jobs[job, SINCE] = now_ps
+    jobs[job, STAGE], jobs[job, UNTIL] = HELD, now_ps + _hold_ps(jobs, job, now_ps)
+
+
+@compiled
+def _hold_ps(jobs: JobTable, job: int, now_ps: int) -> int:
+    period_ps = jobs[job, PERIOD]
+    if not period_ps:
+        return 0
+    late_ps = (now_ps - jobs[job, BEAT]) % period_ps
+    if 2 * late_ps > period_ps:
+        late_ps -= period_ps
+    is_new, jobs[job, IN_RHYTHM] = not jobs[job, IN_RHYTHM], 1
+    if _DRIFTS_PER_PERIOD * late_ps > period_ps:
+        return int(period_ps - late_ps)
+    if is_new or _DRIFTS_PER_PERIOD * late_ps < -period_ps:
+        return max(0, -int(late_ps))
+    return 0
