@@ -11,6 +11,7 @@ import numpy as np
 
 from controller.policy.rates.network import FloatArray, IntArray
 from simulator.bundles import Bundles
+from simulator.contention import join_links
 from simulator.fluid import NEVER_PS, PS_PER_S
 from simulator.iteration_arrays import Layout, Room, Sending
 from simulator.iteration_loop import advance
@@ -24,6 +25,7 @@ from simulator.iteration_stages import (
     COMPUTED,
     DONE,
     ITERATIONS,
+    LATEST,
     NUM_COLUMNS,
     OVERLAPPED,
     PERIOD,
@@ -33,6 +35,8 @@ from simulator.iteration_stages import (
     JobTable,
 )
 from simulator.known_rates import KnownRates
+
+_LEAST_BYTES = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +87,22 @@ class Iterations:
             raise ValueError(f"bundle {bundle}: it must send a positive number of bytes, not {self.size_bytes[bundle]}")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class UnderWay:
+    """Jobs in the middle of iterations: a row of ``iteration_stages`` for each, and what is left of every bundle."""
+
+    now_ps: int
+    table: JobTable
+    left_bytes: FloatArray
+
+    def later(self, duration_ps: int) -> Self:
+        """The same so much later, beats included."""
+        table = self.table.copy()
+        for column in (BEAT, SINCE, UNTIL, ARRIVES, LATEST, BEGUN):
+            table[:, column] += np.where(table[:, column] == NEVER_PS, 0, duration_ps)
+        return type(self)(self.now_ps + duration_ps, table, self.left_bytes)
+
+
 class IteratingJobs:
     """Jobs under way on one network; their time runs on from call to call.
 
@@ -118,9 +138,33 @@ class IteratingJobs:
 
         Where nothing can happen any more, as on links without capacity, time stands still unless ``until_ps`` is given.
         """
-        where = self._table, self._layout, self._sending, self._room, self._known
-        self.now_ps, num_events = advance(*where, self.now_ps, until_ps, num_iterations, self.kept_ps)
+        num_jobs = len(self._table)
+        self._advance(until_ps, np.full(num_jobs, num_iterations), num_jobs)
+
+    def run_to_first(self, num_iterations: IntArray, until_ps: int = NEVER_PS) -> None:
+        """Let time pass until one job has completed as many iterations as are its number, or at most until a time."""
+        self._advance(until_ps, num_iterations, 1)
+
+    def _advance(self, until_ps: int, num_iterations: IntArray, num_to_reach: int) -> None:
+        arrays = self._table, self._layout, self._sending, self._room, self._known
+        limits = self.now_ps, until_ps, num_iterations, num_to_reach
+        self.now_ps, num_events = advance(*arrays, *limits, self.kept_ps)
         self.num_events += num_events
+
+    def under_way(self) -> UnderWay:
+        """What all jobs are in the middle of."""
+        return UnderWay(self.now_ps, self._table.copy(), self._left_bytes()[self._layout.bundles_of])
+
+    def resume(self, state: UnderWay) -> None:
+        """Go on from the middle of iterations, which may have begun on other paths and in other tiers."""
+        self.now_ps, self._table[:] = state.now_ps, state.table
+        layout, sending, room = self._layout, self._sending, self._room
+        sending.remaining_bytes[layout.bundles_of] = state.left_bytes
+        active = np.flatnonzero(sending.remaining_bytes > 0)
+        sending.active[: len(active)], sending.counts[:] = active, len(active)
+        sending.rates_bps[:], sending.ends_ps[:], sending.settled_ps[:] = 0.0, NEVER_PS, self.now_ps
+        room.first[:] = -1
+        join_links(layout.first_hop, layout.links, active, room.first, room.following, room.preceding)
 
     @property
     def iterations(self) -> IntArray:
@@ -140,15 +184,21 @@ class IteratingJobs:
 
     def carried_bytes(self) -> FloatArray:
         """Bytes that every link has carried until now."""
-        layout, sending = self._layout, self._sending
+        layout = self._layout
         has_begun = np.isin(self._table[:, STAGE], (OVERLAPPED, DONE))
         transfers = (self._table[:, ITERATIONS] + has_begun)[layout.job_of]
-        since_s = (self.now_ps - sending.settled_ps) / PS_PER_S
-        left_bytes = np.maximum(sending.remaining_bytes - sending.rates_bps / 8 * since_s, 0.0)
-        sent_bytes = np.repeat(transfers * layout.size_bytes - left_bytes, np.diff(layout.first_hop))
+        sent_bytes = np.repeat(transfers * layout.size_bytes - self._left_bytes(), np.diff(layout.first_hop))
         carried_bytes = np.zeros(len(layout.capacities_bps))
         np.add.at(carried_bytes, layout.links, sent_bytes)
         return carried_bytes
+
+    def _left_bytes(self) -> FloatArray:
+        """What is left of every bundle now, in the order in which they are laid out."""
+        sending = self._sending
+        since_s = (self.now_ps - sending.settled_ps) / PS_PER_S
+        left_bytes = sending.remaining_bytes - sending.rates_bps / 8 * since_s
+        # What is not over has something left, whatever rounding says.
+        return np.where(sending.remaining_bytes > 0, np.maximum(left_bytes, _LEAST_BYTES), 0.0)
 
 
 def _table(jobs: Iterations) -> JobTable:

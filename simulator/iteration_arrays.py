@@ -56,7 +56,7 @@ class Layout(NamedTuple):
 class Sending(NamedTuple):
     """What bundles have left to send, as of ``settled_ps``, at which rates, until when.
 
-    Those that have something are the first ``num_active[0]`` in ``active``.
+    Those that have something are the first ``counts[0]`` in ``active``; the first ``counts[1]`` wait for their rates.
     """
 
     remaining_bytes: FloatArray
@@ -64,7 +64,7 @@ class Sending(NamedTuple):
     settled_ps: IntArray
     ends_ps: IntArray
     active: IntArray
-    num_active: IntArray
+    counts: IntArray
 
     @classmethod
     def of(cls, num_bundles: int) -> Self:
@@ -75,7 +75,7 @@ class Sending(NamedTuple):
             settled_ps=np.zeros(num_bundles, dtype=np.int64),
             ends_ps=np.full(num_bundles, NEVER_PS),
             active=np.zeros(num_bundles, dtype=np.int64),
-            num_active=np.zeros(1, dtype=np.int64),
+            counts=np.zeros(2, dtype=np.int64),
         )
 
 

@@ -40,10 +40,11 @@ def advance(
     known: KnownRates,
     now_ps: int,
     until_ps: int,
-    num_iterations: int,
+    num_iterations: IntArray,
+    num_to_reach: int,
     kept_ps: IntArray,
 ) -> tuple[int, int]:
-    """Let time pass until every job has completed so many iterations, or at most until a time.
+    """Let time pass until so many jobs have completed their ``num_iterations``, or at most until a time.
 
     ``kept_ps[job]`` takes the ends of a job's first iterations, as many as there is room for. Returns the time reached,
     and at how many times something has happened.
@@ -51,12 +52,12 @@ def advance(
     remaining_bytes, rates_bps, ends_ps = sending.remaining_bytes, sending.rates_bps, sending.ends_ps
     settled_ps, active, touched, drawn = sending.settled_ps, sending.active, room.touched, known.drawn
     first_hop, links, job_of, latency_ps = layout.first_hop, layout.links, layout.job_of, layout.latency_ps
-    num_jobs, num_events, num_behind = len(jobs), 0, 0
+    num_jobs, num_events = len(jobs), 0
     for job in range(num_jobs):
-        if jobs[job, ITERATIONS] < num_iterations:
-            num_behind += 1
-    num_active = num_touched = sending.num_active[0]
-    touched[:num_touched] = active[:num_active]
+        if jobs[job, ITERATIONS] >= num_iterations[job]:
+            num_to_reach -= 1
+    num_active, num_touched = sending.counts
+    touched[:num_touched] = active[:num_touched]
     while True:
         if num_touched:
             key, touched_key = key_of(drawn, active[:num_active]), key_of(drawn, touched[:num_touched])
@@ -73,7 +74,7 @@ def advance(
                     )
                     settled_ps[flow] = now_ps
             set_rates(flows, known.rates_bps[begin:end], now_ps, remaining_bytes, rates_bps, ends_ps)
-        if not num_behind:
+        if num_to_reach <= 0:
             break
         next_ps = next_step_ps(jobs)
         for index in range(num_active):
@@ -116,9 +117,9 @@ def advance(
                     if jobs[job, ITERATIONS] < kept_ps.shape[1]:
                         kept_ps[job, jobs[job, ITERATIONS]] = now_ps
                     end_iteration(jobs, job, now_ps)
-                    if jobs[job, ITERATIONS] == num_iterations:
-                        num_behind -= 1
-    sending.num_active[0] = num_active
+                    if jobs[job, ITERATIONS] == num_iterations[job]:
+                        num_to_reach -= 1
+    sending.counts[0], sending.counts[1] = num_active, 0
     return now_ps, num_events
 
 

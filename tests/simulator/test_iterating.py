@@ -111,6 +111,24 @@ def test_a_job_out_of_its_rhythm_waits_for_its_beat() -> None:
     assert ends_s(slow, 0) == [3.0, 7.5, 11.5]
 
 
+def test_later_by_a_while() -> None:
+    """What is in the middle of an iteration goes on from there, on another path and some time later."""
+    jobs, paths = make_jobs((1, 1, 0, [2 * GB])), [(0,)]
+    run = IteratingJobs(jobs, make_bundles([GBPS, 2 * GBPS], paths, [0]), num_kept=1)
+    run.run(until_ps=2 * PS_PER_S)
+    other = IteratingJobs(jobs, make_bundles([GBPS, 2 * GBPS], [(1,)], [0]), num_kept=1)
+    other.resume(run.under_way().later(100 * PS_PER_S))
+    assert (other.now_ps, other.computed_ps.tolist()) == (102 * PS_PER_S, [2 * PS_PER_S])
+    other.run_to_first(np.array([1]))
+    assert ends_s(other, 0) == [102.5]
+
+
+def test_to_the_first_of_several() -> None:
+    run = IteratingJobs(make_jobs((1, 0, 0, []), (3, 0, 0, [])), make_bundles([GBPS], [], []))
+    run.run_to_first(np.array([8, 2]))
+    assert (run.now_ps, run.iterations.tolist()) == (6 * PS_PER_S, [6, 2])
+
+
 def test_nothing_happens_any_more_on_a_link_that_is_down() -> None:
     run = IteratingJobs(make_jobs((1, 0, 0, [GB])), make_bundles([0.0], [(0,)], [0]))
     run.run(num_iterations=1)
@@ -176,6 +194,7 @@ def test_in_pieces_and_with_little_memory_as_at_once(case: Case, piece_s: int) -
     run = IteratingJobs(jobs, bundles, num_kept=200)
     run.run(until_ps=20 * PS_PER_S)
     num_events, kept_ps, computed_ps = run.num_events, run.kept_ps, run.computed_ps
+    iterations, begun_ps = run.iterations, run.begun_ps
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(known_rates, "_NUM_SLOTS", 4)
         patched.setattr(known_rates, "_MOST_RATES", 1)
@@ -184,6 +203,12 @@ def test_in_pieces_and_with_little_memory_as_at_once(case: Case, piece_s: int) -
         forgetful.run(until_ps=until_s * PS_PER_S)
     forgetful.run(until_ps=20 * PS_PER_S)
     run.restart(bundles)
+    run.run(until_ps=piece_s * PS_PER_S)
+    resumed = IteratingJobs(jobs, bundles, num_kept=200)
+    resumed.resume(run.under_way())
+    resumed.run(until_ps=20 * PS_PER_S)
+    assert (resumed.iterations == iterations).all()
+    assert np.abs(resumed.begun_ps - begun_ps).max() <= 1
     run.run(until_ps=20 * PS_PER_S)
     for other in (forgetful, run):
         assert other.num_events == num_events
