@@ -16,23 +16,25 @@ from simulator.fluid import NEVER_PS, PS_PER_S
 from simulator.iteration_arrays import Layout, Room, Sending
 from simulator.iteration_loop import advance
 from simulator.iteration_stages import (
-    ALONE,
     ARRIVES,
     BEAT,
     BEFORE,
     BEGUN,
     BESIDE,
-    COMPUTED,
     DONE,
+    IN_RHYTHM,
     ITERATIONS,
     LATEST,
     NUM_COLUMNS,
     OVERLAPPED,
     PERIOD,
+    SENDING,
     SINCE,
     STAGE,
+    TRANSFERS,
     UNTIL,
     JobTable,
+    computed_ps,
 )
 from simulator.known_rates import KnownRates
 
@@ -74,6 +76,15 @@ class Iterations:
         none = np.zeros(len(compute_s), dtype=np.int64)
         times_ps = _whole_ps(before_s), _whole_ps(compute_s - before_s), _whole_ps(begins_s)
         return cls(*times_ps, none, none, num_bundles, size_bytes)
+
+    def rows(self) -> JobTable:
+        """The jobs before their first iterations."""
+        table = np.zeros((len(self.before_ps), NUM_COLUMNS), dtype=np.int64)
+        given = self.before_ps, self.beside_ps, self.period_ps, self.beat_ps
+        table[:, (BEFORE, BESIDE, PERIOD, BEAT)] = np.column_stack(given)
+        table[:, UNTIL] = table[:, BEGUN] = self.begins_ps
+        table[:, ARRIVES] = NEVER_PS
+        return table
 
     def __post_init__(self) -> None:
         by_job = self.before_ps, self.beside_ps, self.begins_ps, self.period_ps, self.num_bundles
@@ -127,7 +138,7 @@ class IteratingJobs:
         self.now_ps = 0
         self.num_events = 0
         self.kept_ps = np.zeros((len(jobs.before_ps), self._num_kept), dtype=np.int64)
-        self._table = _table(jobs)
+        self._table = jobs.rows()
         self._layout = Layout.of(jobs.num_bundles, jobs.size_bytes, bundles)
         self._sending = Sending.of(len(jobs.size_bytes))
         self._room = Room.of(bundles.network)
@@ -150,6 +161,18 @@ class IteratingJobs:
         limits = self.now_ps, until_ps, num_iterations, num_to_reach
         self.now_ps, num_events = advance(*arrays, *limits, self.kept_ps)
         self.num_events += num_events
+
+    def recurring_state(self) -> bytes:
+        """What is the same whenever the same follows, at whatever time: when every stage and flow ends from now on."""
+        table, sending = self._table, self._sending
+        times = table[:, (SINCE, UNTIL, ARRIVES, LATEST)]
+        times = np.where(times == NEVER_PS, times, times - self.now_ps)
+        periods = np.maximum(table[:, PERIOD], 1)
+        beats = (table[:, BEAT] - self.now_ps) % periods
+        others = table[:, (STAGE, TRANSFERS, SENDING, IN_RHYTHM)]
+        active = np.sort(sending.active[: sending.counts[0]])
+        parts = times, beats, others, active, sending.ends_ps[active] - self.now_ps
+        return b"".join(part.tobytes() for part in parts)
 
     def under_way(self) -> UnderWay:
         """What all jobs are in the middle of."""
@@ -179,8 +202,7 @@ class IteratingJobs:
     @property
     def computed_ps(self) -> IntArray:
         """For how long every job has computed until now."""
-        computes = np.isin(self._table[:, STAGE], (ALONE, OVERLAPPED))
-        return np.asarray(self._table[:, COMPUTED] + computes * (self.now_ps - self._table[:, SINCE]))
+        return computed_ps(self._table, self.now_ps)
 
     def carried_bytes(self) -> FloatArray:
         """Bytes that every link has carried until now."""
@@ -199,17 +221,6 @@ class IteratingJobs:
         left_bytes = sending.remaining_bytes - sending.rates_bps / 8 * since_s
         # What is not over has something left, whatever rounding says.
         return np.where(sending.remaining_bytes > 0, np.maximum(left_bytes, _LEAST_BYTES), 0.0)
-
-
-def _table(jobs: Iterations) -> JobTable:
-    """Nobody has begun."""
-    table = np.zeros((len(jobs.before_ps), NUM_COLUMNS), dtype=np.int64)
-    table[:, (BEFORE, BESIDE, PERIOD, BEAT)] = np.column_stack(
-        (jobs.before_ps, jobs.beside_ps, jobs.period_ps, jobs.beat_ps)
-    )
-    table[:, UNTIL] = table[:, BEGUN] = jobs.begins_ps
-    table[:, ARRIVES] = NEVER_PS
-    return table
 
 
 def _whole_ps(times_s: FloatArray) -> IntArray:

@@ -86,3 +86,9 @@ def _hold_ps(jobs: JobTable, job: int, now_ps: int) -> int:
     if is_new or _DRIFTS_PER_PERIOD * late_ps < -period_ps:
         return max(0, -int(late_ps))
     return 0
+
+
+def computed_ps(jobs: JobTable, now_ps: int) -> npt.NDArray[np.int64]:
+    """For how long every job has computed until now."""
+    computes = (jobs[:, STAGE] == ALONE) | (jobs[:, STAGE] == OVERLAPPED)
+    return jobs[:, COMPUTED] + np.where(computes, now_ps - jobs[:, SINCE], 0)

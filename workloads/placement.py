@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Self
 
 from topologies.fabric import Fabric
 from workloads.scenario import GpuChoice, JobSpecification, PlacementPolicy, Scenario
@@ -16,6 +17,12 @@ class Placement:
 
     gpus: Mapping[str, tuple[int, ...]]
     nics: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def on(cls, fabric: Fabric, gpus: Mapping[str, tuple[int, ...]]) -> Self:
+        """These GPUs; GPU g is next to NIC ``g * NICs // GPUs`` of its host."""
+        beside = {host: _nics_beside_gpus(fabric, host) for host in gpus}
+        return cls(gpus, {host: tuple(dict.fromkeys(beside[host][gpu] for gpu in of)) for host, of in gpus.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ def end_s(arrival_s: float, duration_s: float | None) -> float:
 def place(scenario: Scenario, fabric: Fabric) -> tuple[Placement, ...]:
     """A placement per job: jobs in the scenario's order take free GPUs of each of their hosts.
 
-    GPU g is next to NIC ``g * NICs // GPUs`` of its host. Raises ValueError where GPUs do not suffice.
+    Raises ValueError where GPUs do not suffice.
     """
     ledger = GpuLedger(fabric.gpus_per_host)
     return tuple(_place(job, ledger, fabric) for job in scenario.jobs)
@@ -124,7 +131,6 @@ def _place(job: JobSpecification, ledger: GpuLedger, fabric: Fabric) -> Placemen
         count = job.gpus // job.gpus_per_host
         hosts = choose_hosts(ledger, fabric, count, job.gpus_per_host, policy, job.arrival_s, until_s)
     gpus: dict[str, tuple[int, ...]] = {}
-    nics: dict[str, tuple[int, ...]] = {}
     for host in hosts:
         beside = _nics_beside_gpus(fabric, host)
 
@@ -134,8 +140,7 @@ def _place(job: JobSpecification, ledger: GpuLedger, fabric: Fabric) -> Placemen
 
         preference = turn if job.gpu_choice is GpuChoice.PER_NIC else None
         gpus[host] = ledger.take(job.name, host, job.gpus_per_host, job.arrival_s, until_s, preference)
-        nics[host] = tuple(dict.fromkeys(beside[gpu] for gpu in gpus[host]))
-    return Placement(gpus, nics)
+    return Placement.on(fabric, gpus)
 
 
 def _nics_beside_gpus(fabric: Fabric, host: str) -> tuple[int, ...]:

@@ -11,12 +11,15 @@ Connections = dict[str, dict[str, tuple[FiveTuple, ...]]]
 """5-tuples by job and flow group, in the order of the group's flows."""
 
 
-def open_connections(jobs: Sequence[TrainingJob], fabric: Fabric) -> Connections:
+def open_connections(
+    jobs: Sequence[TrainingJob], fabric: Fabric, opened: Counter[tuple[int, int]] | None = None
+) -> Connections:
     """RoCEv2's destination port, and source ports counted up per pair of NICs in the order of jobs and flows.
 
-    These are the 5-tuples that the controller would assign to the same registrations in the same order.
+    These are the 5-tuples that the controller would assign to the same registrations in the same order. ``opened``
+    counts what was opened before between the addresses of two NICs, and goes on counting.
     """
-    opened: Counter[tuple[int, int]] = Counter()
+    opened = Counter() if opened is None else opened
 
     def connect(source: int, destination: int) -> FiveTuple:
         port = FIRST_SOURCE_PORT + opened[source, destination]

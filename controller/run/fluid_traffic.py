@@ -123,7 +123,7 @@ class FluidTraffic:
 
     def follow(self, decision: Decision) -> None:
         """Let flows travel as a decision says; jobs that it does not know and that have nothing under way are gone."""
-        ways = ways_of(decision, self._control.tiers)
+        ways = ways_of(decision.snapshot, decision.plan, self._control.tiers)
         changed = {key.job for key, way in ways.items() if self._ways[key] != way}
         decided = {job.name for job in decision.snapshot.jobs}
         busy = {self._bundles[number].key[0] for number in self._under_way}

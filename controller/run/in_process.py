@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from controller.decision import Decision
 from controller.policy.plan import Plan
+from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Profile, Snapshot
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
@@ -54,13 +55,20 @@ class InProcessController:
         """The Plan for the jobs that are registered. Raises ValueError where the policy cannot decide."""
         snapshot = self._snapshots.take(now_s, self._previous)
         plan = self._policy(snapshot)
+        snapshot, plan = self.plan(now_s)
         if self._steering is Steering.SOURCE_PORT:
             changes = source_port_changes(plan, snapshot, self._routing)
             changed = self._registry.change_source_ports(changes)
             snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
         rules = flow_rules(plan, snapshot, self._routing)
-        self._previous, self._number = plan, self._number + 1
+        self._number += 1
         return Decision(self._number, snapshot, plan, rules)
+
+    def plan(self, now_s: float) -> tuple[Snapshot, Plan]:
+        """The Plan alone, without rules or changed source ports, and what it was decided on; raises as ``decide``."""
+        snapshot = self._snapshots.take(now_s, self._previous)
+        self._previous = decide(self._policy, snapshot)
+        return snapshot, self._previous
 
 
 def _job_request(job: TrainingJob) -> JobRequest:

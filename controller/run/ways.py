@@ -1,10 +1,10 @@
-"""From a decision to how each flow travels in a fluid run: its links, its level, and whom it goes before."""
+"""From a Plan to how each flow travels in a fluid run: its links, its level, and whom it goes before."""
 
 from dataclasses import dataclass
 
-from controller.decision import Decision
 from controller.policy.enforcement import Tiers
-from controller.policy.snapshot import Flow, FlowKey
+from controller.policy.plan import Plan
+from controller.policy.snapshot import Flow, FlowKey, Snapshot
 from controller.run.host_order import HOST_QUEUES, host_queues
 from topologies.fabric import Path
 
@@ -29,12 +29,14 @@ def undecided_tier(tiers: Tiers) -> int:
 
 def ways_of(decision: Decision, tiers: Tiers) -> dict[FlowKey, Way]:
     """The ways of all flows of a decision.
+def ways_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Way]:
+    """The ways of all flows under a Plan for the jobs of a Snapshot.
 
     Tiers of levels are those of the switches, level by level, and inside a level the order that hosts keep where flows
     meet at one of them. Tiers of jobs are the Plan's ranks. Those of flow groups the caller sets as groups come and go.
     """
-    flows = [flow for job in decision.snapshot.jobs for flow in job.flows]
-    plans = decision.plan.flows
+    flows = [flow for job in snapshot.jobs for flow in job.flows]
+    plans = plan.flows
     match tiers:
         case Tiers.LEVELS:
             orders = {number: plans[flow.key].order for number, flow in enumerate(flows)}
@@ -44,7 +46,7 @@ def ways_of(decision: Decision, tiers: Tiers) -> dict[FlowKey, Way]:
                 for number, flow in enumerate(flows)
             ]
         case Tiers.JOBS:
-            ranks = {job.name: job.rank for job in decision.plan.jobs}
+            ranks = {job.name: job.rank for job in plan.jobs}
             tier_of = [ranks[flow.key.job] for flow in flows]
         case Tiers.GROUPS:
             tier_of = [LAST_TIER] * len(flows)

@@ -1,0 +1,1 @@
+"""A trace of weeks on the simulator: jobs that come, wait, iterate under a policy's plans, and leave."""

@@ -1,0 +1,27 @@
+"""Which jobs of a trace are joined by links."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from controller.trace_run.network_job import NetworkJob
+
+
+def joined_by_links(jobs: Sequence[NetworkJob]) -> list[tuple[NetworkJob, ...]]:
+    """The jobs in groups, each of whose jobs is connected with the others by links that flows share; order is kept."""
+    if not jobs:
+        return []
+    links = np.concatenate([job.flows.links for job in jobs])
+    owners = np.repeat(np.arange(len(jobs)), [len(job.flows.links) for job in jobs])
+    by_link = links.argsort(kind="stable")
+    links, owners = links[by_link], owners[by_link]
+    shared = links[1:] == links[:-1]
+    edges = owners[:-1][shared], owners[1:][shared]
+    matrix = coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(len(jobs), len(jobs)))
+    number, group_of = connected_components(matrix, directed=False)
+    groups: list[list[NetworkJob]] = [[] for _ in range(number)]
+    for job, group in zip(jobs, group_of.tolist(), strict=True):
+        groups[group].append(job)
+    return [tuple(group) for group in groups]

@@ -1,0 +1,118 @@
+"""A job of a trace that sends: where it runs, by which ways its flows go, and how far it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from controller.policy.rates.network import FloatArray, IntArray
+from controller.run.ways import Way
+from simulator.fluid import PS_PER_S
+from simulator.iterating import Iterations
+from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, UNTIL
+from topologies.fabric import Fabric
+from workloads.expansion import expand
+from workloads.jobs import TrainingJob
+from workloads.placement import Placement
+from workloads.scenario import JobSpecification
+from workloads.schedulers.cluster import Allocation
+from workloads.traces.sequence import SimulatedJob
+
+
+def placed(job: SimulatedJob, allocation: Allocation, fabric: Fabric, start_s: float) -> TrainingJob:
+    """The job on its GPUs, with what one of its iterations does."""
+    placement = Placement.on(fabric, allocation)
+    specification = JobSpecification(
+        name=job.request.name,
+        hosts=tuple(allocation),
+        gpus_per_host=job.request.gpus_per_host,
+        arrival_s=start_s,
+        iterations=max(1, int(job.iterations)),
+        workload=job.workload,
+    )
+    return TrainingJob(specification, placement, expand(job.workload, placement))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """The ways of flows: each crosses ``num_hops`` of ``links``, in its tier."""
+
+    links: IntArray
+    num_hops: IntArray
+    tiers: IntArray
+    latency_ps: IntArray
+
+    @classmethod
+    def of(cls, ways: Sequence[Way], delays_s: FloatArray) -> Self:
+        """These ways; ``delays_s`` is by link."""
+        num_hops = np.array([len(way.path) for way in ways], dtype=np.int64)
+        links = np.array([link for way in ways for link in way.path], dtype=np.int64)
+        latency_s = np.add.reduceat(delays_s[links], np.cumsum(num_hops) - num_hops)
+        latency_ps = np.rint(latency_s * PS_PER_S).astype(np.int64)
+        return cls(links, num_hops, np.array([way.tier for way in ways], dtype=np.int64), latency_ps)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The flows of several jobs, with the smallest numbers for their tiers that keep the order."""
+        tiers = np.concatenate([part.tiers for part in parts])
+        return cls(
+            np.concatenate([part.links for part in parts]),
+            np.concatenate([part.num_hops for part in parts]),
+            np.unique(tiers, return_inverse=True)[1],
+            np.concatenate([part.latency_ps for part in parts]),
+        )
+
+    def go_alike(self, other: Self) -> bool:
+        """Whether flows share links with the same flows, in the same order."""
+        return np.array_equal(self.links, other.links) and np.array_equal(self.tiers, other.tiers)
+
+
+class NetworkJob:
+    """A job under way: ``row`` and ``left_bytes`` are its part of ``simulator.iterating.UnderWay``.
+
+    It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event.
+    ``rhythm_ps`` are the period and a beat that it is to keep, zeros for none.
+    """
+
+    def __init__(self, simulated: SimulatedJob, training: TrainingJob, start_ps: int, flows: Flows) -> None:
+        self.simulated = simulated
+        self.training = training
+        self.start_ps = start_ps
+        self.flows = flows
+        self.rhythm_ps = self._kept_ps = (0, 0)
+        self.skipped = 0.0
+        self.size_bytes = np.array([flow.size_bytes for flow in training.graph.flow_groups[0].flows])
+        self.left_bytes: FloatArray = np.zeros(len(self.size_bytes))
+        workload = simulated.workload
+        compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])
+        jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)
+        self.row: IntArray = jobs.rows()[0]
+        self.row[UNTIL] = self.row[BEGUN] = start_ps
+
+    @property
+    def name(self) -> str:
+        return self.simulated.request.name
+
+    @property
+    def gpus(self) -> int:
+        return self.simulated.request.gpus
+
+    @property
+    def left(self) -> float:
+        """Iterations that it has not completed yet."""
+        return max(0.0, self.simulated.iterations - self.skipped - int(self.row[ITERATIONS]))
+
+    def keep_rhythm(self, time_shift_s: float | None) -> None:
+        """From now on hold iterations for these beats, as ``hostlib.start_shift`` counts them; None: for none."""
+        if time_shift_s is None:
+            self.rhythm_ps = (0, 0)
+        else:
+            period_ps = round(self.simulated.ideal_iteration_s * PS_PER_S)
+            self.rhythm_ps = (period_ps, self.start_ps + round(time_shift_s * PS_PER_S))
+
+    def begin_in_rhythm(self) -> None:
+        """Take over into the row a rhythm that is new."""
+        if self._kept_ps != self.rhythm_ps:
+            self._kept_ps = self.rhythm_ps
+            (self.row[PERIOD], self.row[BEAT]), self.row[IN_RHYTHM] = self.rhythm_ps, 0
