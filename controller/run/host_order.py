@@ -1,7 +1,10 @@
 """The order that hosts keep: a plan's ranks as the few queues that an emulated NIC has."""
 
-from collections import defaultdict
 from collections.abc import Mapping
+
+import numpy as np
+
+from controller.policy.rates.network import IntArray
 
 HOST_QUEUES = 8
 """Queues of a NIC in strict priority, 7 the most urgent."""
@@ -12,8 +15,15 @@ def host_queues(orders: Mapping[int, int], senders: Mapping[int, int]) -> dict[i
 
     The orders that meet at a NIC get a queue each from the top; what comes behind the eighth shares the last.
     """
-    met: defaultdict[int, set[int]] = defaultdict(set)
-    for flow, order in orders.items():
-        met[senders[flow]].add(order)
-    places = {nic: {order: place for place, order in enumerate(sorted(found))} for nic, found in met.items()}
-    return {flow: max(HOST_QUEUES - 1 - places[senders[flow]][order], 0) for flow, order in orders.items()}
+    by_flow = np.fromiter(orders.values(), np.int64, len(orders))
+    queues = queues_of(by_flow, np.array([senders[flow] for flow in orders], dtype=np.int64))
+    return dict(zip(orders, queues.tolist(), strict=True))
+
+
+def queues_of(orders: IntArray, senders: IntArray) -> IntArray:
+    """The same of flows as arrays; orders and senders from 0."""
+    num_orders = int(orders.max(initial=0)) + 1
+    met, of_flow = np.unique(senders * num_orders + orders, return_inverse=True)
+    first = np.unique(met // num_orders, return_index=True)[1]
+    places = np.arange(len(met)) - np.repeat(first, np.diff(np.append(first, len(met))))
+    return np.asarray(np.maximum(HOST_QUEUES - 1 - places, 0)[of_flow])

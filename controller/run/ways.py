@@ -1,11 +1,17 @@
 """From a Plan to how each flow travels in a fluid run: its links, its level, and whom it goes before."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from controller.policy.enforcement import Tiers
-from controller.policy.plan import Plan
+from controller.policy.plan import FlowPlan, Plan
+from controller.policy.rates.network import IntArray
 from controller.policy.snapshot import Flow, FlowKey, Snapshot
 from controller.run.host_order import HOST_QUEUES, host_queues
+from controller.run.host_order import HOST_QUEUES, queues_of
+from controller.run.in_process import NUM_LEVELS
 from topologies.fabric import Path
 
 _HIGHEST_LEVEL = 7
@@ -45,6 +51,9 @@ def ways_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Way]:
                 (_HIGHEST_LEVEL - plans[flow.key].level) * HOST_QUEUES + HOST_QUEUES - 1 - queues[number]
                 for number, flow in enumerate(flows)
             ]
+            of_flows = [plans[flow.key] for flow in flows]
+            senders = np.array([way_out(flow) for flow in flows], dtype=np.int64)
+            tier_of = tiers_of_levels(of_flows, senders).tolist()
         case Tiers.JOBS:
             ranks = {job.name: job.rank for job in plan.jobs}
             tier_of = [ranks[flow.key.job] for flow in flows]
@@ -56,6 +65,13 @@ def ways_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Way]:
     }
 
 
-def _way_out(flow: Flow) -> int:
+def tiers_of_levels(plans: Sequence[FlowPlan], ways_out: IntArray) -> IntArray:
+    """The tiers of flows by level and, inside a level, by their order among those that leave by the same link."""
+    levels = np.array([plan.level for plan in plans], dtype=np.int64)
+    orders = np.array([plan.order for plan in plans], dtype=np.int64)
+    return (NUM_LEVELS - levels) * HOST_QUEUES - 1 - queues_of(orders, ways_out)
+
+
+def way_out(flow: Flow) -> int:
     """The link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
     return flow.host_links[0] if flow.host_links else flow.hashed_path[0]

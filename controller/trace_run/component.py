@@ -35,28 +35,29 @@ class Passed:
     to_ps: int
     computed_gpu_s: float
     num_events: int
-    num_iterations: float
-    num_repeated: float
+    num_computed: int
+    num_repeated: int
     num_extrapolated: float
 
 
 class Component:
     """Looks ahead as if nothing changed, until it knows when the first job is done; then brings the jobs to a time.
 
-    ``flows`` and ``rhythms_ps`` are how the jobs go meanwhile.
+    It holds while the jobs go as they do, and the same are joined by links.
     """
 
     def __init__(self, jobs: Sequence[NetworkJob], capacities_bps: FloatArray, now_ps: int, skip: SkipOptions) -> None:
         for job in jobs:
             job.begin_in_rhythm()
         self.jobs = tuple(jobs)
-        self.flows = Flows.joined([job.flows for job in jobs])
-        self.rhythms_ps = [job.rhythm_ps for job in jobs]
+        self._flows_of_jobs = [job.flows for job in jobs]
+        self._flows = Flows.joined(self._flows_of_jobs)
+        self._rhythms_ps = [job.rhythm_ps for job in jobs]
         self._ends_ps = np.full(len(jobs), NEVER_PS)
         self._begun = UnderWay(
             now_ps, np.array([job.row for job in jobs]), np.concatenate([job.left_bytes for job in jobs])
         )
-        self._engine = _engine(self.jobs, self._begun, self.flows, capacities_bps)
+        self._engine = _engine(self.jobs, self._begun, self._flows, capacities_bps)
         left = np.array([job.left for job in jobs])
         self._goals = self._begun.table[:, ITERATIONS] + np.floor(left).astype(np.int64)
         self._parts = left % 1.0
@@ -67,6 +68,15 @@ class Component:
         self._num_watched = 0
         self._repeats: tuple[UnderWay, Cycle] | None = None
         self._is_steady: tuple[UnderWay, FloatArray] | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the jobs still go as they did: the same links, the same order, the same rhythms."""
+        flows = [job.flows for job in self.jobs]
+        is_same = all(one is other for one, other in zip(flows, self._flows_of_jobs, strict=True))
+        if not is_same and (is_same := self._flows.go_alike(Flows.joined(flows))):
+            self._flows_of_jobs = flows
+        return is_same and self._rhythms_ps == [job.rhythm_ps for job in self.jobs]
 
     @property
     def departure_ps(self) -> int:
@@ -126,7 +136,7 @@ class Component:
             time_ps,
             float(computed_s @ gpus),
             self._engine.num_events,
-            num_iterations - num_repeated + float(extrapolated.sum()),
+            num_iterations - num_repeated,
             num_repeated,
             float(extrapolated.sum()),
         )

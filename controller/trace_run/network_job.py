@@ -1,17 +1,20 @@
 """A job of a trace that sends: where it runs, by which ways its flows go, and how far it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
 
+from controller.policy.plan import FlowPlan
 from controller.policy.rates.network import FloatArray, IntArray
-from controller.run.ways import Way
+from controller.policy.snapshot import FlowKey
+from controller.run.ways import LAST_TIER
 from simulator.fluid import PS_PER_S
 from simulator.iterating import Iterations
 from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, UNTIL
-from topologies.fabric import Fabric
+from topologies.fabric import Fabric, Path
 from workloads.expansion import expand
 from workloads.jobs import TrainingJob
 from workloads.placement import Placement
@@ -23,7 +26,8 @@ from workloads.traces.sequence import SimulatedJob
 def placed(job: SimulatedJob, allocation: Allocation, fabric: Fabric, start_s: float) -> TrainingJob:
     """The job on its GPUs, with what one of its iterations does."""
     placement = Placement.on(fabric, allocation)
-    specification = JobSpecification(
+    # Not validated: a trace lasts longer than scenarios may.
+    specification = JobSpecification.model_construct(
         name=job.request.name,
         hosts=tuple(allocation),
         gpus_per_host=job.request.gpus_per_host,
@@ -44,13 +48,12 @@ class Flows:
     latency_ps: IntArray
 
     @classmethod
-    def of(cls, ways: Sequence[Way], delays_s: FloatArray) -> Self:
-        """These ways; ``delays_s`` is by link."""
-        num_hops = np.array([len(way.path) for way in ways], dtype=np.int64)
-        links = np.array([link for way in ways for link in way.path], dtype=np.int64)
+    def of(cls, paths: Sequence[Path], tiers: IntArray, delays_s: FloatArray) -> Self:
+        """Flows with these paths; ``delays_s`` is by link."""
+        num_hops = np.array([len(path) for path in paths], dtype=np.int64)
+        links = np.array(list(chain.from_iterable(paths)), dtype=np.int64)
         latency_s = np.add.reduceat(delays_s[links], np.cumsum(num_hops) - num_hops)
-        latency_ps = np.rint(latency_s * PS_PER_S).astype(np.int64)
-        return cls(links, num_hops, np.array([way.tier for way in ways], dtype=np.int64), latency_ps)
+        return cls(links, num_hops, tiers, np.rint(latency_s * PS_PER_S).astype(np.int64))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -71,19 +74,31 @@ class Flows:
 class NetworkJob:
     """A job under way: ``row`` and ``left_bytes`` are its part of ``simulator.iterating.UnderWay``.
 
-    It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event.
-    ``rhythm_ps`` are the period and a beat that it is to keep, zeros for none.
+    It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event. Its
+    flows begin on the paths that the hash gives them, ``hashed``, and behind all others; ``inside`` are their links
+    inside hosts. ``rhythm_ps`` are the period and a beat that it is to keep, zeros for none.
     """
 
-    def __init__(self, simulated: SimulatedJob, training: TrainingJob, start_ps: int, flows: Flows) -> None:
+    def __init__(
+        self,
+        simulated: SimulatedJob,
+        training: TrainingJob,
+        start_ps: int,
+        hashed: Sequence[Path],
+        inside: Sequence[Path],
+        delays_s: FloatArray,
+    ) -> None:
+        group = training.graph.flow_groups[0]
         self.simulated = simulated
         self.training = training
         self.start_ps = start_ps
-        self.flows = flows
+        self.keys = tuple(FlowKey(training.name, group.name, number) for number in range(len(group.flows)))
+        self.size_bytes = np.array([flow.size_bytes for flow in group.flows])
+        self.left_bytes: FloatArray = np.zeros(len(group.flows))
         self.rhythm_ps = self._kept_ps = (0, 0)
         self.skipped = 0.0
-        self.size_bytes = np.array([flow.size_bytes for flow in training.graph.flow_groups[0].flows])
-        self.left_bytes: FloatArray = np.zeros(len(self.size_bytes))
+        self._hashed, self._paths, self._inside, self._delays_s = hashed, list(hashed), inside, delays_s
+        self.flows = self._led(hashed, np.full(len(hashed), LAST_TIER))
         workload = simulated.workload
         compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])
         jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)
@@ -102,6 +117,18 @@ class NetworkJob:
     def left(self) -> float:
         """Iterations that it has not completed yet."""
         return max(0.0, self.simulated.iterations - self.skipped - int(self.row[ITERATIONS]))
+
+    def follow(self, plans: Sequence[FlowPlan], tiers: IntArray) -> None:
+        """Let the flows go by these plans, in these tiers."""
+        paths = [plan.path or hashed for plan, hashed in zip(plans, self._hashed, strict=True)]
+        if paths != self._paths:
+            self._paths, self.flows = paths, self._led(paths, tiers)
+        elif not np.array_equal(tiers, self.flows.tiers):
+            self.flows = replace(self.flows, tiers=tiers)
+
+    def _led(self, paths: Sequence[Path], tiers: IntArray) -> Flows:
+        whole = [(*path, *inside) for path, inside in zip(paths, self._inside, strict=True)]
+        return Flows.of(whole, tiers, self._delays_s)
 
     def keep_rhythm(self, time_shift_s: float | None) -> None:
         """From now on hold iterations for these beats, as ``hostlib.start_shift`` counts them; None: for none."""

@@ -59,8 +59,8 @@ class Counts:
     decisions: int = 0
     components: int = 0
     events: int = 0
-    iterations_computed: float = 0.0
-    iterations_repeated: float = 0.0
+    iterations_computed: int = 0
+    iterations_repeated: int = 0
     iterations_extrapolated: float = 0.0
 
 

@@ -147,7 +147,7 @@ class TraceRun:
                 decisions=self._num_decisions,
                 components=self._traffic.num_components,
                 events=sum(one.num_events for one in passed),
-                iterations_computed=sum(one.num_iterations for one in passed),
+                iterations_computed=sum(one.num_computed for one in passed),
                 iterations_repeated=sum(one.num_repeated for one in passed),
                 iterations_extrapolated=sum(one.num_extrapolated for one in passed),
             ),

@@ -4,15 +4,14 @@ from collections import Counter
 
 import numpy as np
 
-from controller.policy.enforcement import Enforcement, rate_control
+from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowKey
 from controller.run.connections import Connections, open_connections
 from controller.run.in_process import InProcessController
-from controller.run.ways import LAST_TIER, Way, ways_of
+from controller.run.ways import tiers_of_levels, way_out
 from controller.trace_run.component import Component, Passed
 from controller.trace_run.joining import joined_by_links
-from controller.trace_run.network_job import Flows, NetworkJob, placed
+from controller.trace_run.network_job import NetworkJob, placed
 from controller.trace_run.steadiness import SkipOptions
 from simulator.fluid import PS_PER_S
 from topologies.ecmp import hash_multipliers
@@ -31,18 +30,17 @@ class TraceTraffic:
     """
 
     def __init__(self, fabric: Fabric, policy: PolicyName, seed: int, skip: SkipOptions) -> None:
+        Loop.compile_all()
         self._routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
         self._opened: Counter[tuple[int, int]] = Counter()
         self._connections: Connections = {}
         self._controller = InProcessController(self._routing, self._connections, policy, Steering.RULE, seed)
-        self._tiers = rate_control(policy, Enforcement.LEVELS).tiers
         self._skip = skip
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
         self._jobs: dict[str, NetworkJob] = {}
         self._arrived: list[NetworkJob] = []
         self._departed: list[tuple[int, NetworkJob]] = []
-        self._ways: dict[str, list[Way]] = {}
         self._components: list[Component] = []
         self.num_components = 0
 
@@ -51,25 +49,21 @@ class TraceTraffic:
         fabric = self._routing.fabric
         training = placed(simulated, allocation, fabric, now_ps / PS_PER_S)
         self._connections |= open_connections([training], fabric, self._opened)
-        ways = []
-        for flow, five_tuple in zip(
-            training.graph.flow_groups[0].flows, self._connections[training.name][GROUP], strict=True
-        ):
-            ends = (
-                fabric.nics[flow.source_host][flow.source_nic],
-                fabric.nics[flow.destination_host][flow.destination_nic],
-            )
-            path = (*self._routing.hashed_path(five_tuple), *fabric.host_links_between(*ends))
-            ways.append(Way(path, 0, LAST_TIER))
-        job = NetworkJob(simulated, training, now_ps, Flows.of(ways, self._delays_s))
-        self._jobs[job.name], self._ways[job.name] = job, ways
+        five_tuples = self._connections[training.name][GROUP]
+        hashed = [self._routing.hashed_path(five_tuple) for five_tuple in five_tuples]
+        nics = fabric.nic_by_address
+        inside = [
+            fabric.host_links_between(nics[ends.source_address], nics[ends.destination_address]) for ends in five_tuples
+        ]
+        job = NetworkJob(simulated, training, now_ps, hashed, inside, self._delays_s)
+        self._jobs[job.name] = job
         self._arrived.append(job)
 
     def take_done(self, now_ps: int) -> list[NetworkJob]:
         """Take out the jobs whose work is done now; ``regroup`` before time goes on."""
         done = [job for component in self._components for job in component.done(now_ps)]
         for job in done:
-            del self._jobs[job.name], self._ways[job.name]
+            del self._jobs[job.name]
             self._departed.append((now_ps, job))
         return done
 
@@ -83,20 +77,24 @@ class TraceTraffic:
             del self._connections[gone[1].name]
             self._departed.remove(gone)
         snapshot, plan = self._controller.plan(now_ps / PS_PER_S)
-        ways = ways_of(snapshot, plan, self._tiers)
+        jobs = [self._jobs[job.name] for job in snapshot.jobs if job.name in self._jobs]
+        plans = [plan.flows[key] for job in jobs for key in job.keys]
+        ways_out = [way_out(flow) for job in snapshot.jobs if job.name in self._jobs for flow in job.flows]
+        tiers = tiers_of_levels(plans, np.array(ways_out, dtype=np.int64))
+        first = 0
+        for job in jobs:
+            flows = slice(first, first + len(job.keys))
+            job.follow(plans[flows], tiers[flows])
+            first += len(job.keys)
         for decided in plan.jobs:
             if decided.name in self._jobs:
-                job = self._jobs[decided.name]
-                job.keep_rhythm(decided.time_shift_s)
-                of_job = [ways[FlowKey(job.name, GROUP, number)] for number in range(len(job.size_bytes))]
-                if of_job != self._ways[job.name]:
-                    self._ways[job.name], job.flows = of_job, Flows.of(of_job, self._delays_s)
+                self._jobs[decided.name].keep_rhythm(decided.time_shift_s)
 
     def regroup(self, now_ps: int) -> list[Passed]:
         """Join the jobs by their links; those that go as before, with the same others, stay as they are."""
         before = {component.jobs: component for component in self._components}
         groups = joined_by_links(list(self._jobs.values()))
-        kept = {group: before[group] for group in groups if group in before and _goes_on(before[group])}
+        kept = {group: before[group] for group in groups if group in before and before[group].goes_on}
         passed = [component.settle(now_ps) for group, component in before.items() if group not in kept]
         self._components = [kept.get(group) or self._component(group, now_ps) for group in groups]
         return passed
@@ -117,9 +115,3 @@ class TraceTraffic:
     def _component(self, jobs: tuple[NetworkJob, ...], now_ps: int) -> Component:
         self.num_components += 1
         return Component(jobs, self._capacities_bps, now_ps, self._skip)
-
-
-def _goes_on(component: Component) -> bool:
-    """Whether the jobs of a component still go as it takes them to."""
-    flows = Flows.joined([job.flows for job in component.jobs])
-    return component.flows.go_alike(flows) and component.rhythms_ps == [job.rhythm_ps for job in component.jobs]
