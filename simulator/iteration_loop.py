@@ -112,7 +112,7 @@ def advance(
                     for bundle in bundles:
                         remaining_bytes[bundle], settled_ps[bundle] = layout.size_bytes[bundle], now_ps
                     join_links(first_hop, links, bundles, room.first, room.following, room.preceding)
-                    jobs[job, TRANSFERS], jobs[job, SENDING], jobs[job, LATEST] = num_bundles > 0, num_bundles, 0
+                    jobs[job, TRANSFERS], jobs[job, SENDING], jobs[job, LATEST] = num_bundles > 0, num_bundles, now_ps
                 if jobs[job, STAGE] == DONE and not jobs[job, TRANSFERS]:
                     if jobs[job, ITERATIONS] < kept_ps.shape[1]:
                         kept_ps[job, jobs[job, ITERATIONS]] = now_ps

@@ -12,6 +12,7 @@ from controller.cli.explaining import explain
 from controller.cli.planning import plan
 from controller.cli.policies import policies
 from controller.cli.running import run
+from controller.cli.running_traces import run_trace
 from controller.cli.serving import controller
 from controller.cli.showing import show
 from controller.cli.sweeping import sweep
@@ -28,6 +29,19 @@ application = typer.Typer(
 commands = (
     *(demo, run, sweep, plan, check, policies, coflows, trace, generate_trace),
     *(controller, show, explain, emulator),
+    demo,
+    run,
+    plan,
+    check,
+    policies,
+    coflows,
+    trace,
+    generate_trace,
+    run_trace,
+    controller,
+    show,
+    explain,
+    emulator,
 )
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)

@@ -31,7 +31,7 @@ _SHOWN_ROWS = 5
 
 def trace(folder: FolderArgument, assumptions: AssumptionsOption = None, as_json: JsonOption = False) -> None:
     """Say what a folder with a trace holds, what of it can be used, and how it compares with what was published."""
-    _show(folder, _assumptions(assumptions), as_json=as_json)
+    _show(folder, assumptions, as_json=as_json)
 
 
 def generate_trace(
@@ -50,7 +50,7 @@ def generate_trace(
         refuse((str(error),))
     except OSError as error:
         fail(f"{folder}: cannot be written: {error.strerror}")
-    _show(folder, _assumptions(None), as_json=as_json)
+    _show(folder, None, as_json=as_json)
 
 
 def _assumptions(path: Path | None) -> "Assumptions":
@@ -63,14 +63,20 @@ def _assumptions(path: Path | None) -> "Assumptions":
         refuse(error.messages)
 
 
-def _show(folder: Path, assumptions: "Assumptions", *, as_json: bool) -> None:
+def load_summary(folder: Path, assumptions: Path | None) -> "tuple[Assumptions, TraceSummary]":
+    """A folder's trace under a file of assumptions, ours where there is none; ends the command with what is wrong."""
     from workloads.traces.csv_rows import TraceError
     from workloads.traces.summary import summarise
 
+    assumed = _assumptions(assumptions)
     try:
-        summary = summarise(folder, assumptions)
+        return assumed, summarise(folder, assumed)
     except TraceError as error:
         refuse((str(error),))
+
+
+def _show(folder: Path, assumptions: Path | None, *, as_json: bool) -> None:
+    summary = load_summary(folder, assumptions)[1]
     if as_json:
         print(json.dumps(_document(folder, summary)))
     else:

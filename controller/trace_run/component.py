@@ -68,6 +68,7 @@ class Component:
         self._num_watched = 0
         self._repeats: tuple[UnderWay, Cycle] | None = None
         self._is_steady: tuple[UnderWay, FloatArray] | None = None
+        self._note_departures()
 
     @property
     def goes_on(self) -> bool:

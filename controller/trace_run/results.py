@@ -1,6 +1,7 @@
 """What a trace under a policy has shown."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -65,6 +66,25 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Distribution:
+    """Slowdowns of jobs."""
+
+    p50: float
+    p99: float
+    worst: float
+    share_above_2: float
+    share_above_10: float
+
+    @classmethod
+    def of(cls, slowdowns: FloatArray) -> Self | None:
+        """Of these; None where there are none."""
+        if not len(slowdowns):
+            return None
+        p50, p99 = np.percentile(slowdowns, (50, 99)).tolist()
+        return cls(p50, p99, float(slowdowns.max()), float((slowdowns > 2).mean()), float((slowdowns > 10).mean()))
+
+
+@dataclass(frozen=True, slots=True)
 class TraceResult:
     """A run, whole or as far as it came: ``ended_s`` is when."""
 
@@ -89,6 +109,11 @@ class TraceResult:
     def cluster_utilisation(self) -> float:
         """Computing GPU-seconds over those of all GPUs of the cluster."""
         return self.computed_gpu_s / (self.gpus * self.ended_s) if self.ended_s else 0.0
+
+    @property
+    def mean_queueing_s(self) -> float:
+        """Of the jobs that have begun."""
+        return sum(job.queueing_s for job in self.jobs) / len(self.jobs) if self.jobs else 0.0
 
     @property
     def slowdowns(self) -> FloatArray:

@@ -5,7 +5,7 @@ extrapolated, ``SkipOptions`` says. Jobs that send nothing iterate at their idea
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from controller.policy.enforcement import Enforcement
@@ -46,21 +46,19 @@ def run_trace(
     policy: PolicyName,
     admit: Admit,
     options: TraceOptions = _DEFAULT,
-    *,
-    goes_on: Callable[[float], bool] = lambda _now_s: True,
 ) -> TraceResult:
-    """Run jobs, in any order, until all are done; ``goes_on`` is told the time and may end the run before.
+    """Run jobs, in any order, until all are done.
 
     Raises ValueError for jobs of one name or of more GPUs than there are, and where the policy cannot decide.
     """
     run = TraceRun(jobs, fabric, policy, admit, options)
-    while goes_on(run.now_ps / PS_PER_S) and run.step():
+    while run.step():
         pass
     return run.result()
 
 
 class TraceRun:
-    """A run, event by event; ``now_ps`` is the time of the last one."""
+    """A run, event by event; ``now_ps`` is the time of the last one, ``last_arrival_s`` when the last job comes."""
 
     def __init__(
         self, jobs: Sequence[SimulatedJob], fabric: Fabric, policy: PolicyName, admit: Admit, options: TraceOptions
@@ -81,6 +79,7 @@ class TraceRun:
         self._state = ClusterState.empty(cluster)
         coming = sorted((job.request for job in jobs), key=lambda request: request.arrival_s, reverse=True)
         self._coming = [(round(request.arrival_s * PS_PER_S), request) for request in coming]
+        self.last_arrival_s = coming[0].arrival_s if coming else 0.0
         self._waiting: tuple[GpuRequest, ...] = ()
         self._begun: dict[str, tuple[int, Allocation]] = {}
         self._lone_ends: list[tuple[int, str]] = []
@@ -91,6 +90,10 @@ class TraceRun:
         self._results: list[TraceJobResult] = []
         self._num_decisions = 0
         self.now_ps = 0
+
+    @property
+    def now_s(self) -> float:
+        return self.now_ps / PS_PER_S
 
     def step(self) -> bool:
         """Let the next event happen; False where there is none any more."""

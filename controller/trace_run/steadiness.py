@@ -18,8 +18,8 @@ class SkipOptions:
     """
 
     cycles: bool = True
-    tolerance: float | None = 0.002
-    window_iterations: int = 8
+    tolerance: float | None = 0.001
+    window_iterations: int = 64
 
     def __post_init__(self) -> None:
         if self.tolerance is not None and not 0 < self.tolerance < 1:
