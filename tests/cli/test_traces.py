@@ -1,8 +1,11 @@
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from controller.trace_run.run import TraceRun
 from tests.cli.conftest import Trainyard
 
 
@@ -68,3 +71,46 @@ def test_a_folder_that_has_a_trace_is_left_alone(folder: Path, trainyard: Trainy
     ended = trainyard("generate-trace", folder, "--jobs", "3")
     assert (ended.exit_code, (folder / "job.csv").read_bytes()) == (2, before)
     assert "is there already" in ended.stderr
+
+
+def test_a_trace_runs_under_policies(folder: Path, trainyard: Trainyard) -> None:
+    ended = trainyard("run-trace", folder, "--policy", "ecmp", "--policy", "crux", "--days", "2", "--json")
+    told = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert ended.exit_code == 0
+    assert [run["policy"] for run in told] == ["ecmp", "crux"]
+    for run in told:
+        assert run["ended_s"] == 2 * 86_400
+        assert run["num_done"] + run["num_running"] == len(run["jobs"])
+        assert 0 < run["gpu_utilisation"] <= 1
+        assert run["slowdown"]["worst"] >= run["run_slowdown"]["p50"] >= 0.999
+        assert len(run["series"]["computing_gpus"]) == 2 * 144
+    assert told[0]["jobs"][0]["start_s"] == told[1]["jobs"][0]["start_s"]
+
+
+def test_a_run_of_a_trace_as_tables(folder: Path, trainyard: Trainyard) -> None:
+    ended = trainyard("run-trace", folder, "--policy", "ecmp", "--scheduler", "random", "--days", "0.5")
+    assert ended.exit_code == 0
+    for words in ("GPUs that compute", "time on GPUs over ideal", "Repeated", "ecmp"):
+        assert words in ended.stdout
+
+
+def test_bad_lengths_of_runs_are_refused(folder: Path, trainyard: Trainyard) -> None:
+    ended = trainyard("run-trace", folder, "--policy", "ecmp", "--days", "0")
+    assert (ended.exit_code, ended.stderr) == (2, "--days: expected a number above 0, got 0.0\n")
+
+
+def test_an_interrupted_run_shows_what_there_is(
+    folder: Path, trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, steps = TraceRun.step, iter(range(40))
+
+    def interrupted_step(run: TraceRun) -> bool:
+        if next(steps) == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(run)
+
+    monkeypatch.setattr(TraceRun, "step", interrupted_step)
+    ended = trainyard("run-trace", folder, "--policy", "ecmp", "--policy", "crux", "--json")
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("interrupted; what there is ends at ")
+    assert [json.loads(line)["policy"] for line in ended.stdout.splitlines()] == ["ecmp"]
