@@ -52,7 +52,7 @@ def ways_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Way]:
                 for number, flow in enumerate(flows)
             ]
             of_flows = [plans[flow.key] for flow in flows]
-            senders = np.array([way_out(flow) for flow in flows], dtype=np.int64)
+            senders = np.array([_way_out(flow) for flow in flows], dtype=np.int64)
             tier_of = tiers_of_levels(of_flows, senders).tolist()
         case Tiers.JOBS:
             ranks = {job.name: job.rank for job in plan.jobs}
@@ -72,6 +72,6 @@ def tiers_of_levels(plans: Sequence[FlowPlan], ways_out: IntArray) -> IntArray:
     return (NUM_LEVELS - levels) * HOST_QUEUES - 1 - queues_of(orders, ways_out)
 
 
-def way_out(flow: Flow) -> int:
+def _way_out(flow: Flow) -> int:
     """The link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
     return flow.host_links[0] if flow.host_links else flow.hashed_path[0]

@@ -22,6 +22,10 @@ from simulator.iteration_stages import (
     computed_ps,
 )  # fmt: skip
 
+_LOOKS_ONE_BY_ONE, _LATER_LOOKS = 32, 16
+"""How many iterations of its slowest job a component is looked at one by one, and after how many each time later: a
+cycle of p of them is also one of 16 p."""
+
 
 @dataclass(frozen=True, slots=True)
 class Passed:
@@ -65,7 +69,7 @@ class Component:
         self._slowest = int(self._ideal_s.argmax())
         self._skip = skip
         self._search, self._means = CycleSearch(), RunningMeans(skip)
-        self._num_watched = 0
+        self._num_watched, self._window_ends = 0, skip.window_iterations
         self._repeats: tuple[UnderWay, Cycle] | None = None
         self._is_steady: tuple[UnderWay, FloatArray] | None = None
         self._note_departures()
@@ -95,15 +99,13 @@ class Component:
             iterations = self._engine.iterations
             goals[iterations >= goals] = NEVER_PS
             watches = self._repeats is None and (self._skip.cycles or self._skip.tolerance is not None)
+            next_look = iterations[self._slowest] + (1 if self._num_watched < _LOOKS_ONE_BY_ONE else _LATER_LOOKS)
             if watches:
-                goals[self._slowest] = min(goals[self._slowest], iterations[self._slowest] + 1)
+                goals[self._slowest] = min(goals[self._slowest], next_look)
             self._engine.run_to_first(goals, until_ps=min(until_ps, self.departure_ps))
             self._note_departures()
-            if (
-                watches
-                and self.departure_ps == NEVER_PS
-                and self._engine.iterations[self._slowest] > iterations[self._slowest]
-            ):
+            has_come = self._engine.iterations[self._slowest] == next_look
+            if watches and has_come and self.departure_ps == NEVER_PS:
                 self._watch()
 
     def settle(self, time_ps: int) -> Passed:
@@ -162,8 +164,9 @@ class Component:
             if cycle is not None:
                 self._repeat(cycle)
                 return
-        self._num_watched += 1
-        if self._skip.tolerance is not None and self._num_watched % self._skip.window_iterations == 0:
+        self._num_watched += 1 if self._num_watched < _LOOKS_ONE_BY_ONE else _LATER_LOOKS
+        if self._skip.tolerance is not None and self._num_watched >= self._window_ends:
+            self._window_ends += self._skip.window_iterations
             means_s = self._means.window_ends(iterations, engine.begun_ps)
             if means_s is not None:
                 self._extrapolate(means_s)

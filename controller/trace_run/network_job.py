@@ -76,7 +76,8 @@ class NetworkJob:
 
     It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event. Its
     flows begin on the paths that the hash gives them, ``hashed``, and behind all others; ``inside`` are their links
-    inside hosts. ``rhythm_ps`` are the period and a beat that it is to keep, zeros for none.
+    inside hosts, ``ways_out`` the links by which they leave their GPUs. ``rhythm_ps`` are the period and a beat that it
+    is to keep, zeros for none.
     """
 
     def __init__(
@@ -98,6 +99,8 @@ class NetworkJob:
         self.rhythm_ps = self._kept_ps = (0, 0)
         self.skipped = 0.0
         self._hashed, self._paths, self._inside, self._delays_s = hashed, list(hashed), inside, delays_s
+        ways = zip(inside, hashed, strict=True)
+        self.ways_out = np.array([within[0] if within else path[0] for within, path in ways], dtype=np.int64)
         self.flows = self._led(hashed, np.full(len(hashed), LAST_TIER))
         workload = simulated.workload
         compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])

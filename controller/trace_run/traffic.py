@@ -8,7 +8,7 @@ from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
 from controller.run.connections import Connections, open_connections
 from controller.run.in_process import InProcessController
-from controller.run.ways import tiers_of_levels, way_out
+from controller.run.ways import tiers_of_levels
 from controller.trace_run.component import Component, Passed
 from controller.trace_run.joining import joined_by_links
 from controller.trace_run.network_job import NetworkJob, placed
@@ -42,6 +42,7 @@ class TraceTraffic:
         self._arrived: list[NetworkJob] = []
         self._departed: list[tuple[int, NetworkJob]] = []
         self._components: list[Component] = []
+        self._has_changed = False
         self.num_components = 0
 
     def begin(self, simulated: SimulatedJob, allocation: Allocation, now_ps: int) -> None:
@@ -58,6 +59,7 @@ class TraceTraffic:
         job = NetworkJob(simulated, training, now_ps, hashed, inside, self._delays_s)
         self._jobs[job.name] = job
         self._arrived.append(job)
+        self._has_changed = True
 
     def take_done(self, now_ps: int) -> list[NetworkJob]:
         """Take out the jobs whose work is done now; ``regroup`` before time goes on."""
@@ -65,6 +67,7 @@ class TraceTraffic:
         for job in done:
             del self._jobs[job.name]
             self._departed.append((now_ps, job))
+            self._has_changed = True
         return done
 
     def plan(self, now_ps: int, known_until_ps: int) -> None:
@@ -79,8 +82,8 @@ class TraceTraffic:
         snapshot, plan = self._controller.plan(now_ps / PS_PER_S)
         jobs = [self._jobs[job.name] for job in snapshot.jobs if job.name in self._jobs]
         plans = [plan.flows[key] for job in jobs for key in job.keys]
-        ways_out = [way_out(flow) for job in snapshot.jobs if job.name in self._jobs for flow in job.flows]
-        tiers = tiers_of_levels(plans, np.array(ways_out, dtype=np.int64))
+        none = np.zeros(0, dtype=np.int64)
+        tiers = tiers_of_levels(plans, np.concatenate([none, *(job.ways_out for job in jobs)]))
         first = 0
         for job in jobs:
             flows = slice(first, first + len(job.keys))
@@ -92,6 +95,9 @@ class TraceTraffic:
 
     def regroup(self, now_ps: int) -> list[Passed]:
         """Join the jobs by their links; those that go as before, with the same others, stay as they are."""
+        if not self._has_changed and all(component.goes_on for component in self._components):
+            return []
+        self._has_changed = False
         before = {component.jobs: component for component in self._components}
         groups = joined_by_links(list(self._jobs.values()))
         kept = {group: before[group] for group in groups if group in before and before[group].goes_on}

@@ -174,13 +174,27 @@ def test_skipping_against_every_iteration(policy: PolicyName) -> None:
     assert ends_s(cycles) == pytest.approx(ends_s(accurate), abs=1e-6)
     assert cycles.computed_gpu_s == pytest.approx(accurate.computed_gpu_s)
     assert skipped.gpu_utilisation == pytest.approx(accurate.gpu_utilisation, rel=0.005)
-    assert skipped.counts.iterations_extrapolated > 100
+    assert skipped.counts.iterations_repeated > 1000
     # All of the work is done however it is counted: only the last part of an iteration of each job is not one.
     total = sum(job.iterations for job in jobs)
     for result in (accurate, cycles, skipped):
         counts = result.counts
         done = counts.iterations_computed + counts.iterations_repeated + counts.iterations_extrapolated
         assert done == pytest.approx(total, abs=len(jobs))
+
+
+def test_steady_rates_are_extrapolated_where_no_cycle_is_exact() -> None:
+    """Iterations whose times have no common multiple for long: to nine digits."""
+    jobs = [
+        simulated("a", 1.000000001, 0.5 * SECOND_BYTES, 1.500000001, 3000),
+        simulated("b", 0.739085133, 0.25 * SECOND_BYTES, 0.989085133, 3000),
+    ]
+    options = TraceOptions(reaction_delay_s=0.0)
+    skipped = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS), options)
+    accurate = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS), replace(options, skip=ACCURATE))
+    assert skipped.counts.iterations_extrapolated > 4000
+    assert ends_s(skipped) == pytest.approx(ends_s(accurate), rel=0.005)
+    assert skipped.gpu_utilisation == pytest.approx(accurate.gpu_utilisation, rel=0.005)
 
 
 def test_what_cannot_run_is_refused() -> None:
