@@ -27,21 +27,8 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
 )
 commands = (
-    *(demo, run, sweep, plan, check, policies, coflows, trace, generate_trace),
+    *(demo, run, sweep, plan, check, policies, coflows, trace, generate_trace, run_trace),
     *(controller, show, explain, emulator),
-    demo,
-    run,
-    plan,
-    check,
-    policies,
-    coflows,
-    trace,
-    generate_trace,
-    run_trace,
-    controller,
-    show,
-    explain,
-    emulator,
 )
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)

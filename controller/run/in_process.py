@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from controller.decision import Decision
 from controller.policy.plan import Plan
-from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Profile, Snapshot
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
@@ -53,8 +52,6 @@ class InProcessController:
 
     def decide(self, now_s: float) -> Decision:
         """The Plan for the jobs that are registered. Raises ValueError where the policy cannot decide."""
-        snapshot = self._snapshots.take(now_s, self._previous)
-        plan = self._policy(snapshot)
         snapshot, plan = self.plan(now_s)
         if self._steering is Steering.SOURCE_PORT:
             changes = source_port_changes(plan, snapshot, self._routing)
@@ -67,7 +64,7 @@ class InProcessController:
     def plan(self, now_s: float) -> tuple[Snapshot, Plan]:
         """The Plan alone, without rules or changed source ports, and what it was decided on; raises as ``decide``."""
         snapshot = self._snapshots.take(now_s, self._previous)
-        self._previous = decide(self._policy, snapshot)
+        self._previous = self._policy(snapshot)
         return snapshot, self._previous
 
 

@@ -9,9 +9,7 @@ from controller.policy.enforcement import Tiers
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.rates.network import IntArray
 from controller.policy.snapshot import Flow, FlowKey, Snapshot
-from controller.run.host_order import HOST_QUEUES, host_queues
 from controller.run.host_order import HOST_QUEUES, queues_of
-from controller.run.in_process import NUM_LEVELS
 from topologies.fabric import Path
 
 _HIGHEST_LEVEL = 7
@@ -33,8 +31,6 @@ def undecided_tier(tiers: Tiers) -> int:
     return _HIGHEST_LEVEL * HOST_QUEUES if tiers is Tiers.LEVELS else LAST_TIER
 
 
-def ways_of(decision: Decision, tiers: Tiers) -> dict[FlowKey, Way]:
-    """The ways of all flows of a decision.
 def ways_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Way]:
     """The ways of all flows under a Plan for the jobs of a Snapshot.
 
@@ -45,12 +41,6 @@ def ways_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Way]:
     plans = plan.flows
     match tiers:
         case Tiers.LEVELS:
-            orders = {number: plans[flow.key].order for number, flow in enumerate(flows)}
-            queues = host_queues(orders, {number: _way_out(flow) for number, flow in enumerate(flows)})
-            tier_of = [
-                (_HIGHEST_LEVEL - plans[flow.key].level) * HOST_QUEUES + HOST_QUEUES - 1 - queues[number]
-                for number, flow in enumerate(flows)
-            ]
             of_flows = [plans[flow.key] for flow in flows]
             senders = np.array([_way_out(flow) for flow in flows], dtype=np.int64)
             tier_of = tiers_of_levels(of_flows, senders).tolist()
@@ -69,7 +59,7 @@ def tiers_of_levels(plans: Sequence[FlowPlan], ways_out: IntArray) -> IntArray:
     """The tiers of flows by level and, inside a level, by their order among those that leave by the same link."""
     levels = np.array([plan.level for plan in plans], dtype=np.int64)
     orders = np.array([plan.order for plan in plans], dtype=np.int64)
-    return (NUM_LEVELS - levels) * HOST_QUEUES - 1 - queues_of(orders, ways_out)
+    return (_HIGHEST_LEVEL + 1 - levels) * HOST_QUEUES - 1 - queues_of(orders, ways_out)
 
 
 def _way_out(flow: Flow) -> int:

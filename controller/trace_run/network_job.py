@@ -7,10 +7,11 @@ from typing import Self
 
 import numpy as np
 
+from controller.policy.enforcement import Tiers
 from controller.policy.plan import FlowPlan
 from controller.policy.rates.network import FloatArray, IntArray
 from controller.policy.snapshot import FlowKey
-from controller.run.ways import LAST_TIER
+from controller.run.ways import undecided_tier
 from simulator.fluid import PS_PER_S
 from simulator.iterating import Iterations
 from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, UNTIL
@@ -75,7 +76,7 @@ class NetworkJob:
     """A job under way: ``row`` and ``left_bytes`` are its part of ``simulator.iterating.UnderWay``.
 
     It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event. Its
-    flows begin on the paths that the hash gives them, ``hashed``, and behind all others; ``inside`` are their links
+    flows begin on the paths that the hash gives them, ``hashed``, and on level 0; ``inside`` are their links
     inside hosts, ``ways_out`` the links by which they leave their GPUs. ``rhythm_ps`` are the period and a beat that it
     is to keep, zeros for none.
     """
@@ -101,7 +102,7 @@ class NetworkJob:
         self._hashed, self._paths, self._inside, self._delays_s = hashed, list(hashed), inside, delays_s
         ways = zip(inside, hashed, strict=True)
         self.ways_out = np.array([within[0] if within else path[0] for within, path in ways], dtype=np.int64)
-        self.flows = self._led(hashed, np.full(len(hashed), LAST_TIER))
+        self.flows = self._led(hashed, np.full(len(hashed), undecided_tier(Tiers.LEVELS)))
         workload = simulated.workload
         compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])
         jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)

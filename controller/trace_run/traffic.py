@@ -1,9 +1,11 @@
 """The jobs of a trace that send: by which ways the policy's plans lead them, and when the next of them is done."""
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
+from controller.policy.catalogue import decide
 from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
 from controller.run.connections import Connections, open_connections
@@ -26,7 +28,7 @@ from workloads.traces.sequence import SimulatedJob
 class TraceTraffic:
     """Jobs under way, in components of those that share links.
 
-    A job begins on the hash's paths and behind all others, until a Plan that knows it is in force.
+    A job begins on the hash's paths and on level 0, until a Plan that knows it is in force.
     """
 
     def __init__(self, fabric: Fabric, policy: PolicyName, seed: int, skip: SkipOptions) -> None:
@@ -34,7 +36,9 @@ class TraceTraffic:
         self._routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
         self._opened: Counter[tuple[int, int]] = Counter()
         self._connections: Connections = {}
-        self._controller = InProcessController(self._routing, self._connections, policy, Steering.RULE, seed)
+        self._controller = InProcessController(
+            self._routing, self._connections, partial(decide, policy), Steering.RULE, seed
+        )
         self._skip = skip
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
