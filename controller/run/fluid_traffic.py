@@ -122,11 +122,11 @@ class FluidTraffic:
         return ends
 
     def follow(self, decision: Decision) -> None:
-        """Let flows travel as a decision says; jobs that it does not know and that have nothing under way are gone."""
+        """Let flows travel as a decision says; jobs that it does not know and that have nothing open are gone."""
         ways = ways_of(decision.snapshot, decision.plan, self._control.tiers)
         changed = {key.job for key, way in ways.items() if self._ways[key] != way}
         decided = {job.name for job in decision.snapshot.jobs}
-        busy = {self._bundles[number].key[0] for number in self._under_way}
+        busy = {job for job, _ in self._instances.open}
         gone = self._templates.keys() - decided - busy
         if not (changed or gone):
             return

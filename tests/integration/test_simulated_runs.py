@@ -246,3 +246,13 @@ def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
     possible = {work / size for work in (0.5, 1.5) for size in (0.8, 1.2)}
     assert all(min(abs(ratio - each) for each in possible) < 1e-6 for ratio in ratios)
     assert len(ratios) > 1
+
+
+def test_a_group_that_pauses_before_its_job_is_decided_on_goes_on() -> None:
+    """A decision about another job, made while a pipeline computes its next micro-batch, forgets nothing of it."""
+    pipeline = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
+    late = {"name": "late", "hosts": ["h1", "h3"], "gpus_per_host": 8, "arrival_s": 0.3, "workload": pipeline}
+    jobs = [phases("early", "h0", "h2", 0.5, 0.1, iterations=4), {**late, "iterations": 2}]
+    document = {"topology": {**DUMBBELL, "bottleneck_gbps": 800}, "jobs": jobs, "reaction_delay_s": 0.5}
+    result = run(document, PolicyName.ECHELONFLOW, Enforcement.IDEAL)
+    assert {group.job for group in result.flow_groups} == {"early", "late"}
