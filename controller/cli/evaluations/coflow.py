@@ -1,0 +1,34 @@
+"""``trainyard evaluate coflow``."""
+
+import hashlib
+import json
+
+from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
+from controller.cli.evaluations.shared import JsonOption, ReportOption, prepare, show
+from controller.cli.progress import progress
+from simulator.coflow_options import CoflowPolicy, Recompute
+
+
+def coflow(
+    file: FileArgument,
+    recompute: RecomputeOption = Recompute.FLOW,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """The coflow benchmark, from github.com/coflow/coflow-benchmark: completion times under fair, FIFO, Varys and
+    Sincronia."""
+    from controller.evaluation.coflow import findings, json_object, measure
+
+    trace = read_coflows(file)
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    prepare(report)
+    measured = []
+    try:
+        for policy in CoflowPolicy:
+            with progress(f"{file.name} under {policy}"):
+                measured.append(measure(trace, policy, recompute))
+            if as_json:
+                print(json.dumps(json_object(trace, measured[-1], recompute, sha256)), flush=True)
+    finally:
+        if measured:
+            show(findings(trace, measured, recompute, sha256), as_json=as_json, report=report)
