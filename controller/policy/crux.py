@@ -50,6 +50,14 @@ def crux_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
     return _plan(snapshot, PolicyName.CRUX_PA, traffic, options, is_steered=False, is_compressed=False)
 
 
+def compressed_levels(
+    snapshot: Snapshot, loads: Loads, order: Sequence[int], intensities: Sequence[float], num_orders: int | None = None
+) -> list[int]:
+    """Levels of jobs in this order, of their numbers, the most urgent first; intensities stand in the same order."""
+    sharing = loads.sharing(order, snapshot.links.has_levels)
+    return compress(intensities, sharing, snapshot.num_levels, snapshot.seed, num_orders)
+
+
 def _plan(
     snapshot: Snapshot,
     policy: PolicyName,
@@ -66,7 +74,9 @@ def _plan(
     loads = traffic.loads(len(snapshot.links))
     ranked, reference = _rank(snapshot, loads, traffic, options.gains)
     if is_compressed:
-        levels = _compressed_levels(snapshot, loads, ranked, options.num_orders)
+        order = [entry.number for entry in ranked]
+        intensities = [entry.intensity or 0.0 for entry in ranked]
+        levels = compressed_levels(snapshot, loads, order, intensities, options.num_orders)
     else:
         levels = own_levels(len(ranked), snapshot.num_levels)
     paths = traffic.first_paths if is_steered else [None] * len(traffic.flows)
@@ -127,14 +137,6 @@ def _rank(snapshot: Snapshot, loads: Loads, traffic: Traffic, gains: GainOptions
             ranked.append(_Ranked(number, job, worth, factor, factor * worth))
     ranked.sort(key=lambda entry: most_intense_first(entry.priority, entry.job.name))
     return ranked, jobs[reference].name
-
-
-def _compressed_levels(
-    snapshot: Snapshot, loads: Loads, ranked: Sequence[_Ranked], num_orders: int | None
-) -> list[int]:
-    sharing = loads.sharing([entry.number for entry in ranked], snapshot.links.has_levels)
-    intensities = [entry.intensity or 0.0 for entry in ranked]
-    return compress(intensities, sharing, snapshot.num_levels, snapshot.seed, num_orders)
 
 
 def _reason(entry: _Ranked, reference: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.report.comparison import comparison
+from controller.report.distributions import DistributionChart, distribution_curves
 from controller.report.page import document
 from controller.report.svg import Markup, element, joined, picture, rectangle, text
 from controller.run.results import RunResult
@@ -49,7 +50,7 @@ class Findings:
 
     title: str
     tables: tuple[FindingsTable, ...]
-    charts: tuple[BarChart, ...]
+    charts: tuple[BarChart | DistributionChart, ...]
     assumptions: tuple[str, ...]
 
 
@@ -85,11 +86,15 @@ def _table(table: FindingsTable) -> Markup:
     )
 
 
-def _chart(chart: BarChart) -> Markup:
+def _chart(chart: BarChart | DistributionChart) -> Markup:
+    drawn = _bars(chart) if isinstance(chart, BarChart) else distribution_curves(chart)
+    return joined((element("h3", chart.title), element("figure", drawn)))
+
+
+def _bars(chart: BarChart) -> Markup:
     description = f"{chart.title}: " + ", ".join(f"{bar.label} {bar.value}" for bar in chart.bars)
     bars = (_bar(bar, _ROW * number) for number, bar in enumerate(chart.bars))
-    drawn = picture(_WIDTH, _ROW * len(chart.bars), description, *bars)
-    return joined((element("h3", chart.title), element("figure", drawn)))
+    return picture(_WIDTH, _ROW * len(chart.bars), description, *bars)
 
 
 def _bar(bar: Bar, row: float) -> Markup:

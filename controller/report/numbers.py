@@ -6,9 +6,9 @@ _NOTHING = "\N{EN DASH}"
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
-def percent(fraction: float) -> str:
-    """A fraction as percent with one decimal."""
-    return f"{fraction * 100:.1f}{_SPACE}%"
+def percent(fraction: float, decimals: int = 1) -> str:
+    """A fraction as percent."""
+    return f"{fraction * 100:.{decimals}f}{_SPACE}%"
 
 
 def points(difference: float) -> str:

@@ -74,4 +74,7 @@ text { fill: var(--ink); font-size: 13px; font-variant-numeric: tabular-nums; }
 .level-6 { fill: var(--level-6); } .level-7 { fill: var(--level-7); }
 .heat-0 { stroke: var(--heat-0); } .heat-1 { stroke: var(--heat-1); } .heat-2 { stroke: var(--heat-2); }
 .heat-3 { stroke: var(--heat-3); } .heat-4 { stroke: var(--heat-4); }
+.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.curve-0 { stroke: var(--compute); } .curve-1 { stroke: var(--heat-0); } .curve-2 { stroke: var(--level-3); }
+.curve-3 { stroke: var(--heat-4); } .curve-4 { stroke: var(--limit); }
 """

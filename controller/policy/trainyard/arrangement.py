@@ -60,9 +60,13 @@ class Arranging:
 
     def fresh(self) -> Arrangement:
         """The best arrangement found, whatever is in force."""
+        return self.compressed(self.best_order())
+
+    def best_order(self) -> IntArray:
+        """The order of all groups, the most urgent first, that ``fresh`` compresses."""
         if not self.judge.evaluations:
-            return self._compressed(max(self._starts(self._scored_order), key=_score).order)
-        return self._compressed(self._improved().order)
+            return max(self._starts(self._scored_order), key=_score).order
+        return self._improved().order
 
     def better_than(self, score: float) -> Arrangement | None:
         """The best found, or None where it does not score more than this; of an order that does not, no levels can."""
@@ -70,7 +74,7 @@ class Arranging:
             best = self._scored_order(first_order(self.contention, self.bound))
         else:
             best = self._improved()
-        arrangement = self._compressed(best.order) if best.score > score else None
+        arrangement = self.compressed(best.order) if best.score > score else None
         return arrangement if arrangement is not None and arrangement.score > score else None
 
     def _starts(self, scorer: Callable[[IntArray], Scored]) -> list[Scored]:
@@ -121,7 +125,7 @@ class Arranging:
         known = [int(levels[other]) for other in (*order[:at][::-1], *order[at + 1 :]) if levels[other] != NEW]
         return known[0] if known else self.num_levels - 1
 
-    def _compressed(self, order: IntArray) -> Arrangement:
+    def compressed(self, order: IntArray) -> Arrangement:
         """Levels for an order: of the cuts by what sharing loses and by intensity, the better one, and then moved.
 
         Where there are as many levels as groups, every group has its own.

@@ -64,13 +64,13 @@ def decide_component(
     """
     kept = {name: outcome.ways for name, outcome in in_force.items()}
     if not kept:
-        lots = _best_lots(jobs, prices, setting)
+        lots = best_lots(jobs, prices, setting)
     else:
         lots = _lots(jobs, choose_ways(jobs, kept, setting.links.rates_bps), in_force, prices, setting)
     decided = [_decided(lot, in_force, setting.options) for lot in lots]
     before = dict(chain.from_iterable(each.worth_before() for each in decided))
     if kept and _may_move(jobs, setting.options):
-        others = _best_lots(jobs, prices, setting)
+        others = best_lots(jobs, prices, setting)
         if any(
             lot.ways[job.name].paths != kept[job.name].paths for lot in others for job in lot.jobs if job.name in kept
         ):
@@ -91,7 +91,7 @@ def worth_changing(in_force: float, least_gain: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lot:
+class Lot:
     """Jobs that meet on the ways that they have."""
 
     jobs: Sequence[Job]
@@ -103,7 +103,7 @@ class _Lot:
 class _Decided:
     """A lot of jobs, with all that was decided for them."""
 
-    lot: _Lot
+    lot: Lot
     arrangement: Arrangement
     kept: Arrangement | None
 
@@ -159,7 +159,7 @@ def _may_move(jobs: Sequence[Job], options: TrainyardOptions) -> bool:
     return sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links
 
 
-def _best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> list[_Lot]:
+def best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> list[Lot]:
     """Lots on ways that are chosen afresh by the best of the rules.
 
     By the first where flows of a group are needed one after the other: their windows are guessed, and what one choice
@@ -168,7 +168,7 @@ def _best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> lis
     rules = setting.options.path_rules
     if not _may_move(jobs, setting.options) or any(job.windows.is_staggered for job in jobs):
         rules = rules[:1]
-    tried: list[list[_Lot]] = []
+    tried: list[list[Lot]] = []
     known: list[Mapping[str, Ways]] = []
     for rule in rules:
         ways = choose_ways(jobs, {}, setting.links.rates_bps, rule)
@@ -187,7 +187,7 @@ def _lots(
     in_force: Mapping[str, Outcome],
     prices: FloatArray,
     setting: Setting,
-) -> list[_Lot]:
+) -> list[Lot]:
     """The jobs that meet on the ways they have, lot by lot."""
     return [_lot(lot, ways, in_force, prices, setting) for lot in joined(jobs, [ways[job.name].links for job in jobs])]
 
@@ -198,7 +198,7 @@ def _lot(
     in_force: Mapping[str, Outcome],
     prices: FloatArray,
     setting: Setting,
-) -> _Lot:
+) -> Lot:
     options = setting.options
     is_fresh = not any(job.name in in_force for job in jobs)
     shares = [in_force[job.name].share if job.name in in_force else 1.0 for job in jobs]
@@ -214,10 +214,10 @@ def _lot(
         setting.seed,
         options,
     )
-    return _Lot(jobs, ways, arranging)
+    return Lot(jobs, ways, arranging)
 
 
-def _decided(lot: _Lot, in_force: Mapping[str, Outcome], options: TrainyardOptions) -> _Decided:
+def _decided(lot: Lot, in_force: Mapping[str, Outcome], options: TrainyardOptions) -> _Decided:
     """Arrange one lot."""
     if not any(job.name in in_force for job in lot.jobs):
         return _Decided(lot, lot.arranging.fresh(), None)
