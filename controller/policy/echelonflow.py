@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +30,11 @@ from controller.policy.intensity import FloatArray
 from controller.policy.job_order import SENDS_NOTHING, JobDecision, job_plans
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
-from controller.policy.rates.network import Network, Order
 from controller.policy.snapshot import Flow, FlowGroup, Job, Snapshot
 from controller.policy.varys import bottleneck_times, sebf
+
+if TYPE_CHECKING:
+    from controller.policy.rates.network import Network, Order
 
 IntArray = npt.NDArray[np.int64]
 
@@ -150,12 +152,14 @@ def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
     return np.where(is_weighed, weighed if is_ascending else -weighed, np.inf).argsort(kind="stable")
 
 
-def open_group_order(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> IntArray:
+def open_group_order(network: "Network", order: "Order", remaining_bytes: FloatArray, due_s: FloatArray) -> IntArray:
     """Numbers of open groups (tiers), most urgent first: by ``Rank.PRESSING``, all of one weight.
 
     A group is known in full: its flows still to come are among those of its tier. ``due_s`` is that of ``due_s``.
     Raises ValueError as ``pressing_s``.
     """
+    from controller.policy.rates.echelon import in_order_of_due, pressing_s
+
     pressing = pressing_s(network, in_order_of_due(order, due_s), remaining_bytes, due_s)
     return sebf(pressing, np.ones(len(pressing)))
 
@@ -170,6 +174,10 @@ def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> 
 
 def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) -> FloatArray:
     """What a rank other than gamma asks of groups whose flows all begin at once, each served alone."""
+    # The allocators bring the compiler, whose import takes longer than a decision by gamma.
+    from controller.policy.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
+    from controller.policy.rates.network import Network, Order
+
     flows = [flow for group in groups for flow in group]
     network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
     numbers = np.arange(len(flows))

@@ -1,6 +1,7 @@
 """Small Snapshots to decide on, by hand and at random."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -43,6 +44,23 @@ def make_job(
     )
     return Job(name, arrival_s, 1, Profile(compute_s, comm_start, work), (FlowGroup("all-reduce", made),))
 
+
+def scaled(snapshot: Snapshot, factor: float) -> Snapshot:
+    """So many times the bytes at so many times the rates; the plan in force stays."""
+
+    def scaled_job(job: Job) -> Job:
+        groups = tuple(
+            replace(group, flows=tuple(replace(flow, size_bytes=factor * flow.size_bytes) for flow in group.flows))
+            for group in job.flow_groups
+        )
+        return replace(job, flow_groups=groups)
+
+    links = Links(replace(link, rate_bps=factor * link.rate_bps) for link in snapshot.links)
+    return replace(snapshot, links=links, jobs=tuple(map(scaled_job, snapshot.jobs)))
+
+
+POWERS = st.sampled_from([-30, -1, 1, 30])
+"""Of two, to scale by: no rounding, and as far as a flow still has a byte."""
 
 _NUM_LINKS = 6
 _PATHS = st.lists(st.integers(0, _NUM_LINKS - 1), min_size=1, max_size=3, unique=True).map(tuple)

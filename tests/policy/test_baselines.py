@@ -16,10 +16,10 @@ from controller.policy.fifo import fifo
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.sincronia import sincronia
-from controller.policy.snapshot import Job, Links, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.policy.taccl_star import taccl_star
 from controller.policy.varys import varys
-from tests.policy.builders import GBPS, make_job, make_links, snapshots
+from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 
 Policy = Callable[[Snapshot], Plan]
 BY_JOB = [fifo, varys, sincronia, taccl_star]
@@ -30,18 +30,6 @@ NAMES = pytest.mark.parametrize("name", [*ALIKE, PolicyName.CASSINI])
 ONE_LINK = ((0,),)
 
 
-def scaled(snapshot: Snapshot, factor: float) -> Snapshot:
-    def scaled_job(job: Job) -> Job:
-        groups = tuple(
-            replace(group, flows=tuple(replace(flow, size_bytes=factor * flow.size_bytes) for flow in group.flows))
-            for group in job.flow_groups
-        )
-        return replace(job, flow_groups=groups)
-
-    links = Links(replace(link, rate_bps=factor * link.rate_bps) for link in snapshot.links)
-    return replace(snapshot, links=links, jobs=tuple(map(scaled_job, snapshot.jobs)))
-
-
 @POLICIES
 @given(snapshot=snapshots(), data=st.data())
 def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data: st.DataObject) -> None:
@@ -50,9 +38,9 @@ def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data:
 
 
 @POLICIES
-@given(snapshot=snapshots())
-def test_twice_the_bytes_at_twice_the_rate_change_nothing(policy: Policy, snapshot: Snapshot) -> None:
-    assert policy(scaled(snapshot, 2.0)) == policy(snapshot)
+@given(snapshot=snapshots(), power=POWERS)
+def test_bytes_and_rates_scaled_alike_change_nothing(policy: Policy, snapshot: Snapshot, power: int) -> None:
+    assert policy(scaled(snapshot, 2.0**power)) == policy(snapshot)
 
 
 @POLICIES

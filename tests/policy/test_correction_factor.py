@@ -207,6 +207,7 @@ def test_factor_is_clipped() -> None:
 def test_factor_is_one_where_neither_order_costs_anything() -> None:
     assert factor_of_gains(0.0, 0.0) == 1.0
     assert factor_of_gains(0.0009, 0.0) == 1.0
+    assert (factor_of_gains(0.001, 0.0), factor_of_gains(0.0, 0.001)) == (8.0, 1 / 8), "and not beyond 0.1 %"
 
 
 def test_jobs_that_send_nothing_have_factor_one() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from controller.policy.correction_factor import GainOptions
 from controller.policy.crux import CruxOptions, crux, crux_pa, crux_ps_pa
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Job, Links, OrderKeeper, Snapshot
-from tests.policy.builders import GBPS, make_job, make_links, snapshots
+from controller.policy.snapshot import Job, OrderKeeper, Snapshot
+from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 
 Policy = Callable[[Snapshot], Plan]
 POLICIES = pytest.mark.parametrize("policy", [crux, crux_pa, crux_ps_pa])
@@ -125,21 +125,9 @@ def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data:
 
 
 @POLICIES
-@given(snapshot=snapshots())
-def test_twice_the_bytes_at_twice_the_rate_change_nothing(policy: Policy, snapshot: Snapshot) -> None:
-    def doubled(job: Job) -> Job:
-        groups = tuple(
-            replace(group, flows=tuple(replace(flow, size_bytes=2 * flow.size_bytes) for flow in group.flows))
-            for group in job.flow_groups
-        )
-        return replace(job, flow_groups=groups)
-
-    scaled = replace(
-        snapshot,
-        links=Links(replace(link, rate_bps=2 * link.rate_bps) for link in snapshot.links),
-        jobs=tuple(doubled(job) for job in snapshot.jobs),
-    )
-    assert policy(scaled) == policy(snapshot)
+@given(snapshot=snapshots(), power=POWERS)
+def test_bytes_and_rates_scaled_alike_change_nothing(policy: Policy, snapshot: Snapshot, power: int) -> None:
+    assert policy(scaled(snapshot, 2.0**power)) == policy(snapshot)
 
 
 @POLICIES

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from controller.policy.path_selection import Congestion, select_paths
 from controller.policy.snapshot import FlowKey, Job, Snapshot
-from tests.policy.builders import GBPS, make_job, make_links, snapshots
+from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from topologies.fabric import Path
 
 
@@ -116,3 +116,12 @@ def test_choices_are_those_of_a_plain_search(snapshot: Snapshot) -> None:
     traffic = select_paths(snapshot)
     chosen = {flow.key: path for flow, path in zip(traffic.flows, traffic.first_paths, strict=True)}
     assert chosen == plainly_chosen(snapshot)
+
+
+@pytest.mark.parametrize("congestion", Congestion)
+@given(snapshot=snapshots(), power=POWERS)
+def test_bytes_and_rates_scaled_alike_lead_nobody_elsewhere(
+    congestion: Congestion, snapshot: Snapshot, power: int
+) -> None:
+    chosen = select_paths(scaled(snapshot, 2.0**power), congestion).first_paths
+    assert chosen == select_paths(snapshot, congestion).first_paths

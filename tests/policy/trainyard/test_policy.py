@@ -17,7 +17,7 @@ from controller.policy.trainyard.fluid_model import FluidModel
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import PathRule, Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
-from tests.policy.builders import GBPS, make_job, make_links, snapshots
+from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from tests.policy.test_crux import example_1
 from tests.policy.trainyard.test_models import contention_of
 
@@ -93,19 +93,9 @@ def test_order_of_jobs_changes_nothing(snapshot: Snapshot, data: st.DataObject) 
 
 
 @FEW
-@given(snapshot=snapshots(), power=st.integers(-3, 3))
+@given(snapshot=snapshots(), power=POWERS)
 def test_bytes_and_rates_scaled_alike_change_nothing(snapshot: Snapshot, power: int) -> None:
-    scale = 2.0**power
-
-    def scaled(job: Job) -> Job:
-        groups = tuple(
-            replace(group, flows=tuple(replace(flow, size_bytes=scale * flow.size_bytes) for flow in group.flows))
-            for group in job.flow_groups
-        )
-        return replace(job, flow_groups=groups)
-
-    links = Links(replace(link, rate_bps=scale * link.rate_bps) for link in snapshot.links)
-    assert trainyard(replace(snapshot, links=links, jobs=tuple(map(scaled, snapshot.jobs)))) == trainyard(snapshot)
+    assert trainyard(scaled(snapshot, 2.0**power)) == trainyard(snapshot)
 
 
 @FEW
@@ -216,17 +206,18 @@ def test_as_many_levels_as_groups_are_one_each() -> None:
 
 
 def test_small_gains_move_nothing() -> None:
-    """A job leaves; another order would be better only by what the threshold swallows."""
+    """A job that had a link to itself leaves it to the others; they part only where that is worth the threshold."""
     either = ((0,), (1,))
-    jobs = tuple(make_job(name, [(4e8, either)], work=work) for name, work in (("a", 1.0), ("b", 1.1), ("c", 4.0)))
+    jobs = tuple(make_job(name, [(size_bytes, either)]) for name, size_bytes in (("a", 1e8), ("b", 1e8), ("c", 8e8)))
     snapshot = Snapshot(0.0, make_links(GBPS, GBPS), jobs)
-    before = trainyard(snapshot)
-    left = replace(snapshot, jobs=jobs[:2], previous=before)
-    reluctant = TrainyardOptions(least_gain=10.0)
-    before_reluctant = trainyard(snapshot, reluctant)
-    kept = trainyard(replace(left, previous=before_reluctant), reluctant)
-    assert all(kept.flows[key] == flow for key, flow in before_reluctant.flows.items() if key.job != "c")
-    assert len({flow.path for flow in trainyard(left).flows.values()}) == 2
+    paths = {}
+    for least_gain in (0.0, 10.0):
+        options = TrainyardOptions(least_gain=least_gain)
+        before = trainyard(snapshot, options)
+        assert len({flow.path for key, flow in before.flows.items() if key.job != "c"}) == 1
+        plan = trainyard(replace(snapshot, jobs=jobs[:2], previous=before), options)
+        paths[least_gain] = len({flow.path for flow in plan.flows.values()})
+    assert paths == {0.0: 2, 10.0: 1}
 
 
 def test_a_plan_of_another_policy_or_fabric_is_not_in_force() -> None:

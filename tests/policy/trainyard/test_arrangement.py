@@ -1,0 +1,74 @@
+"""Which of the orders that the search begins with stands, and what a change of what is in force must gain."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.orders import Mix
+from controller.policy.plan import ModelledWorth
+from controller.policy.snapshot import Snapshot
+from controller.policy.trainyard.arrangement import Arranging
+from controller.policy.trainyard.contention import Contention
+from controller.policy.trainyard.fluid_bound import FluidBound
+from controller.policy.trainyard.judgement import Judge
+from controller.policy.trainyard.options import Start, TrainyardOptions
+from controller.policy.trainyard.policy import trainyard
+from controller.policy.trainyard.ways import choose_ways, occupied
+
+
+def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
+    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
+    on_links = occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links))
+    contention = Contention.of(snapshot.jobs, on_links)
+    return Arranging(
+        contention,
+        FluidBound.of(contention, options.bound_steps),
+        Judge(contention, snapshot.seed, options),
+        on_links,
+        snapshot.links.has_levels,
+        snapshot.num_levels,
+        snapshot.seed,
+        options,
+    )
+
+
+@pytest.mark.parametrize("evaluations", [0, 1, 48])
+def test_the_better_start_is_promised_and_kept(evaluations: int) -> None:
+    chance = np.random.default_rng(3)
+    options = TrainyardOptions(evaluations=evaluations, fewest_evaluations=1)
+    num_different = 0
+    for _ in range(6):
+        snapshot = Mix.draw(chance, 5, 2, 1.2).snapshot()
+        alone = {start: arranging(snapshot, replace(options, starts=(start,))).promise() for start in Start}
+        both = arranging(snapshot, options)
+        assert both.promise() == max(alone.values())
+        assert both.fresh().score >= max(alone.values())
+        num_different += len(set(alone.values())) > 1
+    assert num_different > 0
+
+
+def test_another_order_gains_the_threshold_or_what_is_in_force_stays() -> None:
+    """One job goes, another comes, and there is one link: the others change places only where that gains enough."""
+    chance = np.random.default_rng(5)
+    least_gain = 0.002
+    num_changes = num_small = 0
+    for _ in range(8):
+        snapshot = Mix.draw(chance, 6, 1, 1.5).snapshot()
+        eager, reluctant = (
+            worth_of_a_change(snapshot, TrainyardOptions(least_gain=gain)) for gain in (0.0, least_gain)
+        )
+        is_enough = eager.decided > (1 + least_gain) * eager.in_force
+        assert reluctant.decided == pytest.approx(eager.decided if is_enough else eager.in_force)
+        num_changes += is_enough
+        num_small += eager.decided > eager.in_force and not is_enough
+    assert num_changes > 0
+    assert num_small > 0
+
+
+def worth_of_a_change(snapshot: Snapshot, options: TrainyardOptions) -> ModelledWorth:
+    """The first job goes as the last one comes."""
+    before = trainyard(replace(snapshot, jobs=snapshot.jobs[:-1]), options)
+    worth = trainyard(replace(snapshot, jobs=snapshot.jobs[1:], previous=before), options).worth
+    assert worth is not None
+    return worth
