@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from controller.policy.flow_arrays import IntArray
 from controller.policy.max_k_cut import max_k_cut
 
 
@@ -24,15 +25,28 @@ def compress(
     component the most urgent group gets level ``num_levels - 1``, the others follow downwards without a gap. A job that
     shares no link gets the highest level too: there is nobody for it to overtake.
     """
-    levels = np.full(len(intensities), num_levels - 1)
-    num_components, component_of = connected_components(sharing, directed=False)
+    weights = np.repeat(np.array(intensities, dtype=np.float64), np.diff(sharing.indptr))
+    edges = csr_array((weights, sharing.indices, sharing.indptr), shape=sharing.shape)
+    levels: list[int] = levels_of_cut(edges, num_levels, seed, num_orders).tolist()
+    return levels
+
+
+def levels_of_cut(edges: csr_array, num_levels: int, seed: int, num_orders: int | None = None) -> IntArray:
+    """Levels of nodes that stand in order of urgency, by a maximum K-cut of every component, as of ``compress``.
+
+    ``edges`` has an entry from the more urgent of two nodes that share a link with levels to the other: what they lose
+    on one level; where that is 0 it is an edge too.
+    """
+    levels = np.full(edges.shape[0], num_levels - 1)
+    num_components, component_of = connected_components(edges, directed=False)
+    if num_components == 1 and len(levels) > 1:
+        return levels - max_k_cut(edges, num_levels, seed, num_orders)[1]
     # Components side by side; within each the order of rank stays, so that edges lead upwards.
     nodes = np.argsort(component_of, kind="stable")
-    edges = sharing[nodes][:, nodes]
-    edges.data = np.repeat(np.array(intensities, dtype=np.float64)[nodes], np.diff(edges.indptr))
+    side_by_side = edges[nodes][:, nodes]
     bounds = np.searchsorted(component_of[nodes], np.arange(num_components + 1)).tolist()
     for begin, end in pairwise(bounds):
         if end - begin > 1:
-            _, groups = max_k_cut(edges[begin:end, begin:end], num_levels, seed, num_orders)
+            _, groups = max_k_cut(side_by_side[begin:end, begin:end], num_levels, seed, num_orders)
             levels[nodes[begin:end]] -= groups
-    return [int(level) for level in levels]
+    return levels

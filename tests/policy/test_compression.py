@@ -124,6 +124,13 @@ def test_intensity_decides_who_shares_a_level() -> None:
     assert groups(compress(jobs, num_levels=2, seed=1)) == [{"a", "b"}, {"c"}]
 
 
+def test_jobs_that_never_meet_have_levels_by_their_own_intensities() -> None:
+    """Two links, the ranks of whose jobs alternate."""
+    on_links = [(0, 5.0), (1, 1.0), (0, 1.0), (1, 5.0), (0, 1.0), (1, 1.0)]
+    jobs = [Contender(str(rank), rank, weight, frozenset({link})) for rank, (link, weight) in enumerate(on_links)]
+    assert groups(compress(jobs, num_levels=2, seed=1)) == [{"0", "1", "3"}, {"2", "4", "5"}]
+
+
 @pytest.mark.parametrize("num_levels", [1, 8])
 def test_no_jobs(num_levels: int) -> None:
     assert compress([], num_levels, seed=1) == {}

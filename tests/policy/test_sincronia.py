@@ -58,8 +58,8 @@ def test_on_one_link_it_is_smiths_rule() -> None:
     st.integers(1, 4).flatmap(
         lambda num_links: st.lists(
             st.tuples(
-                st.lists(st.sampled_from([0.0, 1.0, 2.0, 4.0, 8.0]), min_size=num_links, max_size=num_links),
-                st.sampled_from([0.0, 1.0, 2.0, 4.0]),
+                st.lists(st.sampled_from([0.0, 1.0, 3.0, 7.0, 49.0]), min_size=num_links, max_size=num_links),
+                st.sampled_from([0.0, 0.1, 1.0, 5.0]),
             ),
             min_size=1,
             max_size=7,
@@ -69,6 +69,12 @@ def test_on_one_link_it_is_smiths_rule() -> None:
 def test_agrees_with_the_plain_version(coflows: list[tuple[list[float], float]]) -> None:
     demands, weights = [demands for demands, _ in coflows], [weight for _, weight in coflows]
     assert bssi(csr_array(np.array(demands)), np.array(weights)).tolist() == plain_bssi(demands, weights)
+
+
+def test_a_link_whose_coflows_are_placed_counts_no_more_though_rounding_leaves_it_bytes() -> None:
+    """0.4 + 0.5 + 0.7, taken away one after the other, leaves more than the other link carries."""
+    demands = np.array([[0.4, 0.0], [0.5, 0.0], [0.7, 0.0], [0.0, 1e-20]])
+    assert bssi(csr_array(demands), np.ones(4)).tolist() == [3, 0, 1, 2]
 
 
 @needs_the_benchmark

@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 from scipy.sparse import csr_array
 
+from controller.policy.compression import levels_of_cut
 from controller.policy.correction_factor import correction_factors
 from controller.policy.flow_arrays import FloatArray, IntArray
 from controller.policy.intensity import Iteration
@@ -15,7 +16,7 @@ from controller.policy.trainyard.contention import Contention, sum_rows
 from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.improvement import Scored, Scorer, improved, moved
 from controller.policy.trainyard.judgement import Judge
-from controller.policy.trainyard.levels import compressed, losses
+from controller.policy.trainyard.levels import losses
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.order import first_order, smith_ratios
 
@@ -139,7 +140,7 @@ class Arranging:
 
         def cut(weights: FloatArray) -> IntArray:
             edges = csr_array((weights, sharing.indices, sharing.indptr), shape=sharing.shape)
-            return compressed(edges, self.num_levels, self.seed, self.options.num_orders)[places]
+            return levels_of_cut(edges, self.num_levels, self.seed, self.options.num_orders)[places]
 
         by_intensity = self.contention.intensity[self.contention.job_of_group[first]]
         if not self.judge.evaluations:

@@ -145,10 +145,6 @@ class _Decided:
             )
 
 
-def _worth(decided: Iterable[_Decided]) -> float:
-    return _total(each.arrangement.score for each in decided)
-
-
 def _total(scores: Iterable[float]) -> float:
     """What lots are worth together: where jobs are slowed down too much, only by how much counts."""
     known = list(scores)

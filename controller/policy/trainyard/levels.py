@@ -6,35 +6,10 @@ Here it weighs what the two lose when they share the link evenly instead of one 
 they meet (docs/trainyard-policy.md).
 """
 
-from itertools import pairwise
-
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-from controller.policy.max_k_cut import max_k_cut
 from controller.policy.trainyard.contention import Contention
-
-
-def compressed(sharing: csr_array, num_levels: int, seed: int, num_orders: int | None = None) -> IntArray:
-    """Levels of groups that stand in order of urgency, the most urgent of each component on ``num_levels - 1``.
-
-    ``sharing`` holds, from the more urgent of two groups that share a link with levels to the other, what they lose on
-    one level; entries of 0 count as edges too. A group that shares no such link gets the highest level.
-    """
-    levels = np.full(sharing.shape[0], num_levels - 1)
-    num_components, component_of = connected_components(sharing, directed=False)
-    if num_components == 1 and len(levels) > 1:
-        return levels - max_k_cut(sharing, num_levels, seed, num_orders)[1]
-    by_component = np.argsort(component_of, kind="stable")
-    edges = sharing[by_component][:, by_component]
-    bounds = np.searchsorted(component_of[by_component], np.arange(num_components + 1)).tolist()
-    for begin, end in pairwise(bounds):
-        if end - begin > 1:
-            _, groups = max_k_cut(edges[begin:end, begin:end], num_levels, seed, num_orders)
-            levels[by_component[begin:end]] -= groups
-    return levels
 
 
 def losses(contention: Contention, first: IntArray, second: IntArray) -> FloatArray:

@@ -249,6 +249,38 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
         assert complaints
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_single_order_keeps_is_kept_and_not_a_bit_more(seed: int) -> None:
+    snapshot = Mix.draw(np.random.default_rng(seed), 5, 1, 1.2).snapshot()
+    model = FluidModel.of(contention_of(snapshot).pruned(), snapshot.seed, TrainyardOptions().model)
+    least = min(1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(5)))
+    complaints = {
+        factor: sum(
+            "slows it down" in job.reason
+            for job in trainyard(snapshot, TrainyardOptions(max_slowdown=max(factor * least, 1.0))).jobs
+        )
+        for factor in (1 - 1e-6, 1 + 1e-6)
+    }
+    assert [count > 0 for count in complaints.values()] == [least > 1, False]
+
+
+def test_jobs_slowed_down_too_much_count_before_what_others_compute() -> None:
+    """Two that share a link may part when a third leaves: no threshold, relative to all, is worth keeping them there."""
+    either = ((0,), (1,))
+    jobs = (
+        make_job("a", [(1.5e8, either)]),
+        make_job("b", [(1.5e8, either)]),
+        make_job("c", [(1e8, ((1,), (2,)))], work=100.0),
+        make_job("d", [(8e8, ((1,),))]),
+    )
+    options = TrainyardOptions(max_slowdown=1.05, least_gain=10.0)
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS, GBPS), jobs)
+    before = trainyard(snapshot, options)
+    assert [before.flows[job.flows[0].key].path for job in jobs[:3]] == [(0,), (0,), (2,)]
+    plan = trainyard(replace(snapshot, jobs=jobs[:3], previous=before), options)
+    assert len({flow.path for flow in plan.flows.values()}) == 3
+
+
 @pytest.mark.parametrize("num_jobs", [7, 20, 80])
 def test_whoever_no_order_serves_fast_enough_is_told_however_many_there_are(num_jobs: int) -> None:
     """Each would have a fifth of the link: five go through, whatever the order, and no more."""

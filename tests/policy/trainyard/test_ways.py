@@ -28,3 +28,13 @@ def test_who_chose_before_the_others_chooses_again_and_else_stays(rule: PathRule
     )
     chosen = paths(Snapshot(0.0, make_links(GBPS, GBPS, GBPS, GBPS), jobs), rule)
     assert (chosen["a"], chosen["c"]) == ((path,), ((2,),))
+
+
+def test_a_load_taken_away_and_put_back_moves_nobody() -> None:
+    """Others load both links alike, but for what rounding leaves on the one that the first has chosen."""
+    both = ((0,), (1,))
+    for size_bytes in range(1, 40):
+        first = make_job("a", [(1e8, both)], work=99.0)
+        others = tuple(make_job(str(link), [(size_bytes * 1e6, ((link,),))]) for link in (0, 1))
+        chosen = paths(Snapshot(0.0, make_links(GBPS, GBPS), (first, *others)), PathRule.SMITH_TWICE)
+        assert chosen["a"] == ((0,),)
