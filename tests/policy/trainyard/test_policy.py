@@ -265,7 +265,7 @@ def test_what_a_single_order_keeps_is_kept_and_not_a_bit_more(seed: int) -> None
 
 
 def test_jobs_slowed_down_too_much_count_before_what_others_compute() -> None:
-    """Two that share a link may part when a third leaves: no threshold, relative to all, is worth keeping them there."""
+    """Two that share a link may part when another job leaves: no threshold of what all compute is worth their delay."""
     either = ((0,), (1,))
     jobs = (
         make_job("a", [(1.5e8, either)]),
