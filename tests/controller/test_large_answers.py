@@ -44,7 +44,7 @@ def test_a_plan_and_directives_of_many_mebibytes_come_in_pages() -> None:
 
 def test_a_registration_of_many_mebibytes_is_sent_in_several() -> None:
     async def scenario() -> None:
-        flow = Flow(Nic("h0"), Nic("h2"), 1 << 62)
+        flow = Flow(Nic("h0"), Nic("h2"), 1 << 40)
         groups = [FlowGroup(f"{'g' * 250}-{number}", (flow,)) for number in range(16_000)]
         assert sum(flow_group_to_wire(group).ByteSize() for group in groups) > MAX_MESSAGE_BYTES
         async with (

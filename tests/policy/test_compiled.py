@@ -1,5 +1,6 @@
 """Loops do the same interpreted and compiled."""
 
+from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
@@ -10,6 +11,13 @@ from controller.policy.compiled import Loop
 from controller.policy.crux import crux
 from controller.policy.snapshot import Snapshot
 from tests.policy.builders import snapshots
+
+
+@pytest.fixture(autouse=True)
+def _process_that_decides_once() -> Iterator[None]:
+    """Another test may have made this process one that goes on deciding."""
+    with patch.object(Loop, "_is_compiled_however_short", False):
+        yield
 
 
 @settings(max_examples=25, deadline=None)
@@ -30,6 +38,6 @@ def test_only_long_loops_are_compiled(steps: int, is_compiled: bool) -> None:
 
 def test_a_process_that_goes_on_deciding_compiles_short_loops_too() -> None:
     machine_code = object()
-    with patch.object(Loop, "compiled", machine_code), patch.object(Loop, "_is_compiled_however_short", False):
+    with patch.object(Loop, "compiled", machine_code):
         Loop.compile_all()
         assert Loop(abs).of(1) is machine_code
