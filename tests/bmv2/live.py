@@ -100,6 +100,7 @@ class Bmv2:
         method = packets_channel.stream_stream(
             METHOD, request_serializer=PortPacket.SerializeToString, response_deserializer=PortPacket.FromString
         )
+        _wait_until_ready(method)
         self._packets = _Stream(method, lambda m: self._left.put(Packet(m.port, m.packet)))
 
     @property
@@ -224,6 +225,20 @@ class _Stream:
         except grpc.RpcError as error:
             if error.code() is not grpc.StatusCode.CANCELLED:
                 raise
+
+
+def _wait_until_ready(packets: Any) -> None:
+    """BMv2 refuses streams of packets for some time after it has answered as a P4Runtime server."""
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            list(packets(iter(()), timeout=_START_S))
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _packet_out(octets: bytes) -> p4r.StreamMessageRequest:
