@@ -72,7 +72,6 @@ RANGES: Mapping[Assumption, Ranges] = {
 class Case:
     """A case as a scenario, measured in its window, and the Snapshot of it that policies decide on."""
 
-    seed: int
     load: float
     scenario: Scenario
     snapshot: Snapshot
@@ -101,7 +100,7 @@ def draw_case(seed: int, load_to: float, assumption: Assumption = Assumption.OUR
     num_tors = int(chance.integers(ranges.tors[0], ranges.tors[1], endpoint=True))
     drawn = next(filter(None, (_Drawn.of(chance, num_tors, load, ranges) for _ in count())))
     scenario = drawn.scenario(f"crux-microbench-{seed}", seed)
-    return Case(seed, load, scenario, snapshot_of(scenario))
+    return Case(load, scenario, snapshot_of(scenario))
 
 
 def snapshot_of(scenario: Scenario) -> Snapshot:

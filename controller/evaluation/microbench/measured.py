@@ -78,7 +78,7 @@ def measure(case: Case) -> CaseMeasured:
         for policy in policies
     )
     return CaseMeasured(
-        case.seed,
+        case.scenario.seed,
         case.load,
         optimum.computed / optimum.gpu_seconds,
         {mechanism: value / optimum.gpu_seconds for mechanism, value in worst.items()},

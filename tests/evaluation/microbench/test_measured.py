@@ -26,7 +26,7 @@ def test_a_case_scores_as_a_run_on_the_simulator(seed: int) -> None:
     )
     choice = paths(PolicyName.CRUX, snapshot)
     levels = {job.name: job.level for job in decide(PolicyName.CRUX, snapshot).jobs}
-    optimum = Optimum(Case(seed, drawn.load, scenario, on_paths(snapshot, choice)))
+    optimum = Optimum(Case(drawn.load, scenario, on_paths(snapshot, choice)))
     scored = optimum.of_levels([levels[job.name] for job in snapshot.jobs]) / optimum.gpu_seconds
     result = run_on_simulator(scenario, PolicyName.CRUX, on_progress=lambda _now, _end: None)
     assert scored == pytest.approx(result.gpu_utilisation, rel=1e-9)
