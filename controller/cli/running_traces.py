@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,19 +12,11 @@ from controller.cli.interruption import interruptible
 from controller.cli.progress import progress
 from controller.cli.traces import AssumptionsOption, FolderArgument, load_summary
 from controller.policy.policy_name import PolicyName
+from workloads.schedulers.scheduler_name import Scheduler
 
 if TYPE_CHECKING:
     from controller.trace_run.results import TraceResult
     from controller.trace_run.run import TraceRun
-    from workloads.schedulers.queue import Admit
-
-
-class Scheduler(StrEnum):
-    """What chooses GPUs; all serve first come, first served."""
-
-    AFFINITY = "affinity"
-    RANDOM = "random"
-    HIVED = "hived"
 
 
 PolicyOption = Annotated[list[PolicyName], typer.Option("--policy", help="May be repeated: a run for each.")]
@@ -58,6 +49,7 @@ def run_trace(
     from controller.trace_run.json_form import trace_object
     from controller.trace_run.run import TraceOptions, TraceRun
     from controller.trace_run.steadiness import ACCURATE, SkipOptions
+    from workloads.schedulers.catalogue import admit_by
 
     if days is not None and not 0 < days < float("inf"):
         refuse((f"--days: expected a number above 0, got {days}",))
@@ -73,7 +65,7 @@ def run_trace(
     )
     results, problem = [], None
     for name in dict.fromkeys(policy):
-        run = TraceRun(summary.jobs, assumed.fabric, name, _admit(scheduler, seed), options)
+        run = TraceRun(summary.jobs, assumed.fabric, name, admit_by(scheduler, seed), options)
         problem = _to_the_end(run, f"{folder.name} under {name}")
         results.append(run.result())
         if as_json:
@@ -97,21 +89,6 @@ def _to_the_end(run: "TraceRun", what: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-def _admit(scheduler: Scheduler, seed: int) -> "Admit":
-    from workloads.schedulers.affinity import place_by_affinity
-    from workloads.schedulers.at_random import RandomPlacement
-    from workloads.schedulers.hived import place_in_cells
-    from workloads.schedulers.queue import admit_in_order
-
-    match scheduler:
-        case Scheduler.AFFINITY:
-            return admit_in_order(place_by_affinity)
-        case Scheduler.RANDOM:
-            return admit_in_order(RandomPlacement(seed))
-        case Scheduler.HIVED:
-            return admit_in_order(place_in_cells)
 
 
 def _show(name: str, scheduler: Scheduler, results: Sequence["TraceResult"]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from controller.report.comparison import comparison
 from controller.report.distributions import DistributionChart, distribution_curves
 from controller.report.page import document
+from controller.report.panels import PanelChart, draw_panels
 from controller.report.svg import Markup, element, joined, picture, rectangle, text
 from controller.run.results import RunResult
 
@@ -50,7 +51,7 @@ class Findings:
 
     title: str
     tables: tuple[FindingsTable, ...]
-    charts: tuple[BarChart | DistributionChart, ...]
+    charts: tuple[BarChart | DistributionChart | PanelChart, ...]
     assumptions: tuple[str, ...]
 
 
@@ -86,8 +87,14 @@ def _table(table: FindingsTable) -> Markup:
     )
 
 
-def _chart(chart: BarChart | DistributionChart) -> Markup:
-    drawn = _bars(chart) if isinstance(chart, BarChart) else distribution_curves(chart)
+def _chart(chart: BarChart | DistributionChart | PanelChart) -> Markup:
+    match chart:
+        case BarChart():
+            drawn = _bars(chart)
+        case DistributionChart():
+            drawn = distribution_curves(chart)
+        case PanelChart():
+            drawn = draw_panels(chart)
     return joined((element("h3", chart.title), element("figure", drawn)))
 
 

@@ -1,0 +1,136 @@
+"""``trainyard evaluate crux-trace`` and ``trainyard evaluate crux-schedulers``."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.cli.evaluating import JsonOption, ReportOption, _each, _prepare, _show
+from controller.cli.exits import fail, refuse
+from controller.cli.running_traces import DaysOption
+from controller.cli.sweeping import WorkersOption
+from controller.cli.traces import AssumptionsOption, load_summary
+from controller.policy.policy_name import PolicyName
+from workloads.schedulers.scheduler_name import Scheduler
+
+if TYPE_CHECKING:
+    from controller.evaluation.trace_cases import TraceEvaluation
+    from controller.trace_run.results import TraceResult
+
+FolderArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="FOLDER", help="A trace as Lingjun's dataset has it. Without it: one is made up."),
+]
+PoliciesOption = Annotated[
+    list[PolicyName] | None, typer.Option("--policy", help="May be repeated. Without it: Figure 23's, and ours.")
+]
+SchedulersOption = Annotated[
+    list[Scheduler] | None, typer.Option("--scheduler", help="May be repeated. Without it: affinity and random.")
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="Of the made-up trace, the fabric's hash, policies and random placement.")
+]
+
+
+def crux_trace(
+    folder: FolderArgument = None,
+    policy: PoliciesOption = None,
+    scheduler: SchedulersOption = None,
+    days: DaysOption = None,
+    seed: SeedOption = 1,
+    workers: WorkersOption = None,
+    assumptions: AssumptionsOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Crux's simulation of a trace (Figures 23 and 24): utilisation and slowdowns under eight policies."""
+    from controller.evaluation.crux_trace import EVALUATION, POLICIES, SCHEDULERS
+
+    cells = [(by, one) for by in dict.fromkeys(scheduler or SCHEDULERS) for one in dict.fromkeys(policy or POLICIES)]
+    _evaluate(EVALUATION, cells, _Asked(folder, days, seed, assumptions), workers, as_json=as_json, report=report)
+
+
+def crux_schedulers(
+    folder: FolderArgument = None,
+    days: DaysOption = None,
+    seed: SeedOption = 1,
+    workers: WorkersOption = None,
+    assumptions: AssumptionsOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Crux beside job schedulers (Figure 25): utilisation under each, with ecmp and with crux."""
+    from controller.evaluation.crux_schedulers import EVALUATION, POLICIES
+
+    cells = [(by, one) for by in Scheduler for one in POLICIES]
+    _evaluate(EVALUATION, cells, _Asked(folder, days, seed, assumptions), workers, as_json=as_json, report=report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a trace is run on."""
+
+    folder: Path | None
+    days: float | None
+    seed: int
+    assumptions: Path | None
+
+
+def _evaluate(
+    evaluation: "TraceEvaluation",
+    cells: Sequence[tuple[Scheduler, PolicyName]],
+    asked: _Asked,
+    workers: int | None,
+    *,
+    as_json: bool,
+    report: Path | None,
+) -> None:
+    from controller.evaluation.trace_cases import DAY_S, MADE_UP, TraceCase, measure
+    from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS
+
+    if asked.days is not None and not 0 < asked.days < float("inf"):
+        refuse((f"--days: expected a number above 0, got {asked.days}",))
+    until_s = None if asked.days is None else asked.days * DAY_S
+    _prepare(report)
+    with _trace(asked.folder, asked.seed) as folder:
+        assumed, summary = load_summary(folder, asked.assumptions)
+        if summary.too_large:
+            names = ", ".join(job.request.name for job in summary.too_large)
+            typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
+        file, topology = asked.assumptions or SHIPPED_ASSUMPTIONS, assumed.topology.kind
+        cases = [TraceCase(folder, file, policy, scheduler, asked.seed, until_s) for scheduler, policy in cells]
+        named, name = evaluation.assumptions, folder.name
+        if asked.folder is None:
+            named, name = (f"{MADE_UP} Seed {asked.seed}.", *named), f"a made-up trace, seed {asked.seed},"
+        results: dict[TraceCase, TraceResult] = {}
+        try:
+            for case, result in _each(measure, cases, "runs", workers):
+                results[case] = result
+                if as_json:
+                    print(json.dumps(evaluation.json_object(case, result, topology, named)), flush=True)
+        finally:
+            if results:
+                _show(evaluation.findings(results, name, topology, named), as_json=as_json, report=report)
+
+
+@contextmanager
+def _trace(folder: Path | None, seed: int) -> Iterator[Path]:
+    """The folder, or one with a trace made up, which goes away again."""
+    from workloads.traces.generator import make_trace
+    from workloads.traces.published import NUM_JOBS
+    from workloads.traces.writing import write_trace
+
+    if folder is not None:
+        yield folder
+        return
+    with TemporaryDirectory(prefix="trainyard-") as made:
+        try:
+            write_trace(make_trace(NUM_JOBS, seed), Path(made))
+        except OSError as error:
+            fail(f"{made}: cannot be written: {error.strerror}")
+        yield Path(made)

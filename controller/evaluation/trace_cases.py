@@ -1,0 +1,74 @@
+"""A trace in a folder under a policy and a scheduler: what the evaluations of traces run, each case by itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from controller.policy.policy_name import PolicyName
+from controller.report.findings import Findings
+from controller.trace_run.results import TraceResult
+from controller.trace_run.run import TraceOptions, run_trace
+from workloads.schedulers.catalogue import admit_by
+from workloads.schedulers.scheduler_name import Scheduler
+from workloads.traces.assumptions import Assumptions, load_assumptions
+from workloads.traces.summary import TraceSummary, summarise
+
+DAY_S = 86_400.0
+
+MADE_UP = (
+    "The trace is made up: sizes, durations, arrivals and models have the distributions published of Lingjun's, one by "
+    "one; what joins them is assumed (docs/traces.md). Its placement is not used."
+)
+ASSUMPTIONS = (
+    "The paper gives neither models' compute times and volumes nor link rates nor hosts per ToR: those are of "
+    "workloads/traces/assumptions.yaml, or the file given. Four fifths of the jobs have labels that say nothing; their "
+    "models are chosen by their GPUs.",
+    "A job's work is its logged run time over its ideal iteration's: slower iterations keep it longer. Nobody's GPUs "
+    "are shared; who finds none free waits, first come, first served.",
+    "Flows are fluid: max-min inside a level, strict priority between eight levels, no congestion control. Decided is "
+    "when jobs that send come or go, in force 0.01 s later.",
+    "Of allocated weighs every allocated GPU-second the same; mean over time is that of shares of allocated GPUs that "
+    "compute, in intervals of ten minutes in which any is allocated. The paper's figures disagree and say neither.",
+    "Between events, exact cycles are repeated and steady rates extrapolated (docs/traces.md).",
+)
+"""Of every evaluation of a trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCase:
+    """One run: ``until_s`` cuts it off, ``seed`` is that of the fabric's hash, of policies and of random placement."""
+
+    folder: Path
+    assumptions: Path
+    policy: PolicyName
+    scheduler: Scheduler
+    seed: int
+    until_s: float | None
+
+    def __str__(self) -> str:
+        return f"{self.policy}, placed by {self.scheduler}"
+
+
+def measure(case: TraceCase) -> TraceResult:
+    """Run it. Raises ValueError where the policy cannot decide; see ``load``."""
+    assumptions, summary = load(case.folder, case.assumptions)
+    options = TraceOptions(seed=case.seed, until_s=case.until_s)
+    return run_trace(summary.jobs, assumptions.fabric, case.policy, admit_by(case.scheduler, case.seed), options)
+
+
+@lru_cache(maxsize=1)
+def load(folder: Path, assumptions: Path) -> tuple[Assumptions, TraceSummary]:
+    """What a process reads once for all its cases. Raises TraceError, ScenarioError."""
+    assumed = load_assumptions(assumptions)
+    return assumed, summarise(folder, assumed)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEvaluation:
+    """What an evaluation makes of its runs: an object of each, given the kind of topology and what is assumed; and
+    findings of those that are finished, given the trace's name as well."""
+
+    assumptions: tuple[str, ...]
+    json_object: Callable[[TraceCase, TraceResult, str, tuple[str, ...]], dict[str, object]]
+    findings: Callable[[Mapping[TraceCase, TraceResult], str, str, tuple[str, ...]], Findings]

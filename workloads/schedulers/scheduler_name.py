@@ -1,0 +1,11 @@
+"""The names of the schedulers that a run can take, as commands spell them."""
+
+from enum import StrEnum
+
+
+class Scheduler(StrEnum):
+    """What chooses GPUs for jobs; all serve first come, first served."""
+
+    AFFINITY = "affinity"
+    RANDOM = "random"
+    HIVED = "hived"
