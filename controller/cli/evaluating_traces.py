@@ -14,7 +14,8 @@ from controller.cli.evaluating import JsonOption, ReportOption, _each, _prepare,
 from controller.cli.exits import fail, refuse
 from controller.cli.running_traces import DaysOption
 from controller.cli.sweeping import WorkersOption
-from controller.cli.traces import AssumptionsOption, load_summary
+from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of
+from controller.evaluation.trace_topologies import TraceTopology
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 
@@ -32,6 +33,9 @@ PoliciesOption = Annotated[
 SchedulersOption = Annotated[
     list[Scheduler] | None, typer.Option("--scheduler", help="May be repeated. Without it: affinity and random.")
 ]
+TopologyOption = Annotated[
+    TraceTopology, typer.Option("--topology", help="Which of the paper's two; the assumptions have the first.")
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Of the made-up trace, the fabric's hash, policies and random placement.")
 ]
@@ -44,6 +48,7 @@ def crux_trace(
     days: DaysOption = None,
     seed: SeedOption = 1,
     workers: WorkersOption = None,
+    topology: TopologyOption = TraceTopology.CLOS,
     assumptions: AssumptionsOption = None,
     as_json: JsonOption = False,
     report: ReportOption = None,
@@ -52,7 +57,9 @@ def crux_trace(
     from controller.evaluation.crux_trace import EVALUATION, POLICIES, SCHEDULERS
 
     cells = [(by, one) for by in dict.fromkeys(scheduler or SCHEDULERS) for one in dict.fromkeys(policy or POLICIES)]
-    _evaluate(EVALUATION, cells, _Asked(folder, days, seed, assumptions), workers, as_json=as_json, report=report)
+    _evaluate(
+        EVALUATION, cells, _Asked(folder, days, seed, assumptions, topology), workers, as_json=as_json, report=report
+    )
 
 
 def crux_schedulers(
@@ -79,6 +86,7 @@ class _Asked:
     days: float | None
     seed: int
     assumptions: Path | None
+    topology: TraceTopology = TraceTopology.CLOS
 
 
 def _evaluate(
@@ -91,6 +99,7 @@ def _evaluate(
     report: Path | None,
 ) -> None:
     from controller.evaluation.trace_cases import DAY_S, MADE_UP, TraceCase, measure
+    from controller.evaluation.trace_topologies import assumed_on
     from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS
 
     if asked.days is not None and not 0 < asked.days < float("inf"):
@@ -98,12 +107,16 @@ def _evaluate(
     until_s = None if asked.days is None else asked.days * DAY_S
     _prepare(report)
     with _trace(asked.folder, asked.seed) as folder:
-        assumed, summary = load_summary(folder, asked.assumptions)
+        assumed = assumed_on(asked.topology, read_assumptions(asked.assumptions))
+        summary = summary_of(folder, assumed)
         if summary.too_large:
             names = ", ".join(job.request.name for job in summary.too_large)
             typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
-        file, topology = asked.assumptions or SHIPPED_ASSUMPTIONS, assumed.topology.kind
-        cases = [TraceCase(folder, file, policy, scheduler, asked.seed, until_s) for scheduler, policy in cells]
+        file = asked.assumptions or SHIPPED_ASSUMPTIONS
+        cases = [
+            TraceCase(folder, file, asked.topology, policy, scheduler, asked.seed, until_s)
+            for scheduler, policy in cells
+        ]
         named, name = evaluation.assumptions, folder.name
         if asked.folder is None:
             named, name = (f"{MADE_UP} Seed {asked.seed}.", *named), f"a made-up trace, seed {asked.seed},"
@@ -112,10 +125,10 @@ def _evaluate(
             for case, result in _each(measure, cases, "runs", workers):
                 results[case] = result
                 if as_json:
-                    print(json.dumps(evaluation.json_object(case, result, topology, named)), flush=True)
+                    print(json.dumps(evaluation.json_object(case, result, assumed.topology.kind, named)), flush=True)
         finally:
             if results:
-                _show(evaluation.findings(results, name, topology, named), as_json=as_json, report=report)
+                _show(evaluation.findings(results, name, assumed.topology.kind, named), as_json=as_json, report=report)
 
 
 @contextmanager

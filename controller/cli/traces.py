@@ -53,7 +53,7 @@ def generate_trace(
     _show(folder, None, as_json=as_json)
 
 
-def _assumptions(path: Path | None) -> "Assumptions":
+def read_assumptions(path: Path | None) -> "Assumptions":
     # Traces need numpy; --help and bad options do not.
     from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS, load_assumptions
 
@@ -65,12 +65,17 @@ def _assumptions(path: Path | None) -> "Assumptions":
 
 def load_summary(folder: Path, assumptions: Path | None) -> "tuple[Assumptions, TraceSummary]":
     """A folder's trace under a file of assumptions, ours where there is none; ends the command with what is wrong."""
+    assumed = read_assumptions(assumptions)
+    return assumed, summary_of(folder, assumed)
+
+
+def summary_of(folder: Path, assumed: "Assumptions") -> "TraceSummary":
+    """A folder's trace under assumptions; ends the command where it is none."""
     from workloads.traces.csv_rows import TraceError
     from workloads.traces.summary import summarise
 
-    assumed = _assumptions(assumptions)
     try:
-        return assumed, summarise(folder, assumed)
+        return summarise(folder, assumed)
     except TraceError as error:
         refuse((str(error),))
 

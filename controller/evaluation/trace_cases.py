@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from controller.evaluation.trace_topologies import TraceTopology, assumed_on
 from controller.policy.policy_name import PolicyName
 from controller.report.findings import Findings
 from controller.trace_run.results import TraceResult
@@ -41,6 +42,7 @@ class TraceCase:
 
     folder: Path
     assumptions: Path
+    topology: TraceTopology
     policy: PolicyName
     scheduler: Scheduler
     seed: int
@@ -52,15 +54,15 @@ class TraceCase:
 
 def measure(case: TraceCase) -> TraceResult:
     """Run it. Raises ValueError where the policy cannot decide; see ``load``."""
-    assumptions, summary = load(case.folder, case.assumptions)
+    assumptions, summary = load(case.folder, case.assumptions, case.topology)
     options = TraceOptions(seed=case.seed, until_s=case.until_s)
     return run_trace(summary.jobs, assumptions.fabric, case.policy, admit_by(case.scheduler, case.seed), options)
 
 
 @lru_cache(maxsize=1)
-def load(folder: Path, assumptions: Path) -> tuple[Assumptions, TraceSummary]:
+def load(folder: Path, assumptions: Path, topology: TraceTopology) -> tuple[Assumptions, TraceSummary]:
     """What a process reads once for all its cases. Raises TraceError, ScenarioError."""
-    assumed = load_assumptions(assumptions)
+    assumed = assumed_on(topology, load_assumptions(assumptions))
     return assumed, summarise(folder, assumed)
 
 

@@ -96,3 +96,11 @@ def test_schedulers_stand_beside_each_other_without_crux_and_with_it(folder: Pat
     ]
     shown = trainyard(*command).stdout
     assert shown.count("+14.0") == 2  # what the paper has of Muri stands in both tables
+
+
+def test_the_papers_other_topology_has_its_own_figures(folder: Path, trainyard: Trainyard) -> None:
+    command = ("evaluate", "crux-trace", folder, "--topology", "double-sided", "--policy", "crux", "--days", "0.5")
+    lines = _lines(trainyard(*command, "--json").stdout)
+    assert [(line["topology"], line["gpus"], line["published_gpu_utilisation"]) for line in lines] == [
+        ("double_sided", 2784, 0.5)
+    ] * 2

@@ -1,7 +1,9 @@
 from controller.evaluation.crux_schedulers import findings
 from controller.policy.policy_name import PolicyName
-from tests.evaluation.test_crux_trace import DASH, made_up_case, made_up_result
+from tests.evaluation.trace_results import made_up_case, made_up_result
 from workloads.schedulers.scheduler_name import Scheduler
+
+DASH = "\N{EN DASH}"
 
 
 def test_of_a_scheduler_that_lacks_a_run_there_is_no_gain() -> None:

@@ -67,6 +67,10 @@ class Assumptions(ScenarioModel):
         """The topology built."""
         return self.topology.build()
 
+    def on(self, topology: Topology) -> Self:
+        """The same on another topology."""
+        return type(self)(topology=topology, models=self.models, labels=self.labels, others=self.others)
+
     def model(self, label: str, gpus: int) -> Model:
         """The model of a job with this label in the trace, on so many GPUs."""
         if label in self.labels:
