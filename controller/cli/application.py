@@ -7,7 +7,6 @@ from controller.cli.coflows import coflows
 from controller.cli.demonstration import demo
 from controller.cli.emulating import emulator
 from controller.cli.evaluating import evaluate
-from controller.cli.evaluating_traces import crux_schedulers, crux_trace
 from controller.cli.exits import EXIT_STATUS
 from controller.cli.explaining import explain
 from controller.cli.planning import plan
@@ -33,6 +32,4 @@ commands = (
 )
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)
-for evaluation in (crux_trace, crux_schedulers):
-    evaluate.command(epilog=EXIT_STATUS)(evaluation)
 application.add_typer(evaluate, name="evaluate", epilog=EXIT_STATUS)

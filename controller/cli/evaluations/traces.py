@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.evaluating import JsonOption, ReportOption, _each, _prepare, _show
+from controller.cli.evaluations.shared import JsonOption, ReportOption, each, prepare, show
 from controller.cli.exits import fail, refuse
 from controller.cli.running_traces import DaysOption
 from controller.cli.sweeping import WorkersOption
@@ -105,7 +105,7 @@ def _evaluate(
     if asked.days is not None and not 0 < asked.days < float("inf"):
         refuse((f"--days: expected a number above 0, got {asked.days}",))
     until_s = None if asked.days is None else asked.days * DAY_S
-    _prepare(report)
+    prepare(report)
     with _trace(asked.folder, asked.seed) as folder:
         assumed = assumed_on(asked.topology, read_assumptions(asked.assumptions))
         summary = summary_of(folder, assumed)
@@ -122,13 +122,13 @@ def _evaluate(
             named, name = (f"{MADE_UP} Seed {asked.seed}.", *named), f"a made-up trace, seed {asked.seed},"
         results: dict[TraceCase, TraceResult] = {}
         try:
-            for case, result in _each(measure, cases, "runs", workers):
+            for case, result in each(measure, cases, "runs", workers):
                 results[case] = result
                 if as_json:
                     print(json.dumps(evaluation.json_object(case, result, assumed.topology.kind, named)), flush=True)
         finally:
             if results:
-                _show(evaluation.findings(results, name, assumed.topology.kind, named), as_json=as_json, report=report)
+                show(evaluation.findings(results, name, assumed.topology.kind, named), as_json=as_json, report=report)
 
 
 @contextmanager
