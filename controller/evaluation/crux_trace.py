@@ -62,6 +62,8 @@ ASSUMPTIONS = (
     "Placement: the paper's cluster tries the same host, then the same switch, as affinity does; its simulation may "
     "have had the trace's own hosts, which are not known. 36.3 % of its jobs met contention, which under affinity "
     "nearly none does here: so jobs placed at random are shown, too, where many do.",
+    "The double-sided topology has 348 hosts and cables of 100 Gbit/s, eight between a ToR and an aggregation switch "
+    "and one between that and a core switch, so that hosts could send a ToR 14 times what it can pass on.",
     "How Sincronia, TACCL* and CASSINI were put into the paper's simulation is not described: here a job's transfers "
     "of an iteration are a coflow, and paths the hash's where a policy chooses none.",
     "The means of Figure 24 are read off its curves.",
