@@ -4,6 +4,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from controller.sweep.execution import Answers, Failure, R, T, attempt
@@ -17,7 +18,7 @@ class ClusterError(Exception):
 
 def require_ray() -> None:
     """Raise ModuleNotFoundError where Ray is not installed."""
-    import ray  # noqa: F401
+    import_module("ray")
 
 
 def on_ray(work: Callable[[T], R], items: Sequence[T], address: str, workers: int | None) -> Answers[T, R]:
