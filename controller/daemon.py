@@ -1,4 +1,4 @@
-"""The controller process: everything put together, started and stopped."""
+"""The controller process: its switches, its address and its end."""
 
 import asyncio
 import gc
@@ -7,19 +7,12 @@ import sys
 
 import grpc.aio
 
+from controller.assembly import Controller
 from controller.clock import Clock, DrivenClock, WallClock
 from controller.config import ClockName, ControllerConfig
-from controller.directives import DirectiveBoard
-from controller.operations.service import OperationsService
-from controller.planner import Planner
-from controller.policy.enforcement import Enforcement, rate_control
-from controller.registry import Registry
 from controller.rehearsal import rehearse
-from controller.service import SERVER_OPTIONS, ControllerService
-from controller.snapshots import Snapshots
+from controller.service import SERVER_OPTIONS
 from controller.southbound.switches import P4RuntimeSouthbound
-from controller.telemetry.probed_paths import ProbedPaths
-from controller.telemetry.telemetry import Telemetry
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
@@ -52,38 +45,18 @@ async def serve(config: ControllerConfig) -> None:
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
-    registry = Registry(fabric, config.lease_s)
-    telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
-    probed = ProbedPaths(telemetry)
-    snapshots = Snapshots(registry, routing, config.num_levels, config.seed, probed)
-    board = DirectiveBoard(registry)
     southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
     async with southbound:
         if config.clock is ClockName.WALL:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
-        cadence = rate_control(config.policy, Enforcement.LEVELS).cadence
-        planner = Planner(
-            registry,
-            snapshots,
-            routing,
-            config.policy,
-            config.steering,
-            southbound,
-            board,
-            clock,
-            config.hash,
-            cadence,
-            probed,
-        )
-        service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+        controller = Controller(config, routing, southbound, clock)
         server = grpc.aio.server(options=SERVER_OPTIONS)
-        operations = OperationsService(registry, planner, southbound, clock, telemetry)
-        server.add_generic_rpc_handlers((service.handler(), operations.handler()))
+        server.add_generic_rpc_handlers(controller.handlers)
         port = _bind(server, config.listen)
         await server.start()
         print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
         async with asyncio.TaskGroup() as tasks:
-            planning = tasks.create_task(planner.run()) if config.clock is ClockName.WALL else None
+            planning = tasks.create_task(controller.planner.run()) if config.clock is ClockName.WALL else None
             await stop.wait()
             if planning is not None:
                 planning.cancel()

@@ -1,0 +1,46 @@
+"""A controller's parts put together, whatever carries its messages and whatever speaks to its switches."""
+
+import grpc
+
+from controller.clock import Clock
+from controller.config import ControllerConfig
+from controller.directives import DirectiveBoard
+from controller.operations.service import OperationsService
+from controller.planner import Planner
+from controller.policy.enforcement import Enforcement, rate_control
+from controller.registry import Registry
+from controller.service import ControllerService
+from controller.snapshots import Snapshots
+from controller.southbound.southbound import Southbound
+from controller.telemetry.probed_paths import ProbedPaths
+from controller.telemetry.telemetry import Telemetry
+from topologies.routing import Routing
+
+
+class Controller:
+    """Registry, telemetry, planner and the two services of one controller; it has no process, socket or thread.
+
+    ``handlers`` answer the host library and the operator, by method name and on serialised messages.
+    """
+
+    def __init__(self, config: ControllerConfig, routing: Routing, southbound: Southbound, clock: Clock) -> None:
+        self.registry = Registry(routing.fabric, config.lease_s)
+        self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
+        probed = ProbedPaths(self.telemetry)
+        board = DirectiveBoard(self.registry)
+        self.planner = Planner(
+            self.registry,
+            Snapshots(self.registry, routing, config.num_levels, config.seed, probed),
+            routing,
+            config.policy,
+            config.steering,
+            southbound,
+            board,
+            clock,
+            config.hash,
+            rate_control(config.policy, Enforcement.LEVELS).cadence,
+            probed,
+        )
+        service = ControllerService(self.registry, self.planner, board, southbound, clock, self.telemetry)
+        operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry)
+        self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())
