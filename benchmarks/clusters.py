@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Profile, Snapshot
+from controller.policy.flows import Flow, FlowGroup, FlowKey
+from controller.policy.job import Job
+from controller.policy.profile import Profile
+from controller.policy.snapshot import Snapshot
 from controller.snapshots import link_states
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers

@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from controller.policy.flows import Flow, FlowGroup, FlowKey
 from controller.policy.intensity import Iteration
-from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Links, LinkState, OrderKeeper, Profile, Snapshot
+from controller.policy.job import Job
+from controller.policy.profile import Profile
+from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths
 

@@ -12,8 +12,11 @@ import numpy as np
 from scipy.optimize import linprog
 
 from benchmarks.orders import LINK_RATE_BPS, FloatArray
+from controller.policy.flows import Flow, FlowGroup, FlowKey
+from controller.policy.job import Job
 from controller.policy.path_selection import select_paths
-from controller.policy.snapshot import Flow, FlowGroup, FlowKey, Job, Links, LinkState, OrderKeeper, Profile, Snapshot
+from controller.policy.profile import Profile
+from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from controller.policy.trainyard.policy import trainyard
 from controller.policy.trainyard.ways import choose_ways
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple

@@ -2,8 +2,8 @@
 
 import math
 
-from controller.policy.job_checks import LONGEST_COMPUTATION_S, MOST_WORK
-from controller.policy.snapshot import Profile
+from controller.policy.job import LONGEST_COMPUTATION_S, MOST_WORK
+from controller.policy.profile import Profile
 from controller.registration import FlowRequest, InvalidFieldError, JobRequest, NicReference
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Nic

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
-from controller.policy.snapshot import FlowKey, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.southbound.rules import RulesBySwitch
 from topologies.fabric import Path
 

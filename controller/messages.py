@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from controller.decision import Decision, FlowDirective, JobDirectives
+from controller.policy.flows import Flow
 from controller.policy.plan import JobPlan
-from controller.policy.snapshot import Flow, Profile
+from controller.policy.profile import Profile
 from controller.registration import (
     FlowGroupRequest,
     FlowRequest,

@@ -11,9 +11,10 @@ from controller.decision import Decision, directives_of
 from controller.directives import DirectiveBoard
 from controller.policy.catalogue import decide
 from controller.policy.enforcement import Cadence
+from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowKey, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from controller.policy.snapshot import Profile
+from controller.policy.profile import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import chain
 
 from controller.admission import check_age, check_flow, check_job, check_name, check_profile, check_transfer
-from controller.policy.snapshot import FlowKey, Profile
+from controller.policy.flows import FlowKey
+from controller.policy.profile import Profile
 from controller.registration import (
     ConflictError,
     ExhaustedError,

@@ -4,18 +4,10 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from controller.policy.flows import Flow, FlowGroup, FlowKey
+from controller.policy.job import Job
 from controller.policy.plan import Plan
-from controller.policy.snapshot import (
-    Flow,
-    FlowGroup,
-    FlowKey,
-    Job,
-    Links,
-    LinkState,
-    OpenGroup,
-    OrderKeeper,
-    Snapshot,
-)
+from controller.policy.snapshot import Links, LinkState, OpenGroup, OrderKeeper, Snapshot
 from controller.registration import RegisteredFlow, RegisteredJob
 from controller.registry import Registry
 from topologies.fabric import Fabric, Path

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Set
 
-from controller.policy.snapshot import FlowKey
+from controller.policy.flows import FlowKey
 from topologies import addressing
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Nic

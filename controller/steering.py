@@ -4,8 +4,10 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from controller.policy.flows import Flow, FlowKey
+from controller.policy.job import Job
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from topologies.addressing import FiveTuple
 from topologies.fabric import Path
 from topologies.routing import Routing

@@ -3,7 +3,7 @@
 from typing import Any
 
 from controller.decision import Decision, FlowDirective, directives_of
-from controller.policy.snapshot import Flow
+from controller.policy.flows import Flow
 from topologies.fabric import Fabric
 
 

@@ -1,27 +1,13 @@
 """``trainyard show``."""
 
 import json
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from controller.cli.inputs import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
-
-
-class Shown(StrEnum):
-    """What can be shown."""
-
-    JOBS = "jobs"
-    PATHS = "paths"
-    LEVELS = "levels"
-    RULES = "rules"
-    SWITCHES = "switches"
-    CANDIDATES = "candidates"
-    LOADS = "loads"
-    DROPS = "drops"
-
+from controller.cli.shown import Shown
 
 ShownArgument = Annotated[Shown, typer.Argument(metavar="|".join(Shown), help="What to show.")]
 

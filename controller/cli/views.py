@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from controller.cli.layout import number_table, way
-from controller.cli.showing import Shown
+from controller.cli.shown import Shown
 from controller.cli.telemetry_views import candidates, drops, loads
 from controller.operations import operations_pb2 as wire
 from controller.operations.methods import (

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from controller.decision import Decision
+from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
 from controller.policy.plan_difference import plan_difference
-from controller.policy.snapshot import FlowKey, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.run.connections import open_connections
 from controller.run.in_process import InProcessController
 from controller.southbound.difference import UpdateKind, difference

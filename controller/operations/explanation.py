@@ -12,9 +12,10 @@ import numpy as np
 from controller.decision import Decision
 from controller.operations import operations_pb2 as wire
 from controller.operations.states import flow_state, job_state, path_state, rule_state
+from controller.policy.flows import Flow
 from controller.policy.intensity import Demand, FloatArray, demand, rates_bps
 from controller.policy.plan import JobPlan
-from controller.policy.snapshot import Flow, OrderKeeper
+from controller.policy.snapshot import OrderKeeper
 from controller.policy.traffic import BoolArray
 from controller.registration import RegisteredJob
 from topologies.fabric import Fabric, Path

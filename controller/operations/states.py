@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from controller.decision import Decision
 from controller.operations import operations_pb2 as wire
+from controller.policy.flows import Flow
 from controller.policy.plan import JobPlan
-from controller.policy.snapshot import Flow
 from controller.registration import RegisteredJob
 from controller.southbound.rules import FlowRule
 from controller.southbound.southbound import SwitchCondition, SwitchStatus

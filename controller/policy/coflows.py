@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
+from controller.policy.flows import Flow, FlowKey
 from controller.policy.intensity import FloatArray, Iteration, rates_bps
-from controller.policy.snapshot import Flow, FlowKey, Job, Snapshot
+from controller.policy.job import Job
+from controller.policy.snapshot import Snapshot
 from topologies.fabric import Path
 
 

@@ -12,11 +12,12 @@ from itertools import pairwise
 from controller.policy.compression import compress
 from controller.policy.correction_factor import DEFAULT_GAINS, GainOptions, correction_factors
 from controller.policy.intensity import intensity, iterations, most_intense_first, rates_bps
+from controller.policy.job import Job
 from controller.policy.level_mapping import own_levels
 from controller.policy.path_selection import Congestion, select_paths
 from controller.policy.plan import FlowPlan, JobPlan, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.policy.traffic import Loads, Traffic
 
 

@@ -25,12 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from controller.policy.coflows import JobWeight, job_coflows, occupied_seconds, weights_of
+from controller.policy.flows import Flow, FlowGroup
 from controller.policy.formation_levels import layers, levels, stages
 from controller.policy.intensity import FloatArray
+from controller.policy.job import Job
 from controller.policy.job_order import SENDS_NOTHING, JobDecision, job_plans
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Flow, FlowGroup, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.policy.varys import bottleneck_times, sebf
 
 if TYPE_CHECKING:

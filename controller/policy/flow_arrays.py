@@ -2,20 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from controller.policy.snapshot import Flow
+from controller.policy.flows import Flow
 
 IntArray = npt.NDArray[np.int64]
 LinkArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
-
-A_BIT_BYTES = 1 / 8
-"""Less is nothing: what cannot be sent must not make a time of which rates cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +30,7 @@ class FlowArrays:
     num_host_links: IntArray
 
     @classmethod
-    def of(cls, flows: Sequence["Flow"]) -> "FlowArrays":
+    def of(cls, flows: Sequence[Flow]) -> "FlowArrays":
         """Arrays of these flows."""
         candidates = [flow.candidates.links for flow in flows]
         return cls(

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray as FloatArray
-from controller.policy.snapshot import Flow, Job, Links
+from controller.policy.flows import Flow
+from controller.policy.job import Job
+from controller.policy.snapshot import Links
 from controller.policy.traffic import Traffic
 from topologies.fabric import Path
 

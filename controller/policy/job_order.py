@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.policy.coflows import JobCoflow
+from controller.policy.flows import FlowKey
 from controller.policy.plan import FlowPlan, JobPlan, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowKey
 from topologies.fabric import Path
 
 SENDS_NOTHING = "It sends nothing, so no path and no level can help it."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controller.policy.snapshot import FlowKey
+from controller.policy.flows import FlowKey
 from topologies.fabric import Path
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
-from controller.policy.snapshot import FlowKey
 from topologies.fabric import Path
 
 

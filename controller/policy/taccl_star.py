@@ -18,12 +18,14 @@ from itertools import zip_longest
 import numpy as np
 
 from controller.policy.coflows import JobCoflow, job_coflows
+from controller.policy.flows import FlowKey
 from controller.policy.intensity import FloatArray, rates_bps
+from controller.policy.job import Job
 from controller.policy.job_order import plan_in_order
 from controller.policy.level_mapping import equal_classes
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowKey, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from topologies.fabric import Path
 
 

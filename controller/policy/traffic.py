@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from controller.policy.compiled import Loop
 from controller.policy.flow_arrays import FloatArray, FlowArrays, IntArray, LinkArray
-from controller.policy.snapshot import Flow, Job
+from controller.policy.flows import Flow
+from controller.policy.job import Job
 from topologies.fabric import Path
 from topologies.paths import NO_LINK
 

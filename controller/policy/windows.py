@@ -8,14 +8,13 @@ length, ``compute_s (1 - comm_start) - D``, and those of an offset d are release
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from controller.policy.snapshot import FlowGroup, Profile
+from controller.policy.flows import FlowGroup
+from controller.policy.profile import Profile
 
 MOST_TRANSFERS = 8
 """Of one group; flows of neighbouring offsets are taken together where there are more."""
@@ -41,7 +40,7 @@ class Windows:
         return len(self.group_of) > len(np.unique(self.group_of))
 
     @classmethod
-    def of(cls, groups: Iterable["FlowGroup"], profile: "Profile") -> Self:
+    def of(cls, groups: Iterable[FlowGroup], profile: Profile) -> Self:
         """The transfers of these groups; an empty group has none."""
         transfers: list[int] = []
         group_of: list[int] = []

@@ -9,11 +9,11 @@ import numpy as np
 from controller.decision import Decision
 from controller.policy.echelonflow import open_group_order
 from controller.policy.enforcement import Allocator, Cadence, RateControl, Tiers
+from controller.policy.flows import FlowKey
 from controller.policy.group_order import group_order
 from controller.policy.policy_name import PolicyName
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order
-from controller.policy.snapshot import FlowKey
 from controller.run.connections import Connections
 from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
 from controller.run.results import LoadSample

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from controller.decision import Decision
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Profile, Snapshot
+from controller.policy.profile import Profile
+from controller.policy.snapshot import Snapshot
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
 from controller.run.connections import Connections

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from controller.decision import Decision
+from controller.policy.flows import FlowKey
 from controller.policy.plan import JobPlan
-from controller.policy.snapshot import FlowKey
 from hostlib import types as told
 from topologies.fabric import Fabric, Path
 

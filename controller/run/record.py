@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from controller.policy.enforcement import Enforcement
+from controller.policy.flows import FlowKey
 from controller.policy.plan import JobPlan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowKey
 from controller.run.noted_plan import NotedPlan
 from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult
 from topologies.routing import Routing

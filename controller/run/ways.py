@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller.policy.enforcement import Tiers
+from controller.policy.flows import Flow, FlowKey
 from controller.policy.plan import FlowPlan, Plan
 from controller.policy.rates.network import IntArray
-from controller.policy.snapshot import Flow, FlowKey, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.run.host_order import HOST_QUEUES, queues_of
 from topologies.fabric import Path
 

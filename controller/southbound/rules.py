@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.policy.flows import Flow
 from controller.policy.plan import FlowPlan, Plan
-from controller.policy.snapshot import Flow, Snapshot
+from controller.policy.snapshot import Snapshot
 from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash, flow_crc, hash_of_crc
 from topologies.routing import Routing

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 
 from controller.policy.enforcement import Tiers
+from controller.policy.flows import FlowKey
 from controller.policy.plan import FlowPlan
 from controller.policy.rates.network import FloatArray, IntArray
-from controller.policy.snapshot import FlowKey
 from controller.run.ways import undecided_tier
 from simulator.fluid import PS_PER_S
 from simulator.iterating import Iterations

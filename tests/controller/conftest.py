@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.policy.snapshot import Profile
+from controller.policy.profile import Profile
 from controller.registration import (
     FlowGroupRequest,
     FlowRequest,

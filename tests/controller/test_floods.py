@@ -10,7 +10,7 @@ import pytest
 from controller import flood_gate
 from controller.decision import FlowDirective, JobDirectives
 from controller.flood_gate import BYTES_PER_UNIT, FloodError, FloodGate
-from controller.policy.snapshot import FlowKey
+from controller.policy.flows import FlowKey
 from hostlib.connection import Connection
 from hostlib.wire import methods
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.admission import MAX_TRANSFER_S
-from controller.policy.snapshot import Profile
+from controller.policy.profile import Profile
 from controller.registration import (
     ConflictError,
     ExhaustedError,

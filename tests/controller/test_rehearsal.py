@@ -8,7 +8,7 @@ import pytest
 from controller.policy.catalogue import decide
 from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Profile
+from controller.policy.profile import Profile
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
 from controller.rehearsal import rehearse

@@ -1,6 +1,7 @@
 """From the registry to the Snapshot."""
 
-from controller.policy.snapshot import FlowKey, OrderKeeper
+from controller.policy.flows import FlowKey
+from controller.policy.snapshot import OrderKeeper
 from controller.registration import FlowGroupRequest, JobRequest
 from controller.registry import Registry
 from controller.snapshots import Snapshots

@@ -5,17 +5,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from controller.policy.snapshot import (
-    Flow,
-    FlowGroup,
-    FlowKey,
-    Job,
-    Links,
-    LinkState,
-    OrderKeeper,
-    Profile,
-    Snapshot,
-)
+from controller.policy.flows import Flow, FlowGroup, FlowKey
+from controller.policy.job import Job
+from controller.policy.profile import Profile
+from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.policy.cassini import cassini
-from controller.policy.snapshot import Job, Snapshot
+from controller.policy.job import Job
+from controller.policy.snapshot import Snapshot
 from controller.policy.unified_circle import UnifiedCircle, Use
 from tests.policy.builders import GBPS, make_job, make_links
 from topologies.fabric import Path

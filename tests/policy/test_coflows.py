@@ -3,8 +3,9 @@ from dataclasses import replace
 from hypothesis import given
 
 from controller.policy.coflows import job_coflows, seconds_by_link
+from controller.policy.flows import Flow, FlowKey
 from controller.policy.intensity import demand, rates_bps
-from controller.policy.snapshot import Flow, FlowKey, Snapshot
+from controller.policy.snapshot import Snapshot
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 
 

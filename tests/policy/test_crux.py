@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from controller.policy.correction_factor import GainOptions
 from controller.policy.crux import CruxOptions, crux, crux_pa, crux_ps_pa
+from controller.policy.job import Job
 from controller.policy.plan import Plan
-from controller.policy.snapshot import Job, OrderKeeper, Snapshot
+from controller.policy.snapshot import OrderKeeper, Snapshot
 from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 
 Policy = Callable[[Snapshot], Plan]

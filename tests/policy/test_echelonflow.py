@@ -15,9 +15,11 @@ from controller.evaluation.open_loop_policies import echelonflow as echelon_rate
 from controller.evaluation.open_loop_policies import fair, needed_s, optimum_s
 from controller.evaluation.open_loop_policies import varys as varys_rates
 from controller.policy.echelonflow import EchelonFlowOptions, Rank, due_s, echelonflow, group_order
+from controller.policy.flows import FlowGroup
+from controller.policy.job import Job
 from controller.policy.rates.madd import madd
 from controller.policy.rates.network import FloatArray, Order
-from controller.policy.snapshot import FlowGroup, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.policy.varys import varys
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from controller.policy.crux import crux
-from controller.policy.snapshot import Flow, Job, Links, LinkState, OrderKeeper, Snapshot
+from controller.policy.flows import Flow
+from controller.policy.job import Job
+from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from tests.policy.builders import GBPS, make_job, make_links
 
 PCIE = 4

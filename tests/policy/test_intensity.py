@@ -2,7 +2,7 @@ import pytest
 
 from controller.policy.flow_arrays import FloatArray
 from controller.policy.intensity import Demand, demand, rates_bps
-from controller.policy.snapshot import Job
+from controller.policy.job import Job
 from tests.policy.builders import GBPS, make_job, make_links
 
 

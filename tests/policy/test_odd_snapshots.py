@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from controller.policy.catalogue import decide
+from controller.policy.job import Job
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Job, Links, LinkState, Snapshot
+from controller.policy.snapshot import Links, LinkState, Snapshot
 from tests.policy.builders import GBPS, make_job, make_links
 from topologies.fabric import Path
 

@@ -3,8 +3,10 @@ from itertools import chain
 import pytest
 from hypothesis import given
 
+from controller.policy.flows import FlowKey
+from controller.policy.job import Job
 from controller.policy.path_selection import Congestion, select_paths
-from controller.policy.snapshot import FlowKey, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from topologies.fabric import Path
 

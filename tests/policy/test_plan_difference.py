@@ -1,6 +1,6 @@
+from controller.policy.flows import FlowKey
 from controller.policy.plan import FlowPlan, JobPlan, Plan
 from controller.policy.plan_difference import LevelChange, MovedFlow, PlanDifference, plan_difference
-from controller.policy.snapshot import FlowKey
 
 
 def plan_of(flows: dict[FlowKey, FlowPlan]) -> Plan:

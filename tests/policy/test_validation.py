@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from controller.policy.snapshot import Job, Snapshot
+from controller.policy.job import Job
+from controller.policy.snapshot import Snapshot
 from controller.policy.validation import check
 from tests.policy.builders import GBPS, make_job, make_links, snapshots
 from topologies.paths import Paths

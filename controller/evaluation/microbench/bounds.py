@@ -12,7 +12,7 @@ import numpy as np
 
 from controller.evaluation.microbench.lots import Lot
 from controller.policy.flow_arrays import FloatArray
-from controller.policy.snapshot import Job
+from controller.policy.job import Job
 
 ROUNDING = 1e-9
 """Relative; what is as close as this to a bound has reached it."""

@@ -11,10 +11,12 @@ from controller.evaluation.microbench.lots import Choice
 from controller.evaluation.microbench.orders import Order
 from controller.policy.catalogue import decide
 from controller.policy.crux import compressed_levels
+from controller.policy.flows import Flow
 from controller.policy.intensity import intensity, iterations
+from controller.policy.job import Job
 from controller.policy.level_mapping import equal_classes, own_levels
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Flow, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.policy.traffic import Traffic
 from controller.policy.trainyard.steps import levels_in_order, orders
 from topologies.paths import Paths

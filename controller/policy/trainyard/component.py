@@ -7,7 +7,8 @@ from itertools import chain
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-from controller.policy.snapshot import Job, Links
+from controller.policy.job import Job
+from controller.policy.snapshot import Links
 from controller.policy.trainyard.arrangement import NEW, Arrangement, Arranging
 from controller.policy.trainyard.components import joined
 from controller.policy.trainyard.contention import Contention

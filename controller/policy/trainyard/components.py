@@ -10,7 +10,7 @@ import numpy as np
 
 from controller.policy.compiled import Loop
 from controller.policy.flow_arrays import IntArray, LinkArray
-from controller.policy.snapshot import Job
+from controller.policy.job import Job
 
 
 def components(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:

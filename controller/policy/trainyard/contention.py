@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-from controller.policy.snapshot import Job
+from controller.policy.job import Job
 
 _LEAST_COMPUTE = 1e-6
 """Share of an iteration that a job computes at least, so that one that computes nothing has iterations too."""

@@ -16,9 +16,11 @@ from itertools import islice, repeat
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray
+from controller.policy.flows import FlowKey
+from controller.policy.job import Job
 from controller.policy.plan import FlowPlan, JobPlan, ModelledWorth, Plan
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import FlowKey, Job, Snapshot
+from controller.policy.snapshot import Snapshot
 from controller.policy.trainyard.component import Outcome, Setting, decide_component
 from controller.policy.trainyard.components import components
 from controller.policy.trainyard.options import TrainyardOptions

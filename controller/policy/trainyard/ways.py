@@ -9,8 +9,8 @@ from scipy.sparse import coo_array, csr_array
 
 from controller.policy.flow_arrays import FloatArray, IntArray
 from controller.policy.intensity import Iteration, iterations
+from controller.policy.job import Job
 from controller.policy.path_selection import amounts, least_congested
-from controller.policy.snapshot import Job
 from controller.policy.traffic import Traffic
 from controller.policy.trainyard.contention import sum_rows
 from controller.policy.trainyard.options import PathRule

@@ -14,7 +14,7 @@ from controller.directives import DirectiveBoard
 from controller.operations.service import OperationsService
 from controller.planner import Planner
 from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Profile
+from controller.policy.profile import Profile
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
 from controller.snapshots import Snapshots

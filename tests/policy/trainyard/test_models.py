@@ -10,7 +10,9 @@ from scipy.optimize import linprog
 
 from benchmarks.orders import Mix
 from controller.policy import compiled
-from controller.policy.snapshot import FlowGroup, FlowKey, Profile, Snapshot
+from controller.policy.flows import FlowGroup, FlowKey
+from controller.policy.profile import Profile
+from controller.policy.snapshot import Snapshot
 from controller.policy.trainyard import fluid_bound
 from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.fluid_bound import FluidBound, Start
@@ -41,28 +43,34 @@ def test_fluid_bound_is_near_the_optimum_of_the_linear_program(seed: int, load: 
     assert bound.share @ contention.worth == pytest.approx(exact, rel=0.05)
 
 
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 1 << 30), load=st.floats(0.3, 3), num_links=st.integers(1, 4))
-def test_fluid_bound_goes_on_from_that_of_almost_the_same_jobs(seed: int, load: float, num_links: int) -> None:
-    """One job computes half as long: what was known of the others spares three steps of four."""
-    mix = Mix.draw(np.random.default_rng(seed), 6, num_links, load)
-    before = contention_of(mix.snapshot())
-    known = FluidBound.of(before, 400)
+def test_fluid_bound_goes_on_from_that_of_almost_the_same_jobs() -> None:
+    """One job computes half as long: what was known of the others spares three steps of four.
+
+    Not in each of them: subgradients promise nothing about any one step.
+    """
+    soon, afresh = zip(*(_excess_of_one_change(np.random.default_rng(seed)) for seed in range(60)), strict=True)
+    assert np.mean(soon) <= 0.01
+    assert np.mean(soon) <= np.mean(afresh) / 2
+
+
+def _excess_of_one_change(rng: np.random.Generator) -> tuple[float, float]:
+    """How far above that of many steps the bounds of few are, gone on and afresh."""
+    num_links = int(rng.integers(1, 5))
+    mix = Mix.draw(rng, 6, num_links, rng.uniform(0.3, 3))
+    known = FluidBound.of(contention_of(mix.snapshot()), 400)
     price = np.zeros(num_links)
     price[known.scarce] = known.price
     mix.compute_s[0] /= 2
     mix.ready_s[0] /= 2
     contention = contention_of(mix.snapshot())
-    exact = FluidBound.of(contention, 400)
-    with patch.object(fluid_bound, "_MOST_READ", 0):
-        soon = FluidBound.of(contention, 400, Start(known.share, price))
-    afresh = FluidBound.of(contention, 25)
 
-    def beyond(bound: FluidBound) -> float:
+    def proven(bound: FluidBound) -> float:
         return float(np.maximum(contention.worth - bound.charge, 0).sum() + bound.price.sum())
 
-    assert beyond(soon) <= beyond(exact) * 1.1
-    assert beyond(soon) <= beyond(afresh) * 1.05
+    exact = proven(FluidBound.of(contention, 400))
+    with patch.object(fluid_bound, "_MOST_READ", 0):
+        soon = FluidBound.of(contention, 400, Start(known.share, price))
+    return proven(soon) / exact - 1, proven(FluidBound.of(contention, 25)) / exact - 1
 
 
 @settings(max_examples=10, deadline=None)

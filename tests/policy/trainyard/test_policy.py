@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from benchmarks.orders import Mix
 from benchmarks.path_choice import Case
+from controller.policy.flows import FlowGroup, FlowKey
+from controller.policy.job import Job
 from controller.policy.plan import Plan
-from controller.policy.snapshot import FlowGroup, FlowKey, Job, Links, OrderKeeper, Snapshot
+from controller.policy.snapshot import Links, OrderKeeper, Snapshot
 from controller.policy.trainyard.fluid_model import FluidModel
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import PathRule, Start, TrainyardOptions
