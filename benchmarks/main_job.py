@@ -127,6 +127,7 @@ async def serve_without_switches() -> None:
     from controller.directives import DirectiveBoard
     from controller.planner import Planner
     from controller.policy.policy_name import PolicyName
+    from controller.ports.heard_ports import HeardPorts
     from controller.registry import Registry
     from controller.service import SERVER_OPTIONS, ControllerService
     from controller.snapshots import Snapshots
@@ -144,7 +145,7 @@ async def serve_without_switches() -> None:
     planner = Planner(registry, snapshots, routing, PolicyName.CRUX, Steering.RULE, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     telemetry = Telemetry(routing, lease_s=600.0)
-    service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+    service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(fabric.switches))
     server.add_generic_rpc_handlers((service.handler(),))
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)
     await server.start()

@@ -1,5 +1,7 @@
 """A controller's parts put together, whatever carries its messages and whatever speaks to its switches."""
 
+import logging
+
 import grpc
 
 from controller.clock import Clock
@@ -8,22 +10,29 @@ from controller.directives import DirectiveBoard
 from controller.operations.service import OperationsService
 from controller.planner import Planner
 from controller.policy.enforcement import Enforcement, rate_control
+from controller.ports.heard_ports import HeardPorts
+from controller.ports.link_health import LinkHealth
 from controller.registry import Registry
 from controller.service import ControllerService
 from controller.snapshots import Snapshots
-from controller.southbound.southbound import Southbound
+from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from topologies.routing import Routing
+
+_LOG = logging.getLogger(__name__)
 
 
 class Controller:
     """Registry, telemetry, planner and the two services of one controller; it has no process, socket or thread.
 
-    ``handlers`` answer the host library and the operator, by method name and on serialised messages.
+    ``handlers`` answer the host library and the operator, by method name and on serialised messages. ``ports`` is told
+    by whoever listens to switches what they say of their ports.
     """
 
     def __init__(self, config: ControllerConfig, routing: Routing, southbound: Southbound, clock: Clock) -> None:
+        self.ports = HeardPorts(routing.fabric.switches)
+        self._clock = clock
         self.registry = Registry(routing.fabric, config.lease_s)
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry)
@@ -40,7 +49,19 @@ class Controller:
             config.hash,
             rate_control(config.policy, Enforcement.LEVELS).cadence,
             probed,
+            LinkHealth(routing.fabric, config.damping),
         )
-        service = ControllerService(self.registry, self.planner, board, southbound, clock, self.telemetry)
+        service = ControllerService(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports)
         operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry)
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())
+
+    async def follow_ports(self) -> None:
+        """Leave links that die as soon as that is heard, as time passes; until cancelled."""
+        while True:
+            news = self.ports.news
+            self.planner.links.note(self.ports.states, self._clock.now_s())
+            try:
+                await self.planner.leave_dead_links()
+            except SouthboundError:
+                _LOG.exception("what died is not left everywhere; the next plan tries again")
+            await news.wait()

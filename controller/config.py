@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from controller.policy.policy_name import PolicyName
+from controller.ports.damping import Damping
 from controller.telemetry.window import WINDOW_US
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
@@ -40,13 +41,14 @@ class ClockName(StrEnum):
 
 
 class SwitchAddress(BaseModel):
-    """Where a switch of the topology answers P4Runtime."""
+    """Where a switch of the topology answers P4Runtime, and where gNMI if that is another address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     address: HostPort
     device_id: Annotated[int, Field(ge=1, lt=1 << 64)] = 1
+    gnmi: HostPort | None = None
 
 
 class ControllerConfig(BaseModel):
@@ -56,7 +58,8 @@ class ControllerConfig(BaseModel):
     known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
     flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder
     of the compiled P4 program, and ``utilisation_window_us`` how long the switches' windows are in which they count
-    bytes.
+    bytes. ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap
+    (None: one that is up is used).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,6 +79,8 @@ class ControllerConfig(BaseModel):
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
     utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = WINDOW_US
+    reads_ports: bool = True
+    damping: Damping | None = Damping()
 
     @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:

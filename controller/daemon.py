@@ -4,12 +4,14 @@ import asyncio
 import gc
 import signal
 import sys
+from contextlib import nullcontext
 
 import grpc.aio
 
 from controller.assembly import Controller
 from controller.clock import Clock, DrivenClock, WallClock
 from controller.config import ClockName, ControllerConfig
+from controller.ports.gnmi import GnmiPorts
 from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS
 from controller.southbound.switches import P4RuntimeSouthbound
@@ -50,16 +52,18 @@ async def serve(config: ControllerConfig) -> None:
         if config.clock is ClockName.WALL:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
         controller = Controller(config, routing, southbound, clock)
+        listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
         server = grpc.aio.server(options=SERVER_OPTIONS)
         server.add_generic_rpc_handlers(controller.handlers)
         port = _bind(server, config.listen)
         await server.start()
         print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
-        async with asyncio.TaskGroup() as tasks:
-            planning = tasks.create_task(controller.planner.run()) if config.clock is ClockName.WALL else None
+        async with listening, asyncio.TaskGroup() as tasks:
+            works = (controller.planner.run(), controller.follow_ports()) if config.clock is ClockName.WALL else ()
+            running = [tasks.create_task(work) for work in works]
             await stop.wait()
-            if planning is not None:
-                planning.cancel()
+            for task in running:
+                task.cancel()
         await server.stop(_STOP_GRACE_S)
 
 

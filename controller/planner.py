@@ -1,10 +1,14 @@
-"""The planning loop: a change of the registry becomes a Plan, the Plan rules on switches and directives to jobs."""
+"""The planning loop: a change of the registry becomes a Plan, the Plan rules on switches and directives to jobs.
+
+Links that die come before it: nothing is led over them any longer, and then a Plan is made.
+"""
 
 import asyncio
 import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from controller.clock import Clock
 from controller.decision import Decision, directives_of
@@ -15,6 +19,8 @@ from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
+from controller.ports.link_health import LinkHealth
+from controller.ports.withdrawal import best_effort_where_cut_off, without_dead_ways
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules
@@ -39,7 +45,8 @@ class Planner:
     """Plans once at a time; changes that come meanwhile wait together for the next Plan.
 
     ``decision`` is what is in force: written to the switches and published to the jobs. None before the first. For one
-    lease from the start, jobs that a former controller knew may still come back: until then their rules stay.
+    lease from the start, jobs that a former controller knew may still come back: until then their rules stay. Nothing
+    is led over the dead ones of ``links``.
     """
 
     def __init__(
@@ -55,6 +62,7 @@ class Planner:
         fabric_hash: FabricHash = FabricHash.KNOWN,
         cadence: Cadence = Cadence.JOB_EVENT,
         probed: ProbedPaths | None = None,
+        links: LinkHealth | None = None,
     ) -> None:
         self.decision: Decision | None = None
         self._registry = registry
@@ -68,14 +76,17 @@ class Planner:
         self._fabric_hash = fabric_hash
         self._cadence = cadence
         self._probed = probed
+        self.links = links or LinkHealth(routing.fabric, None)
         self._planning = asyncio.Lock()
+        self._writing = asyncio.Lock()
         self._changed = asyncio.Event()
         self._grace_end_s: float | None = clock.now_s() + registry.lease_s
 
     @property
     def next_timer_s(self) -> float | None:
         """When there is next something to do without a change; None where nothing waits."""
-        timers = (self._registry.next_lease_end_s, self._grace_end_s)
+        release_s = self.links.next_release_s(self._clock.now_s())
+        timers = (self._registry.next_lease_end_s, self._grace_end_s, release_s)
         return min((timer for timer in timers if timer is not None), default=None)
 
     def mark_changed(self) -> None:
@@ -109,12 +120,29 @@ class Planner:
             taken_s = time.monotonic() - start_s
             pause_s = taken_s if taken_s > _LONG_S else _GATHER_S
 
+    async def leave_dead_links(self) -> None:
+        """Take back the rules that lead over links which have died, and route around these; a Plan is to follow.
+
+        What has come back is left alone until that Plan. Raises SouthboundError where a switch refuses.
+        """
+        dead = self.links.dead(self._clock.now_s())
+        if dead != self._routing.dead:
+            self.mark_changed()
+        if dead <= self._routing.dead:
+            return
+        async with self._writing:
+            self._routing = self._routing.without(self._routing.dead | dead)
+            if self.decision is not None:
+                self.decision = replace(self.decision, rules=without_dead_ways(self.decision, self._routing.dead))
+            await self._southbound.reroute(self.decision.rules if self.decision else {}, self._routing)
+
     async def settle(self) -> None:
-        """End leases, plan if anything changed, and return when the Plan of the registry's state is in force.
+        """Leave dead links, end leases, plan if anything changed; return when the Plan of what there is is in force.
 
         Raises SouthboundError where a switch refuses its part of the Plan, and ValueError, naming job and field, where
         the policy can make none; the Plan before it stays in force.
         """
+        await self.leave_dead_links()
         async with self._planning:
             if self._registry.expire(self._clock.now_s()):
                 self.mark_changed()
@@ -130,26 +158,40 @@ class Planner:
                 self._grace_end_s = None
 
     async def _plan(self) -> None:
-        previous = self.decision
+        previous, now_s = self.decision, self._clock.now_s()
+        routing = self._routing.without(self.links.dead(now_s))
         # In threads of their own, so that heartbeats are answered meanwhile.
-        snapshot = await asyncio.to_thread(
-            self._snapshots.take, self._clock.now_s(), previous.plan if previous else None
-        )
+        snapshot = await asyncio.to_thread(self._snapshots.take, now_s, previous.plan if previous else None, routing)
         plan = await asyncio.to_thread(decide, self._policy, snapshot)
+        plan = best_effort_where_cut_off(plan, snapshot)
         if self._steering is Steering.SOURCE_PORT:
-            changes = await asyncio.to_thread(self._source_port_changes, plan, snapshot)
+            changes = await asyncio.to_thread(self._source_port_changes, plan, snapshot, routing)
             changed = {key: changes[key] for key in self._registry.change_source_ports(changes)}
             is_probed = self._fabric_hash is FabricHash.UNKNOWN
             snapshot = with_source_ports(snapshot, plan, changed, is_probed=is_probed)
-        rules = await asyncio.to_thread(flow_rules, plan, snapshot, self._routing, self._fabric_hash)
-        await self._southbound.write(rules)
-        self.decision = Decision(previous.number + 1 if previous else 1, snapshot, plan, rules)
+        rules = await asyncio.to_thread(flow_rules, plan, snapshot, routing, self._fabric_hash)
+        decision = Decision(previous.number + 1 if previous else 1, snapshot, plan, rules)
+        async with self._writing:
+            decision = self.decision = await self._write(decision, routing)
         if self._probed is not None:
-            self._probed.note_rules(rules)
-        await self._board.publish(directives_of(self.decision))
+            self._probed.note_rules(decision.rules)
+        await self._board.publish(directives_of(decision))
 
-    def _source_port_changes(self, plan: Plan, snapshot: Snapshot) -> Mapping[FlowKey, FiveTuple]:
+    async def _write(self, decision: Decision, routing: Routing) -> Decision:
+        """Have the switches carry a decision out, but for what has died since it was begun; returns what they do."""
+        died = self.links.dead(self._clock.now_s()) - routing.dead
+        if died:
+            routing = routing.without(routing.dead | died)
+            decision = replace(decision, rules=without_dead_ways(decision, died))
+        if routing.dead == self._routing.dead:
+            await self._southbound.write(decision.rules)
+        else:
+            self._routing = routing
+            await self._southbound.reroute(decision.rules, routing)
+        return decision
+
+    def _source_port_changes(self, plan: Plan, snapshot: Snapshot, routing: Routing) -> Mapping[FlowKey, FiveTuple]:
         """By the hash where that is known, else by what probes have found, if there are any."""
         if self._fabric_hash is FabricHash.KNOWN:
-            return source_port_changes(plan, snapshot, self._routing)
+            return source_port_changes(plan, snapshot, routing)
         return probed_port_changes(plan, snapshot, self._probed) if self._probed is not None else {}

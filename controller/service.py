@@ -21,6 +21,7 @@ from controller.messages import (
     profile,
 )
 from controller.planner import Planner
+from controller.ports.heard_ports import HeardPorts
 from controller.registration import (
     ConflictError,
     ExhaustedError,
@@ -67,6 +68,7 @@ class ControllerService:
         southbound: Southbound,
         clock: Clock,
         telemetry: Telemetry,
+        ports: HeardPorts,
     ) -> None:
         self._registry = registry
         self._planner = planner
@@ -74,6 +76,7 @@ class ControllerService:
         self._southbound = southbound
         self._clock = clock
         self._telemetry = telemetry
+        self._ports = ports
         self._watched: Decision | None = None
         self._gate = FloodGate()
 
@@ -175,6 +178,10 @@ class ControllerService:
                 self._clock.advance_to(request.time_s)
             except ValueError as error:
                 raise InvalidFieldError(str(error)) from error
+            if request.HasField("ports_down"):
+                down = [(port.switch, port.port) for port in request.ports_down.ports]
+                await self._ports.caught_up(down, silent=request.switches_down)
+                self._planner.links.note(self._ports.states, self._clock.now_s())
         await self._planner.settle()
         if isinstance(self._clock, DrivenClock):
             # Time stands still until all that have power are there, and it is known of all that have none.

@@ -23,14 +23,15 @@ class Snapshots:
     """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get.
 
     Where hosts probe, ``probed`` has what they have found: paths that do not answer any longer are no candidates, and
-    flows take by themselves what probes show.
+    flows take by themselves what probes show. Paths over dead links are none either; a flow that has no other is cut
+    off.
     """
 
     def __init__(
         self, registry: Registry, routing: Routing, num_levels: int, seed: int, probed: "ProbedPaths | None" = None
     ) -> None:
         self._registry = registry
-        self._routing = routing
+        self._whole = self._routing = routing
         self._num_levels = num_levels
         self._seed = seed
         self._probed = probed
@@ -39,11 +40,12 @@ class Snapshots:
         self._candidates: dict[tuple[int, int, int, int], Paths] = {}
         self._jobs: dict[str, tuple[RegisteredJob, Job]] = {}
 
-    def take(self, time_s: float, previous: Plan | None) -> Snapshot:
-        """The state at ``time_s``, with the Plan in force."""
-        probed = self._probed
-        if probed is not None and probed.version != self._probed_version:
-            self._probed_version = probed.version
+    def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
+        """The state at ``time_s``, with the Plan in force; ``routing`` is the fabric's where links of it are dead."""
+        probed, routing = self._probed, routing or self._whole
+        version = None if probed is None else probed.version
+        if version != self._probed_version or routing.dead != self._routing.dead:
+            self._probed_version, self._routing = version, routing
             self._jobs.clear()
             self._candidates.clear()
         # Jobs are immutable: one that has not changed is seen as before.
@@ -90,26 +92,31 @@ class Snapshots:
         ends = (flow.source.address, flow.destination.address, five_tuple.protocol, five_tuple.destination_port)
         if ends not in self._candidates:
             self._candidates[ends] = Paths(self._live_paths(flow, time_s))
-        shown = None if self._probed is None else self._probed.hashed_path(five_tuple, time_s)
+        is_cut_off = not self._candidates[ends]
+        routing = self._whole if is_cut_off else self._routing
+        shown = None if self._probed is None or is_cut_off else self._probed.hashed_path(five_tuple, time_s)
+        if shown is not None and not routing.dead.isdisjoint(shown):
+            shown = None
         return Flow(
             key,
             five_tuple,
             flow.size_bytes,
             flow.offset_s,
-            self._candidates[ends],
-            shown or self._routing.hashed_path(five_tuple),
-            self._routing.fabric.host_links_between(flow.source, flow.destination),
+            Paths(routing.candidate_paths(flow.source, flow.destination)) if is_cut_off else self._candidates[ends],
+            shown or routing.hashed_path(five_tuple),
+            routing.fabric.host_links_between(flow.source, flow.destination),
             flow.is_assigned,
             is_hash_probed=shown is not None,
+            is_cut_off=is_cut_off,
         )
 
     def _live_paths(self, flow: RegisteredFlow, time_s: float) -> tuple[Path, ...]:
-        """Paths that the topology allows, without those that probes have stopped coming by."""
+        """Paths that routing allows, without those that probes have stopped coming by, unless these are all."""
         paths = self._routing.candidate_paths(flow.source, flow.destination)
         if self._probed is None:
             return paths
         stale = self._probed.stale_paths(flow.five_tuple, time_s)
-        return tuple(path for path in paths if path not in stale)
+        return tuple(path for path in paths if path not in stale) or paths
 
 
 def link_states(fabric: Fabric) -> Links:

@@ -140,14 +140,22 @@ class Connection:
         return answer_from_wire(await self._call(methods.EXCHANGE_PROBES, request, self._deadline_s))
 
     async def settle(
-        self, time_s: float = 0.0, switches_down: Iterable[str] = (), deadline_s: float | None = None
+        self,
+        time_s: float = 0.0,
+        switches_down: Iterable[str] = (),
+        deadline_s: float | None = None,
+        ports_down: Iterable[tuple[str, int]] | None = None,
     ) -> Settled:
         """Wait until nothing is pending at the controller; where the caller drives its clock, at ``time_s``.
 
-        There it waits for every switch but those that the caller knows to be down. Planning may take long: there is no
-        deadline but the one given here.
+        There it waits for every switch but those that the caller knows to be down, and, where ``ports_down`` says which
+        ports are (switch and number), until it has heard the same from the switches. Planning may take long: there is
+        no deadline but the one given here.
         """
         request = wire.SettleRequest(time_s=time_s, switches_down=switches_down)
+        if ports_down is not None:
+            ports = (wire.SwitchPort(switch=switch, port=port) for switch, port in ports_down)
+            request.ports_down.MergeFrom(wire.PortsDown(ports=ports))
         return settled_from_wire(await self._call(methods.SETTLE, request, deadline_s))
 
     async def plan(self) -> PlanInForce:

@@ -1,7 +1,7 @@
 """Shortest-path routing: what every switch does with a destination, and the paths this leaves a flow."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from topologies.addressing import FiveTuple
@@ -26,25 +26,37 @@ class Routing:
 
     ``hash_multipliers`` gives every switch the odd value that tells its hash from its neighbours'
     (``topologies.ecmp``). The NIC that a flow is sent to decides the last switch: where the NICs of a host hang off
-    different ToRs, so do the ways to them.
+    different ToRs, so do the ways to them. ``dead`` links, both directions of a cable, are not there: ways around them
+    are as short as is left, and where there is none a switch has no route.
     """
 
-    def __init__(self, fabric: Fabric, hash_multipliers: Mapping[str, int]) -> None:
+    def __init__(self, fabric: Fabric, hash_multipliers: Mapping[str, int], dead: Set[int] = frozenset()) -> None:
         self.fabric = fabric
         self.hash_multipliers = hash_multipliers
+        self.dead = frozenset(dead)
         self._next_links: dict[str, dict[str, tuple[int, ...]]] = {}
 
+    def without(self, dead: Set[int]) -> "Routing":
+        """The same fabric with these links dead, and no others."""
+        return self if dead == self.dead else Routing(self.fabric, self.hash_multipliers, dead)
+
     def next_links(self, switch: str, destination: Nic) -> tuple[int, ...]:
-        """Links that a switch may use towards a NIC, in the order of the ECMP group's members."""
+        """Links that a switch may use towards a NIC, in the order of the ECMP group's members; none where none leads.
+
+        Where the NIC's own cable is dead none does, whatever the switch.
+        """
         attachment = self.fabric.links[destination.link].destination
+        last = self.fabric.reverse(destination.link)
+        if last in self.dead:
+            return ()
         if switch == attachment:
-            return (self.fabric.reverse(destination.link),)
+            return (last,)
         if attachment not in self._next_links:
-            self._next_links[attachment] = _links_towards(self.fabric, attachment)
-        return self._next_links[attachment][switch]
+            self._next_links[attachment] = _links_towards(self.fabric, attachment, self.dead)
+        return self._next_links[attachment].get(switch, ())
 
     def routes(self, switch: str) -> tuple[Route, ...]:
-        """Routes of a switch to every host: a /24 where the host's NICs share a way, else a /32 each."""
+        """Routes of a switch to every host: a /24 where the host's NICs share a way, else a /32 each that has one."""
         found: list[Route] = []
         for nics in self.fabric.nics.values():
             ways = [self.next_links(switch, nic) for nic in nics]
@@ -52,10 +64,15 @@ class Routing:
                 found.append(Route(nics[0].address & ~0xFF, 24, ways[0]))
             else:
                 found += [Route(nic.address, 32, links) for nic, links in zip(nics, ways, strict=True)]
-        return tuple(found)
+        return tuple(route for route in found if route.links)
 
     def candidate_paths(self, source: Nic, destination: Nic) -> tuple[Path, ...]:
-        """Every path that the fabric's ECMP can give to a pair of NICs, in lexical order of member positions."""
+        """Every path that the fabric's ECMP can give to a pair of NICs, in lexical order of member positions.
+
+        None where dead links have left none.
+        """
+        if source.link in self.dead:
+            return ()
         complete: list[Path] = []
         partial: list[Path] = [(source.link,)]
         while partial:
@@ -68,29 +85,40 @@ class Routing:
         return tuple(complete)
 
     def hashed_path(self, five_tuple: FiveTuple) -> Path:
-        """The path that the fabric's hash gives to a flow that no rule steers."""
+        """The path that the fabric's hash gives to a flow that no rule steers.
+
+        Raises ValueError where dead links have left none.
+        """
         nics = self.fabric.nic_by_address
         destination = nics[five_tuple.destination_address]
         crc = flow_crc(five_tuple)
         path = [nics[five_tuple.source_address].link]
+        if path[0] in self.dead:
+            raise ValueError(f"no path is left for {five_tuple}")
         while (node := self.fabric.links[path[-1]].destination) != destination.host:
             choices = self.next_links(node, destination)
+            if not choices:
+                raise ValueError(f"no path is left for {five_tuple}")
             path.append(choices[hash_of_crc(crc, self.hash_multipliers[node]) % len(choices)])
         return tuple(path)
 
 
-def _links_towards(fabric: Fabric, attachment: str) -> dict[str, tuple[int, ...]]:
-    """For every switch, its links to neighbours one hop closer to the switch ``attachment``."""
+def _links_towards(fabric: Fabric, attachment: str, dead: Set[int]) -> dict[str, tuple[int, ...]]:
+    """For every switch that still reaches the switch ``attachment``, its links to neighbours one hop closer to it."""
     hops, queue = {attachment: 0}, deque([attachment])
     while queue:
         node = queue.popleft()
         for link in fabric.links_from[node]:
+            if link.index in dead:
+                continue
             if link.destination in fabric.switch_index and link.destination not in hops:
                 hops[link.destination] = hops[node] + 1
                 queue.append(link.destination)
     return {
         switch: tuple(
-            link.index for link in fabric.links_from[switch] if hops.get(link.destination, distance) == distance - 1
+            link.index
+            for link in fabric.links_from[switch]
+            if link.index not in dead and hops.get(link.destination, distance) == distance - 1
         )
         for switch, distance in hops.items()
     }

@@ -39,6 +39,8 @@ def _flow(flow: wire.FlowExplanation) -> Iterator[str]:
     state = flow.state
     yield f"{state.job}/{state.flow_group}/{state.flow}: level {state.level}, order {state.order} at its host."
     yield f"On the wire {state.five_tuple}; {quantity(state.size_bytes)}B an iteration."
+    if state.is_cut_off:
+        yield "Failures have left it no path: it is led nowhere, and what follows is what a whole fabric would give it."
     chosen_by = "the plan" if state.steered else "the fabric's hash"
     yield f"Its path, chosen by {chosen_by}: {way(state.path.nodes, state.path.links)}"
     for link in flow.links:

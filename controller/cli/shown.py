@@ -11,6 +11,7 @@ class Shown(StrEnum):
     LEVELS = "levels"
     RULES = "rules"
     SWITCHES = "switches"
+    LINKS = "links"
     CANDIDATES = "candidates"
     LOADS = "loads"
     DROPS = "drops"

@@ -17,6 +17,7 @@ from controller.operations.methods import (
     LIST_FLOWS,
     LIST_JOBS,
     LIST_LEVELS,
+    LIST_LINKS,
     LIST_LOADS,
     LIST_RULES,
     LIST_SWITCHES,
@@ -51,7 +52,7 @@ def _paths(states: Sequence[wire.FlowState]) -> Table:
         table.add_row(
             Text(f"{flow.job}/{flow.flow_group}/{flow.flow}"),
             Text(way(flow.path.nodes, flow.path.links)),
-            "plan" if flow.steered else "hash",
+            "nobody: cut off" if flow.is_cut_off else "plan" if flow.steered else "hash",
             count(flow.level),
             count(flow.order),
             Text(flow.five_tuple),
@@ -96,6 +97,20 @@ def _switches(states: Sequence[wire.SwitchState]) -> Table:
     return table
 
 
+def _links(states: Sequence[wire.LinkState]) -> Table:
+    columns = ("Cable", "Is", "Falls", "Last", "Held for")
+    table = number_table(f"{len(states)} cables not used", *columns, left=("Is",))
+    for link in states:
+        table.add_row(
+            Text(way((link.source, link.destination), (link.parallel,))),
+            "down" if link.is_down else "up, and held for flapping",
+            count(link.falls),
+            f"{link.fell_ago_s:.1f} s ago",
+            f"{link.held_for_s:.1f} s" if link.HasField("held_for_s") else count(None),
+        )
+    return table
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A listing, and a table of its states."""
@@ -110,6 +125,7 @@ VIEWS: Mapping[Shown, View] = {
     Shown.LEVELS: View(LIST_LEVELS, _levels),
     Shown.RULES: View(LIST_RULES, _rules),
     Shown.SWITCHES: View(LIST_SWITCHES, _switches),
+    Shown.LINKS: View(LIST_LINKS, _links),
     Shown.CANDIDATES: View(LIST_CANDIDATES, candidates),
     Shown.LOADS: View(LIST_LOADS, loads),
     Shown.DROPS: View(LIST_DROPS, drops),

@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&controller/operations/operations.proto\x12\x17trainyard.operations.v1\"\r\n\x0bListRequest\"\xa4\x02\n\x08JobState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05hosts\x18\x02 \x03(\t\x12\x0c\n\x04gpus\x18\x03 \x01(\r\x12\x13\n\x0b\x66low_groups\x18\x04 \x01(\r\x12\r\n\x05\x66lows\x18\x05 \x01(\r\x12\x0f\n\x07lease_s\x18\x06 \x01(\x01\x12\x11\n\x04rank\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05level\x18\x08 \x01(\rH\x01\x88\x01\x01\x12\x16\n\tintensity\x18\t \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11\x63orrection_factor\x18\n \x01(\x01H\x03\x88\x01\x01\x12\x15\n\x08priority\x18\x0b \x01(\x01H\x04\x88\x01\x01\x42\x07\n\x05_rankB\x08\n\x06_levelB\x0c\n\n_intensityB\x14\n\x12_correction_factorB\x0b\n\t_priority\"$\n\x04Path\x12\r\n\x05nodes\x18\x01 \x03(\t\x12\r\n\x05links\x18\x02 \x03(\r\"\xd0\x01\n\tFlowState\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x12\n\nflow_group\x18\x02 \x01(\t\x12\x0c\n\x04\x66low\x18\x03 \x01(\r\x12\x12\n\nfive_tuple\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x01\x12\x10\n\x08offset_s\x18\x06 \x01(\x01\x12+\n\x04path\x18\x07 \x01(\x0b\x32\x1d.trainyard.operations.v1.Path\x12\x0f\n\x07steered\x18\x08 \x01(\x08\x12\r\n\x05level\x18\t \x01(\r\x12\r\n\x05order\x18\n \x01(\r\"L\n\nLevelState\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0c\n\x04jobs\x18\x02 \x03(\t\x12\r\n\x05\x66lows\x18\x03 \x01(\r\x12\x12\n\nsize_bytes\x18\x04 \x01(\x01\"\x8f\x01\n\tRuleState\x12\x0e\n\x06switch\x18\x01 \x01(\t\x12\x12\n\nfive_tuple\x18\x02 \x01(\t\x12\x11\n\x04port\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x16\n\tnext_node\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05level\x18\x05 \x01(\rH\x02\x88\x01\x01\x42\x07\n\x05_portB\x0c\n\n_next_nodeB\x08\n\x06_level\"\xc8\x01\n\x0bSwitchState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x11\n\tdevice_id\x18\x03 \x01(\x04\x12\x35\n\tcondition\x18\x04 \x01(\x0e\x32\".trainyard.operations.v1.Condition\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12\x16\n\tnum_rules\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x11num_planned_rules\x18\x07 \x01(\rB\x0c\n\n_num_rules\"\xb6\x01\n\x0e\x43\x61ndidateState\x12+\n\x04path\x18\x01 \x01(\x0b\x32\x1d.trainyard.operations.v1.Path\x12\x35\n\tfreshness\x18\x02 \x01(\x0e\x32\".trainyard.operations.v1.Freshness\x12\x14\n\x0csource_ports\x18\x03 \x03(\r\x12\x12\n\x05\x61ge_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04loss\x18\x05 \x01(\x01\x42\x08\n\x06_age_s\"\xf3\x01\n\tPairState\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08protocol\x18\x03 \x01(\r\x12\x18\n\x10\x64\x65stination_port\x18\x04 \x01(\r\x12\x13\n\x0bis_complete\x18\x05 \x01(\x08\x12\x10\n\x08received\x18\x06 \x01(\x04\x12\x0f\n\x07missing\x18\x07 \x01(\x04\x12\x0c\n\x04late\x18\x08 \x01(\x04\x12\x12\n\nduplicates\x18\t \x01(\x04\x12;\n\ncandidates\x18\n \x03(\x0b\x32\'.trainyard.operations.v1.CandidateState\"w\n\x10LevelMeasurement\x12\r\n\x05level\x18\x01 \x01(\r\x12\x17\n\nlatency_us\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x1a\n\rqueue_packets\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\r\n\x0b_latency_usB\x10\n\x0e_queue_packets\"\xc2\x01\n\tLoadState\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08parallel\x18\x03 \x01(\r\x12\x10\n\x08rate_bps\x18\x04 \x01(\x01\x12\x15\n\x08load_bps\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05\x61ge_s\x18\x06 \x01(\x01\x12\x39\n\x06levels\x18\x07 \x03(\x0b\x32).trainyard.operations.v1.LevelMeasurementB\x0b\n\t_load_bps\"8\n\tDropState\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"\x1e\n\x0e\x45xplainRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xaf\x01\n\x0b\x45xplanation\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12\x13\n\x0bplan_number\x18\x02 \x01(\r\x12\x36\n\x03job\x18\x03 \x01(\x0b\x32\'.trainyard.operations.v1.JobExplanationH\x00\x12\x38\n\x04\x66low\x18\x04 \x01(\x0b\x32(.trainyard.operations.v1.FlowExplanationH\x00\x42\t\n\x07subject\"}\n\x07LinkUse\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08parallel\x18\x03 \x01(\r\x12\x10\n\x08rate_bps\x18\x04 \x01(\x01\x12\x1b\n\x13planned_utilisation\x18\x05 \x01(\x01\x12\x0c\n\x04jobs\x18\x06 \x03(\t\"\xe1\x02\n\x0eJobExplanation\x12\x30\n\x05state\x18\x01 \x01(\x0b\x32!.trainyard.operations.v1.JobState\x12\x0c\n\x04jobs\x18\x02 \x01(\r\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0c\n\x04work\x18\x04 \x01(\x01\x12\x17\n\x0f\x63ommunication_s\x18\x05 \x01(\x01\x12\x19\n\x11\x61lone_iteration_s\x18\x06 \x01(\x01\x12\x39\n\nbottleneck\x18\x07 \x01(\x0b\x32 .trainyard.operations.v1.LinkUseH\x00\x88\x01\x01\x12\x36\n\nneighbours\x18\x08 \x03(\x0b\x32\".trainyard.operations.v1.Neighbour\x12;\n\x0fhost_neighbours\x18\t \x03(\x0b\x32\".trainyard.operations.v1.NeighbourB\r\n\x0b_bottleneck\"\x7f\n\tNeighbour\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05level\x18\x03 \x01(\r\x12\x14\n\x0cshared_links\x18\x04 \x01(\r\x12\x31\n\x07\x62usiest\x18\x05 \x01(\x0b\x32 .trainyard.operations.v1.LinkUse\"\xe0\x01\n\x0f\x46lowExplanation\x12\x31\n\x05state\x18\x01 \x01(\x0b\x32\".trainyard.operations.v1.FlowState\x12\x36\n\ncandidates\x18\x02 \x03(\x0b\x32\".trainyard.operations.v1.Candidate\x12/\n\x05links\x18\x03 \x03(\x0b\x32 .trainyard.operations.v1.LinkUse\x12\x31\n\x05rules\x18\x04 \x03(\x0b\x32\".trainyard.operations.v1.RuleState\"t\n\tCandidate\x12+\n\x04path\x18\x01 \x01(\x0b\x32\x1d.trainyard.operations.v1.Path\x12\x0e\n\x06\x63hosen\x18\x02 \x01(\x08\x12\x0e\n\x06hashed\x18\x03 \x01(\x08\x12\x1a\n\x12others_utilisation\x18\x04 \x01(\x01*G\n\tCondition\x12\x08\n\x04\x41WAY\x10\x00\x12\n\n\x06\x42\x45HIND\x10\x01\x12\r\n\tCAUGHT_UP\x10\x02\x12\x0b\n\x07REFUSES\x10\x03\x12\x08\n\x04LOST\x10\x04*-\n\tFreshness\x12\t\n\x05\x46RESH\x10\x00\x12\t\n\x05STALE\x10\x01\x12\n\n\x06UNSEEN\x10\x02\x32\xb8\x06\n\nOperations\x12U\n\x08ListJobs\x12$.trainyard.operations.v1.ListRequest\x1a!.trainyard.operations.v1.JobState0\x01\x12W\n\tListFlows\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.FlowState0\x01\x12Y\n\nListLevels\x12$.trainyard.operations.v1.ListRequest\x1a#.trainyard.operations.v1.LevelState0\x01\x12W\n\tListRules\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.RuleState0\x01\x12\\\n\x0cListSwitches\x12$.trainyard.operations.v1.ListRequest\x1a$.trainyard.operations.v1.SwitchState0\x01\x12\\\n\x0eListCandidates\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.PairState0\x01\x12W\n\tListLoads\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.LoadState0\x01\x12W\n\tListDrops\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.DropState0\x01\x12X\n\x07\x45xplain\x12\'.trainyard.operations.v1.ExplainRequest\x1a$.trainyard.operations.v1.Explanationb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&controller/operations/operations.proto\x12\x17trainyard.operations.v1\"\r\n\x0bListRequest\"\xa4\x02\n\x08JobState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05hosts\x18\x02 \x03(\t\x12\x0c\n\x04gpus\x18\x03 \x01(\r\x12\x13\n\x0b\x66low_groups\x18\x04 \x01(\r\x12\r\n\x05\x66lows\x18\x05 \x01(\r\x12\x0f\n\x07lease_s\x18\x06 \x01(\x01\x12\x11\n\x04rank\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05level\x18\x08 \x01(\rH\x01\x88\x01\x01\x12\x16\n\tintensity\x18\t \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11\x63orrection_factor\x18\n \x01(\x01H\x03\x88\x01\x01\x12\x15\n\x08priority\x18\x0b \x01(\x01H\x04\x88\x01\x01\x42\x07\n\x05_rankB\x08\n\x06_levelB\x0c\n\n_intensityB\x14\n\x12_correction_factorB\x0b\n\t_priority\"$\n\x04Path\x12\r\n\x05nodes\x18\x01 \x03(\t\x12\r\n\x05links\x18\x02 \x03(\r\"\xe4\x01\n\tFlowState\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x12\n\nflow_group\x18\x02 \x01(\t\x12\x0c\n\x04\x66low\x18\x03 \x01(\r\x12\x12\n\nfive_tuple\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x01\x12\x10\n\x08offset_s\x18\x06 \x01(\x01\x12+\n\x04path\x18\x07 \x01(\x0b\x32\x1d.trainyard.operations.v1.Path\x12\x0f\n\x07steered\x18\x08 \x01(\x08\x12\r\n\x05level\x18\t \x01(\r\x12\r\n\x05order\x18\n \x01(\r\x12\x12\n\nis_cut_off\x18\x0b \x01(\x08\"L\n\nLevelState\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0c\n\x04jobs\x18\x02 \x03(\t\x12\r\n\x05\x66lows\x18\x03 \x01(\r\x12\x12\n\nsize_bytes\x18\x04 \x01(\x01\"\x9e\x01\n\tLinkState\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08parallel\x18\x03 \x01(\r\x12\x0f\n\x07is_down\x18\x04 \x01(\x08\x12\r\n\x05\x66\x61lls\x18\x05 \x01(\r\x12\x12\n\nfell_ago_s\x18\x06 \x01(\x01\x12\x17\n\nheld_for_s\x18\x07 \x01(\x01H\x00\x88\x01\x01\x42\r\n\x0b_held_for_s\"\x8f\x01\n\tRuleState\x12\x0e\n\x06switch\x18\x01 \x01(\t\x12\x12\n\nfive_tuple\x18\x02 \x01(\t\x12\x11\n\x04port\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x16\n\tnext_node\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05level\x18\x05 \x01(\rH\x02\x88\x01\x01\x42\x07\n\x05_portB\x0c\n\n_next_nodeB\x08\n\x06_level\"\xc8\x01\n\x0bSwitchState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x11\n\tdevice_id\x18\x03 \x01(\x04\x12\x35\n\tcondition\x18\x04 \x01(\x0e\x32\".trainyard.operations.v1.Condition\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12\x16\n\tnum_rules\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x11num_planned_rules\x18\x07 \x01(\rB\x0c\n\n_num_rules\"\xb6\x01\n\x0e\x43\x61ndidateState\x12+\n\x04path\x18\x01 \x01(\x0b\x32\x1d.trainyard.operations.v1.Path\x12\x35\n\tfreshness\x18\x02 \x01(\x0e\x32\".trainyard.operations.v1.Freshness\x12\x14\n\x0csource_ports\x18\x03 \x03(\r\x12\x12\n\x05\x61ge_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04loss\x18\x05 \x01(\x01\x42\x08\n\x06_age_s\"\xf3\x01\n\tPairState\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08protocol\x18\x03 \x01(\r\x12\x18\n\x10\x64\x65stination_port\x18\x04 \x01(\r\x12\x13\n\x0bis_complete\x18\x05 \x01(\x08\x12\x10\n\x08received\x18\x06 \x01(\x04\x12\x0f\n\x07missing\x18\x07 \x01(\x04\x12\x0c\n\x04late\x18\x08 \x01(\x04\x12\x12\n\nduplicates\x18\t \x01(\x04\x12;\n\ncandidates\x18\n \x03(\x0b\x32\'.trainyard.operations.v1.CandidateState\"w\n\x10LevelMeasurement\x12\r\n\x05level\x18\x01 \x01(\r\x12\x17\n\nlatency_us\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x1a\n\rqueue_packets\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\r\n\x0b_latency_usB\x10\n\x0e_queue_packets\"\xc2\x01\n\tLoadState\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08parallel\x18\x03 \x01(\r\x12\x10\n\x08rate_bps\x18\x04 \x01(\x01\x12\x15\n\x08load_bps\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05\x61ge_s\x18\x06 \x01(\x01\x12\x39\n\x06levels\x18\x07 \x03(\x0b\x32).trainyard.operations.v1.LevelMeasurementB\x0b\n\t_load_bps\"8\n\tDropState\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"\x1e\n\x0e\x45xplainRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xaf\x01\n\x0b\x45xplanation\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12\x13\n\x0bplan_number\x18\x02 \x01(\r\x12\x36\n\x03job\x18\x03 \x01(\x0b\x32\'.trainyard.operations.v1.JobExplanationH\x00\x12\x38\n\x04\x66low\x18\x04 \x01(\x0b\x32(.trainyard.operations.v1.FlowExplanationH\x00\x42\t\n\x07subject\"}\n\x07LinkUse\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\x10\n\x08parallel\x18\x03 \x01(\r\x12\x10\n\x08rate_bps\x18\x04 \x01(\x01\x12\x1b\n\x13planned_utilisation\x18\x05 \x01(\x01\x12\x0c\n\x04jobs\x18\x06 \x03(\t\"\xe1\x02\n\x0eJobExplanation\x12\x30\n\x05state\x18\x01 \x01(\x0b\x32!.trainyard.operations.v1.JobState\x12\x0c\n\x04jobs\x18\x02 \x01(\r\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0c\n\x04work\x18\x04 \x01(\x01\x12\x17\n\x0f\x63ommunication_s\x18\x05 \x01(\x01\x12\x19\n\x11\x61lone_iteration_s\x18\x06 \x01(\x01\x12\x39\n\nbottleneck\x18\x07 \x01(\x0b\x32 .trainyard.operations.v1.LinkUseH\x00\x88\x01\x01\x12\x36\n\nneighbours\x18\x08 \x03(\x0b\x32\".trainyard.operations.v1.Neighbour\x12;\n\x0fhost_neighbours\x18\t \x03(\x0b\x32\".trainyard.operations.v1.NeighbourB\r\n\x0b_bottleneck\"\x7f\n\tNeighbour\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05level\x18\x03 \x01(\r\x12\x14\n\x0cshared_links\x18\x04 \x01(\r\x12\x31\n\x07\x62usiest\x18\x05 \x01(\x0b\x32 .trainyard.operations.v1.LinkUse\"\xe0\x01\n\x0f\x46lowExplanation\x12\x31\n\x05state\x18\x01 \x01(\x0b\x32\".trainyard.operations.v1.FlowState\x12\x36\n\ncandidates\x18\x02 \x03(\x0b\x32\".trainyard.operations.v1.Candidate\x12/\n\x05links\x18\x03 \x03(\x0b\x32 .trainyard.operations.v1.LinkUse\x12\x31\n\x05rules\x18\x04 \x03(\x0b\x32\".trainyard.operations.v1.RuleState\"t\n\tCandidate\x12+\n\x04path\x18\x01 \x01(\x0b\x32\x1d.trainyard.operations.v1.Path\x12\x0e\n\x06\x63hosen\x18\x02 \x01(\x08\x12\x0e\n\x06hashed\x18\x03 \x01(\x08\x12\x1a\n\x12others_utilisation\x18\x04 \x01(\x01*G\n\tCondition\x12\x08\n\x04\x41WAY\x10\x00\x12\n\n\x06\x42\x45HIND\x10\x01\x12\r\n\tCAUGHT_UP\x10\x02\x12\x0b\n\x07REFUSES\x10\x03\x12\x08\n\x04LOST\x10\x04*-\n\tFreshness\x12\t\n\x05\x46RESH\x10\x00\x12\t\n\x05STALE\x10\x01\x12\n\n\x06UNSEEN\x10\x02\x32\x91\x07\n\nOperations\x12U\n\x08ListJobs\x12$.trainyard.operations.v1.ListRequest\x1a!.trainyard.operations.v1.JobState0\x01\x12W\n\tListFlows\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.FlowState0\x01\x12Y\n\nListLevels\x12$.trainyard.operations.v1.ListRequest\x1a#.trainyard.operations.v1.LevelState0\x01\x12W\n\tListRules\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.RuleState0\x01\x12\\\n\x0cListSwitches\x12$.trainyard.operations.v1.ListRequest\x1a$.trainyard.operations.v1.SwitchState0\x01\x12W\n\tListLinks\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.LinkState0\x01\x12\\\n\x0eListCandidates\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.PairState0\x01\x12W\n\tListLoads\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.LoadState0\x01\x12W\n\tListDrops\x12$.trainyard.operations.v1.ListRequest\x1a\".trainyard.operations.v1.DropState0\x01\x12X\n\x07\x45xplain\x12\'.trainyard.operations.v1.ExplainRequest\x1a$.trainyard.operations.v1.Explanationb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'controller.operations.operations_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CONDITION']._serialized_start=3027
-  _globals['_CONDITION']._serialized_end=3098
-  _globals['_FRESHNESS']._serialized_start=3100
-  _globals['_FRESHNESS']._serialized_end=3145
+  _globals['_CONDITION']._serialized_start=3208
+  _globals['_CONDITION']._serialized_end=3279
+  _globals['_FRESHNESS']._serialized_start=3281
+  _globals['_FRESHNESS']._serialized_end=3326
   _globals['_LISTREQUEST']._serialized_start=67
   _globals['_LISTREQUEST']._serialized_end=80
   _globals['_JOBSTATE']._serialized_start=83
@@ -42,37 +42,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PATH']._serialized_start=377
   _globals['_PATH']._serialized_end=413
   _globals['_FLOWSTATE']._serialized_start=416
-  _globals['_FLOWSTATE']._serialized_end=624
-  _globals['_LEVELSTATE']._serialized_start=626
-  _globals['_LEVELSTATE']._serialized_end=702
-  _globals['_RULESTATE']._serialized_start=705
-  _globals['_RULESTATE']._serialized_end=848
-  _globals['_SWITCHSTATE']._serialized_start=851
-  _globals['_SWITCHSTATE']._serialized_end=1051
-  _globals['_CANDIDATESTATE']._serialized_start=1054
-  _globals['_CANDIDATESTATE']._serialized_end=1236
-  _globals['_PAIRSTATE']._serialized_start=1239
-  _globals['_PAIRSTATE']._serialized_end=1482
-  _globals['_LEVELMEASUREMENT']._serialized_start=1484
-  _globals['_LEVELMEASUREMENT']._serialized_end=1603
-  _globals['_LOADSTATE']._serialized_start=1606
-  _globals['_LOADSTATE']._serialized_end=1800
-  _globals['_DROPSTATE']._serialized_start=1802
-  _globals['_DROPSTATE']._serialized_end=1858
-  _globals['_EXPLAINREQUEST']._serialized_start=1860
-  _globals['_EXPLAINREQUEST']._serialized_end=1890
-  _globals['_EXPLANATION']._serialized_start=1893
-  _globals['_EXPLANATION']._serialized_end=2068
-  _globals['_LINKUSE']._serialized_start=2070
-  _globals['_LINKUSE']._serialized_end=2195
-  _globals['_JOBEXPLANATION']._serialized_start=2198
-  _globals['_JOBEXPLANATION']._serialized_end=2551
-  _globals['_NEIGHBOUR']._serialized_start=2553
-  _globals['_NEIGHBOUR']._serialized_end=2680
-  _globals['_FLOWEXPLANATION']._serialized_start=2683
-  _globals['_FLOWEXPLANATION']._serialized_end=2907
-  _globals['_CANDIDATE']._serialized_start=2909
-  _globals['_CANDIDATE']._serialized_end=3025
-  _globals['_OPERATIONS']._serialized_start=3148
-  _globals['_OPERATIONS']._serialized_end=3972
+  _globals['_FLOWSTATE']._serialized_end=644
+  _globals['_LEVELSTATE']._serialized_start=646
+  _globals['_LEVELSTATE']._serialized_end=722
+  _globals['_LINKSTATE']._serialized_start=725
+  _globals['_LINKSTATE']._serialized_end=883
+  _globals['_RULESTATE']._serialized_start=886
+  _globals['_RULESTATE']._serialized_end=1029
+  _globals['_SWITCHSTATE']._serialized_start=1032
+  _globals['_SWITCHSTATE']._serialized_end=1232
+  _globals['_CANDIDATESTATE']._serialized_start=1235
+  _globals['_CANDIDATESTATE']._serialized_end=1417
+  _globals['_PAIRSTATE']._serialized_start=1420
+  _globals['_PAIRSTATE']._serialized_end=1663
+  _globals['_LEVELMEASUREMENT']._serialized_start=1665
+  _globals['_LEVELMEASUREMENT']._serialized_end=1784
+  _globals['_LOADSTATE']._serialized_start=1787
+  _globals['_LOADSTATE']._serialized_end=1981
+  _globals['_DROPSTATE']._serialized_start=1983
+  _globals['_DROPSTATE']._serialized_end=2039
+  _globals['_EXPLAINREQUEST']._serialized_start=2041
+  _globals['_EXPLAINREQUEST']._serialized_end=2071
+  _globals['_EXPLANATION']._serialized_start=2074
+  _globals['_EXPLANATION']._serialized_end=2249
+  _globals['_LINKUSE']._serialized_start=2251
+  _globals['_LINKUSE']._serialized_end=2376
+  _globals['_JOBEXPLANATION']._serialized_start=2379
+  _globals['_JOBEXPLANATION']._serialized_end=2732
+  _globals['_NEIGHBOUR']._serialized_start=2734
+  _globals['_NEIGHBOUR']._serialized_end=2861
+  _globals['_FLOWEXPLANATION']._serialized_start=2864
+  _globals['_FLOWEXPLANATION']._serialized_end=3088
+  _globals['_CANDIDATE']._serialized_start=3090
+  _globals['_CANDIDATE']._serialized_end=3206
+  _globals['_OPERATIONS']._serialized_start=3329
+  _globals['_OPERATIONS']._serialized_end=4242
 # @@protoc_insertion_point(module_scope)

@@ -68,7 +68,7 @@ class Path(_message.Message):
     def __init__(self, nodes: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class FlowState(_message.Message):
-    __slots__ = ("job", "flow_group", "flow", "five_tuple", "size_bytes", "offset_s", "path", "steered", "level", "order")
+    __slots__ = ("job", "flow_group", "flow", "five_tuple", "size_bytes", "offset_s", "path", "steered", "level", "order", "is_cut_off")
     JOB_FIELD_NUMBER: _ClassVar[int]
     FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
     FLOW_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +79,7 @@ class FlowState(_message.Message):
     STEERED_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    IS_CUT_OFF_FIELD_NUMBER: _ClassVar[int]
     job: str
     flow_group: str
     flow: int
@@ -89,7 +90,8 @@ class FlowState(_message.Message):
     steered: bool
     level: int
     order: int
-    def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., five_tuple: _Optional[str] = ..., size_bytes: _Optional[float] = ..., offset_s: _Optional[float] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ...) -> None: ...
+    is_cut_off: bool
+    def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., five_tuple: _Optional[str] = ..., size_bytes: _Optional[float] = ..., offset_s: _Optional[float] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ..., is_cut_off: _Optional[bool] = ...) -> None: ...
 
 class LevelState(_message.Message):
     __slots__ = ("level", "jobs", "flows", "size_bytes")
@@ -102,6 +104,24 @@ class LevelState(_message.Message):
     flows: int
     size_bytes: float
     def __init__(self, level: _Optional[int] = ..., jobs: _Optional[_Iterable[str]] = ..., flows: _Optional[int] = ..., size_bytes: _Optional[float] = ...) -> None: ...
+
+class LinkState(_message.Message):
+    __slots__ = ("source", "destination", "parallel", "is_down", "falls", "fell_ago_s", "held_for_s")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    IS_DOWN_FIELD_NUMBER: _ClassVar[int]
+    FALLS_FIELD_NUMBER: _ClassVar[int]
+    FELL_AGO_S_FIELD_NUMBER: _ClassVar[int]
+    HELD_FOR_S_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    destination: str
+    parallel: int
+    is_down: bool
+    falls: int
+    fell_ago_s: float
+    held_for_s: float
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., is_down: _Optional[bool] = ..., falls: _Optional[int] = ..., fell_ago_s: _Optional[float] = ..., held_for_s: _Optional[float] = ...) -> None: ...
 
 class RuleState(_message.Message):
     __slots__ = ("switch", "five_tuple", "port", "next_node", "level")

@@ -16,13 +16,21 @@ from controller.operations.methods import (
     LIST_FLOWS,
     LIST_JOBS,
     LIST_LEVELS,
+    LIST_LINKS,
     LIST_LOADS,
     LIST_RULES,
     LIST_SWITCHES,
     SERVICE,
     StateT,
 )
-from controller.operations.states import flow_states, job_states, level_states, rule_states, switch_states
+from controller.operations.states import (
+    flow_states,
+    job_states,
+    level_states,
+    link_states,
+    rule_states,
+    switch_states,
+)
 from controller.operations.telemetry_states import drop_states, load_states, pair_states
 from controller.planner import Planner
 from controller.registration import RegisteredJob
@@ -53,6 +61,7 @@ class OperationsService:
                 LIST_LEVELS.name: _listing(self._levels),
                 LIST_RULES.name: _listing(self._rules),
                 LIST_SWITCHES.name: _listing(self._switches),
+                LIST_LINKS.name: _listing(self._links),
                 LIST_CANDIDATES.name: _listing(self._candidates),
                 LIST_LOADS.name: _listing(self._loads),
                 LIST_DROPS.name: _listing(self._drops),
@@ -80,6 +89,10 @@ class OperationsService:
 
     def _switches(self) -> Iterable[wire.SwitchState]:
         return switch_states(self._southbound.statuses(), self._planner.decision)
+
+    def _links(self) -> Iterable[wire.LinkState]:
+        now_s = self._clock.now_s()
+        return link_states(self._planner.links.unused(now_s), self._registry.fabric, now_s)
 
     def _candidates(self) -> Iterable[wire.PairState]:
         return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)

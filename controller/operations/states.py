@@ -1,11 +1,12 @@
 """What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from controller.decision import Decision
 from controller.operations import operations_pb2 as wire
 from controller.policy.flows import Flow
 from controller.policy.plan import JobPlan
+from controller.ports.link_health import CableCondition, CableHealth
 from controller.registration import RegisteredJob
 from controller.southbound.rules import FlowRule
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
@@ -72,6 +73,7 @@ def flow_state(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowState
         steered=plan.path is not None,
         level=plan.level,
         order=plan.order,
+        is_cut_off=flow.is_cut_off,
     )
 
 
@@ -124,4 +126,19 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
             problem=status.problem,
             num_rules=status.num_rules,
             num_planned_rules=len(decision.rules.get(status.name, ())) if decision else 0,
+        )
+
+
+def link_states(unused: Iterable[CableHealth], fabric: Fabric, now_s: float) -> Iterator[wire.LinkState]:
+    """Cables that are not used."""
+    for cable in unused:
+        link = fabric.links[cable.link]
+        yield wire.LinkState(
+            source=link.source,
+            destination=link.destination,
+            parallel=fabric.parallel_index(cable.link),
+            is_down=cable.condition is CableCondition.DOWN,
+            falls=cable.falls,
+            fell_ago_s=now_s - cable.fell_s,
+            held_for_s=cable.held_for_s,
         )

@@ -30,7 +30,7 @@ class Flow:
     fabric's ECMP can give it, ``hashed_path`` the one that the hash gives it when nobody steers. ``host_links`` are
     those inside its hosts (PCIe), which it uses on every path. Where the controller has assigned the 5-tuple
     (``is_assigned``) it may change the source port. ``is_hash_probed``: probes have shown that ``hashed_path`` is so;
-    else our hash says it.
+    else our hash says it. ``is_cut_off``: failures have left no path, and these are those of the whole fabric.
     """
 
     key: FlowKey
@@ -42,6 +42,7 @@ class Flow:
     host_links: tuple[int, ...] = ()
     is_assigned: bool = False
     is_hash_probed: bool = False
+    is_cut_off: bool = False
 
     @property
     def sends(self) -> bool:

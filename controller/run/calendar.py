@@ -57,6 +57,11 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class PortsHeard:
+    """The controller acts on what switches say of their ports now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """What an event of the scenario has started serves again."""
 
@@ -64,7 +69,7 @@ class Recovery:
 
 
 JobEvent = Arrival | ComputationEnd | HoldEnd
-Event = JobEvent | HandOver | Renewal | Sample | ProbeTurn | Fault | Recovery
+Event = JobEvent | HandOver | Renewal | Sample | ProbeTurn | Fault | Recovery | PortsHeard
 
 
 PS_PER_S = 1_000_000_000_000

@@ -45,15 +45,24 @@ class Dialogue:
         self._job_clock.advance_to(now_s)
         await self._all_acknowledged()
 
-    async def tell(self, now_s: float, arrived: Iterable[str], departed: Iterable[str]) -> Settled:
-        """Register the jobs that have arrived and withdraw those that have departed, and have a plan for the rest."""
+    async def tell(
+        self,
+        now_s: float,
+        arrived: Iterable[str],
+        departed: Iterable[str],
+        ports_down: Iterable[tuple[str, int]] | None = None,
+    ) -> Settled:
+        """Register the jobs that have arrived and withdraw those that have departed, and have a plan for the rest.
+
+        Where it is said which ports are down, the controller is to have heard so from the switches, and to act on it.
+        """
         await self.move_clocks(now_s)
         for name in arrived:
             self._registered[name] = self._agents[name]
             await self._agents[name].register()
         for name in departed:
             await self._registered.pop(name).deregister()
-        return await self._settle(now_s)
+        return await self._settle(now_s, ports_down)
 
     async def exchange_probes(self, exchange: ProbeExchange) -> ProbeAnswer:
         """Tell what probes have met at a host; returns which ones it is to send."""
@@ -83,8 +92,8 @@ class Dialogue:
         await self._all_acknowledged()
         self.is_open = True
 
-    async def _settle(self, now_s: float) -> Settled:
-        return await self._connection.settle(now_s, sorted(self.switches_down))
+    async def _settle(self, now_s: float, ports_down: Iterable[tuple[str, int]] | None = None) -> Settled:
+        return await self._connection.settle(now_s, sorted(self.switches_down), ports_down=ports_down)
 
     async def _all_acknowledged(self) -> None:
         for agent in self._registered.values():

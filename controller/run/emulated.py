@@ -6,7 +6,7 @@ is made, written to every switch and delivered to every job. The emulator knows 
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from controller.config import ClockName, ControllerConfig, SwitchAddress
@@ -18,6 +18,7 @@ from controller.run.calendar import (
     Fault,
     HandOver,
     HoldEnd,
+    PortsHeard,
     ProbeTurn,
     Recovery,
     Renewal,
@@ -143,7 +144,7 @@ class _Run:
 
     async def to_the_end(self, on_progress: Progress) -> Record:
         """Run until every job has departed and the controller has been told."""
-        await self._hand_over()  # the fabric forwards from the start
+        await self._hand_over(self._faults.ports_down)  # the fabric forwards from the start
         stage = self._stage
         stage.begin()
         stage.calendar.add(round(RENEWAL_S * PS_PER_S), Renewal())
@@ -166,7 +167,9 @@ class _Run:
                         await self._faults.recover(fault)
                         if fault.controller is not None:
                             self._followed_plan = None
-                            await self._hand_over()
+                            await self._hand_over(self._faults.ports_down)
+                    case PortsHeard():
+                        await self._hand_over(self._faults.ports_down)
                     case ProbeTurn():
                         assert self._probing is not None
                         await self._probe(self._probing)
@@ -175,13 +178,16 @@ class _Run:
         stage.record.ended_s = stage.now_s
         return stage.record
 
-    async def _hand_over(self) -> None:
-        """Tell the controller what has happened, jobs in the scenario's order, and follow what it decides."""
+    async def _hand_over(self, ports_down: Sequence[tuple[str, int]] | None = None) -> None:
+        """Tell the controller what has happened, jobs in the scenario's order, and follow what it decides.
+
+        Which ports are down it hears from the switches, and acts on where that is said here too.
+        """
         self._stage.hand_over_begins()
         if not self._dialogue.is_open:
             return  # it is told when it is back
         arrived, departed = self._stage.due()
-        settled = await self._dialogue.tell(self._stage.now_s, arrived, departed)
+        settled = await self._dialogue.tell(self._stage.now_s, arrived, departed, ports_down)
         if settled.plan_number != self._followed_plan:
             self._followed_plan = settled.plan_number
             directives = await self._dialogue.directives(settled.plan_number)

@@ -1,6 +1,6 @@
 """The events of a scenario on the emulator: cables, switches and the controller go down and come back."""
 
-from controller.run.calendar import Calendar, Fault, Recovery
+from controller.run.calendar import Calendar, Fault, PortsHeard, Recovery
 from controller.run.dialogue import Dialogue
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from workloads.scenario import ElementState, Scenario, ScenarioEvent
@@ -11,7 +11,8 @@ class Faults:
 
     A cable is back at once. A switch or a controller needs the scenario's ``recovery_s`` from its start to the moment
     when it serves again: a switch boots and has no links meanwhile, then comes up empty, and time stands until it has
-    been filled; a controller has read all switches back and been told of all jobs.
+    been filled; a controller has read all switches back and been told of all jobs. What ports it takes down or brings
+    up, the controller is to act on ``reaction_delay_s`` later.
     """
 
     def __init__(self, scenario: Scenario, emulated: EmulatedFabric, dialogue: Dialogue, calendar: Calendar) -> None:
@@ -19,6 +20,7 @@ class Faults:
         self._dialogue = dialogue
         self._calendar = calendar
         self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
+        self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         for event in scenario.events:
             calendar.add(round(event.at_s * PS_PER_S), Fault(event))
 
@@ -29,11 +31,13 @@ class Faults:
             link = self._emulated.fabric.links_between(*event.link)[event.parallel]
             for direction in (link, self._emulated.fabric.reverse(link)):
                 self._emulated.set_link(direction, up=is_up)
+            self._have_ports_heard()
         elif is_up:
             self._calendar.add(self._emulated.now_ps + self._recovery_ps, Recovery(event))
         elif event.switch is not None:
             self._dialogue.switches_down.add(event.switch)
             self._emulated.set_switch(event.switch, up=False)
+            self._have_ports_heard()
             await self._notice()
         else:
             await self._dialogue.lose()
@@ -43,9 +47,25 @@ class Faults:
         if event.switch is not None:
             self._dialogue.switches_down.remove(event.switch)
             self._emulated.set_switch(event.switch, up=True)
+            self._have_ports_heard()
             await self._notice()
         else:
             await self._dialogue.restore(self._now_s)
+
+    @property
+    def ports_down(self) -> list[tuple[str, int]]:
+        """The ports of switches with power that are down."""
+        switches = self._emulated.switches.values()
+        return [
+            (switch.name, port)
+            for switch in switches
+            if switch.power.is_on
+            for port in switch.ports
+            if not switch.ports.is_up(port)
+        ]
+
+    def _have_ports_heard(self) -> None:
+        self._calendar.add(self._emulated.now_ps + self._reaction_ps, PortsHeard())
 
     async def _notice(self) -> None:
         """Time goes on once the controller, if there is one, has lost the switch, or has it back and filled."""

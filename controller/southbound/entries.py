@@ -191,7 +191,8 @@ def _group_ids(groups: Iterable[Ports]) -> dict[Ports, int]:
 
 
 def _group(group_id: int, ports: Ports) -> P4ActionProfileGroup:
-    members = [P4Member(port, weight=1) for port in ports]
+    # Each watches its port: the switch passes over a member whose port is down, without being told.
+    members = [P4Member(port, weight=(1, port)) for port in ports]
     return P4ActionProfileGroup(_SELECTOR, group_id=group_id, max_size=len(ports), members=members)
 
 

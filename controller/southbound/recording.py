@@ -4,22 +4,30 @@ from collections.abc import Collection, Iterable
 
 from controller.southbound.rules import RulesBySwitch
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
+from topologies.routing import Routing
 
 
 class RecordingSouthbound:
     """Switches that are always there and accept everything; ``written`` holds the rules of every write, in order.
 
-    ``keeps_found`` tells whether rules of a former controller would still be there.
+    ``routings`` are those that they were told to route by, in order; ``keeps_found`` tells whether rules of a former
+    controller would still be there.
     """
 
     def __init__(self, switches: Iterable[str] = ()) -> None:
         self.written: list[RulesBySwitch] = []
+        self.routings: list[Routing] = []
         self.keeps_found = True
         self._switches = tuple(switches)
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
         self.written.append(rules)
+
+    async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
+        """See Southbound."""
+        await self.write(rules)
+        self.routings.append(routing)
 
     async def forget_found(self) -> None:
         """See Southbound."""

@@ -36,11 +36,13 @@ def flow_rules(
     A switch gets a rule where the Plan's path leaves by another link than the hash's choice (where that is not known:
     wherever the switch has a choice, unless probes have shown that the flow goes there by itself), and the flow's first
     switch where its level is above 0; later switches read the level from the class that the first one marks. A flow
-    that the Plan leaves to the hash is not led anywhere.
+    that the Plan leaves to the hash is not led anywhere, and one that is cut off has no rules.
     """
     rules: dict[str, list[FlowRule]] = {}
     for job in snapshot.jobs:
         for flow in job.flows:
+            if flow.is_cut_off:
+                continue
             for rule in _rules_of_flow(flow, plan.flows[flow.key], routing, fabric_hash):
                 rules.setdefault(rule.switch, []).append(rule)
     return {switch: tuple(switch_rules) for switch, switch_rules in rules.items()}

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from controller.southbound.rules import RulesBySwitch
+from topologies.routing import Routing
 
 
 class SouthboundError(Exception):
@@ -46,6 +47,9 @@ class Southbound(Protocol):
         Rules of before are deleted, but those that switches held at the start only after ``forget_found``. A switch
         that is away is caught up when it is back. Raises SouthboundError where a switch refuses.
         """
+
+    async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
+        """The same as ``write``, and then have every switch route by this what no rule leads. Raises as it does."""
 
     async def forget_found(self) -> None:
         """Have every switch hold no other rules than those written. Raises SouthboundError where a switch refuses."""

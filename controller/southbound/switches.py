@@ -22,7 +22,7 @@ from finsy import (
 from grpc.aio import UsageError
 
 from controller.config import SwitchAddress
-from controller.southbound.difference import State, Update
+from controller.southbound.difference import State, Update, state_of
 from controller.southbound.encoding import Encoder
 from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, base_entries, flow_entry, key_of
 from controller.southbound.reconnecting import keep_connected
@@ -80,6 +80,13 @@ class P4RuntimeSouthbound:
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
         await _all(writer.hold(self._state(name, rules.get(name, ()))) for name, writer in self._writers.items())
+
+    async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
+        """See Southbound."""
+        await _all(
+            writer.hold(self._state(name, rules.get(name, ())), state_of(base_entries(name, routing)))
+            for name, writer in self._writers.items()
+        )
 
     async def forget_found(self) -> None:
         """See Southbound."""

@@ -38,7 +38,8 @@ class SwitchWriter:
 
     def __init__(self, name: str, base: Iterable[Entity]) -> None:
         self.name = name
-        self._base = state_of(base)
+        self._base: State = state_of(base)
+        self._held_base: State = self._base
         self._flows: State = {}
         self._found: frozenset[EntityKey] | None = None
         self._keeps_found = True
@@ -67,15 +68,18 @@ class SwitchWriter:
             return SwitchCondition.REFUSES
         return SwitchCondition.CAUGHT_UP if self._caught_up.is_set() else SwitchCondition.BEHIND
 
-    async def hold(self, flows: State) -> None:
-        """Hold the base entries and these; returns when acknowledged, or at once where the switch is away.
+    async def hold(self, flows: State, base: State | None = None) -> None:
+        """Hold these and the base entries; returns when acknowledged, or at once where the switch is away.
 
-        Raises SouthboundError where the switch refuses.
+        ``base`` takes the place of the base entries of before, after the flows are held. Raises SouthboundError where
+        the switch refuses.
         """
         async with self._lock:
-            if self._caught_up.is_set() and flows == self._flows:
+            if self._caught_up.is_set() and flows == self._flows and base is None:
                 return
             self._flows = flows
+            if base is not None:
+                self._base = base
             self._caught_up.clear()
             await self._catch_up()
 
@@ -148,16 +152,22 @@ class SwitchWriter:
     async def _write_difference(self, access: Access) -> None:
         # Unknown until all is acknowledged: after a failure the switch is read again.
         held, self._held = self._held, None
-        base: State = {}
+        base = self._base
         if held is None:
-            held, base = state_of(await access.read()), self._base
-        if self._found is None:
-            self._found = frozenset(key for key in held if key.kind is Kind.FLOW)
-        flows = self._desired_flows(held)
-        for stage in difference(held, {**base, **flows}):
+            found = state_of(await access.read())
+            if self._found is None:
+                self._found = frozenset(key for key in found if key.kind is Kind.FLOW)
+            flows = self._desired_flows(found)
+            stages = difference(found, {**base, **flows})
+        else:
+            flows = self._desired_flows(held)
+            stages = difference(held, flows)
+            if base is not self._held_base:
+                stages += difference(self._held_base, base)
+        for stage in stages:
             for first in range(0, len(stage), MAX_UPDATES_PER_WRITE):
                 await access.write(stage[first : first + MAX_UPDATES_PER_WRITE])
-        self._held = flows
+        self._held, self._held_base = flows, base
 
     def _desired_flows(self, held: State) -> State:
         found = self._found if self._keeps_found and self._found else ()

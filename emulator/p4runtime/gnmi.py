@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import grpc
 from finsy.proto import gnmi, gnmi_grpc
 
 from emulator.p4runtime.aborting import Aborting
-from emulator.p4runtime.errors import invalid_argument, not_found, unimplemented
+from emulator.p4runtime.errors import RequestError, invalid_argument, not_found, unimplemented
 from emulator.p4runtime.interfaces import Elements, changed, current, elements_of
 from emulator.switch import EmulatedSwitch
 
@@ -25,7 +26,8 @@ _ENCODINGS = (gnmi.Encoding.JSON, gnmi.Encoding.PROTO)
 class InterfaceService(gnmi_grpc.gNMIServicer):
     """The interfaces of switches: name, ifindex and oper-status of each port; nothing can be set.
 
-    A request names its switch as the target of its prefix; it need not where only one is served.
+    A request names its switch as the target of its prefix; it need not where only one is served. A switch without
+    power answers nothing, and ends the subscriptions to it.
     """
 
     def __init__(self, switches: Sequence[EmulatedSwitch]) -> None:
@@ -83,6 +85,12 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
                     await _stream(switch, subscribed, wanted, context)
 
     def _switch(self, prefix: gnmi.Path) -> EmulatedSwitch:
+        switch = self._named(prefix)
+        if not switch.power.is_on:
+            raise _is_down(switch)
+        return switch
+
+    def _named(self, prefix: gnmi.Path) -> EmulatedSwitch:
         if not prefix.target:
             if len(self._switches) != 1:
                 # Clients take this code for a switch without gNMI and go on.
@@ -102,21 +110,23 @@ async def _stream(
         if item.mode == gnmi.SubscriptionMode.SAMPLE:
             raise unimplemented("gNMI: a subscription that samples is not supported, only ON_CHANGE")
     loop = asyncio.get_running_loop()
-    ports: asyncio.Queue[int] = asyncio.Queue()
+    ports: asyncio.Queue[int | None] = asyncio.Queue()
 
-    def note(port: int, _up: bool) -> None:
+    def note(port: int | None, _up: bool = False) -> None:
         # A port may change in another thread, where the fabric's time passes.
         loop.call_soon_threadsafe(ports.put_nowait, port)
 
-    stop_listening = switch.ports.listen(note)
+    stop_listening = switch.ports.listen(note), switch.power.listen(partial(note, None))
     try:
         await _send_all(switch, subscribed, wanted, context)
-        while True:
-            found = list(changed(switch, wanted, await ports.get()))
+        while (port := await ports.get()) is not None:
+            found = list(changed(switch, wanted, port))
             if found:
                 await context.write(gnmi.SubscribeResponse(update=_notification(subscribed.prefix, found)))
+        raise _is_down(switch)
     finally:
-        stop_listening()
+        for stop in stop_listening:
+            stop()
 
 
 async def _send_all(
@@ -131,6 +141,10 @@ async def _send_all(
 def _notification(prefix: gnmi.Path, found: Sequence[gnmi.Update]) -> gnmi.Notification:
     target = gnmi.Path(target=prefix.target) if prefix.target else None
     return gnmi.Notification(timestamp=time.time_ns(), prefix=target, update=found)
+
+
+def _is_down(switch: EmulatedSwitch) -> RequestError:
+    return RequestError(grpc.StatusCode.UNAVAILABLE, f"switch {switch.name} is down")
 
 
 def _require_encoding(encoding: gnmi.Encoding.ValueType) -> None:

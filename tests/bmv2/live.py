@@ -20,7 +20,7 @@ from finsy.proto import p4i, p4r, p4r_grpc
 from emulator.p4runtime.pipeline import compiled_pipeline
 from p4src import P4INFO, PROGRAM
 from tests.bmv2.session import CPU_PORT, Packet
-from tests.bmv2.wire import METHOD, PortPacket
+from tests.bmv2.wire import DOWN, METHOD, PORT_METHOD, UP, PortPacket, PortStatus
 
 VARIABLE = "TRAINYARD_BMV2"
 """Names the program where it is not on PATH."""
@@ -101,6 +101,9 @@ class Bmv2:
             METHOD, request_serializer=PortPacket.SerializeToString, response_deserializer=PortPacket.FromString
         )
         _wait_until_ready(method)
+        self._set_port = packets_channel.unary_unary(
+            PORT_METHOD, request_serializer=PortStatus.SerializeToString, response_deserializer=bytes
+        )
         self._packets = _Stream(method, lambda m: self._left.put(Packet(m.port, m.packet)))
 
     @property
@@ -136,6 +139,10 @@ class Bmv2:
         """What the requests select."""
         responses = self._stub.Read(p4r.ReadRequest(device_id=_DEVICE_ID, entities=requests))
         return [entity for response in responses for entity in response.entities]
+
+    def set_port(self, port: int, *, up: bool) -> None:
+        """Take a port down, or bring it up."""
+        self._set_port(PortStatus(device_id=_DEVICE_ID, port=port, status=UP if up else DOWN))
 
     def send(self, packet: Packet) -> list[Packet]:
         """Let a packet arrive, and give what leaves. Raises RuntimeError where it neither leaves nor is counted."""

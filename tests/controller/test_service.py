@@ -14,6 +14,7 @@ from controller.clock import DrivenClock
 from controller.directives import DirectiveBoard
 from controller.planner import Planner
 from controller.policy.policy_name import PolicyName
+from controller.ports.heard_ports import HeardPorts
 from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
@@ -45,7 +46,7 @@ async def _served(
     planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     telemetry = Telemetry(routing, lease_s=10.0)
-    service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+    service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(()))
     server.add_generic_rpc_handlers((service.handler(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -12,6 +12,7 @@ from controller.directives import DirectiveBoard
 from controller.planner import Planner
 from controller.policy.enforcement import Cadence
 from controller.policy.policy_name import PolicyName
+from controller.ports.heard_ports import HeardPorts
 from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
@@ -80,7 +81,7 @@ async def served(
         probed,
     )
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    service = ControllerService(registry, planner, board, southbound, clock, telemetry)
+    service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(fabric.switches))
     server.add_generic_rpc_handlers((service.handler(),))
     port = server.add_insecure_port(address)
     await server.start()

@@ -28,14 +28,20 @@ def longest_match(routes: tuple[Route, ...], address: int) -> Route:
     return found
 
 
-def shortest_paths(fabric: Fabric, source: Nic, destination: Nic) -> set[Path]:
+def shortest_paths(fabric: Fabric, source: Nic, destination: Nic, dead: frozenset[int] = frozenset()) -> set[Path]:
     """The reference: all shortest ways between the two ToRs, every choice of parallel links along them."""
-    graph = nx.Graph(cable.ends for cable in fabric.cables if not set(cable.ends) & set(fabric.hosts))
+    alive = [cable.ends for number, cable in enumerate(fabric.cables) if 2 * number not in dead]
+    graph = nx.Graph(ends for ends in alive if not set(ends) & set(fabric.hosts))
     first, last = (fabric.links[nic.link].destination for nic in (source, destination))
     graph.add_nodes_from((first, last))
+    if {source.link, destination.link} & dead or not nx.has_path(graph, first, last):
+        return set()
     found: set[Path] = set()
     for nodes in nx.all_shortest_paths(graph, first, last):
-        hops = [[link.index for link in fabric.links_from[a] if link.destination == b] for a, b in pairwise(nodes)]
+        hops = [
+            [link.index for link in fabric.links_from[a] if link.destination == b and link.index not in dead]
+            for a, b in pairwise(nodes)
+        ]
         found |= {(source.link, *links, fabric.reverse(destination.link)) for links in product(*hops)}
     return found
 
@@ -61,6 +67,32 @@ def test_candidate_paths_are_the_shortest_ones_and_the_hash_takes_one(data: st.D
     port = data.draw(st.integers(0, 65_535))
     flow = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
     assert routing.hashed_path(flow) in candidates
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_around_dead_links_lead_the_shortest_ways_that_are_left(data: st.DataObject) -> None:
+    fabric = data.draw(fabrics)
+    cables = data.draw(st.sets(st.integers(0, len(fabric.cables) - 1), max_size=len(fabric.cables) // 2))
+    dead = frozenset(link for cable in cables for link in (2 * cable, 2 * cable + 1))
+    routing = route(fabric).without(dead)
+    nics = st.sampled_from(all_nics(fabric))
+    source, destination = data.draw(nics), data.draw(nics)
+    candidates = routing.candidate_paths(source, destination)
+    assert len(set(candidates)) == len(candidates)
+    assert set(candidates) == shortest_paths(fabric, source, destination, dead)
+    flow = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 50_000, FLOW_DESTINATION_PORT)
+    if candidates:
+        assert routing.hashed_path(flow) in candidates
+    else:
+        with pytest.raises(ValueError, match="no path is left"):
+            routing.hashed_path(flow)
+    for switch in fabric.switches:
+        routes = routing.routes(switch)
+        links = routing.next_links(switch, destination)
+        matching = [entry for entry in routes if (destination.address ^ entry.address) >> 32 - entry.prefix_length == 0]
+        assert links == (max(matching, key=lambda entry: entry.prefix_length).links if matching else ())
+        assert dead.isdisjoint(links)
 
 
 @settings(max_examples=40, deadline=None)

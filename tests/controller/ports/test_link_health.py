@@ -1,0 +1,65 @@
+"""Dead links follow from what either end of a cable says, and from damping."""
+
+from controller.ports.damping import Damping
+from controller.ports.link_health import CableCondition, LinkHealth
+from topologies.fabric import Fabric
+
+DAMPING = Damping(half_life_s=10.0, cutoff=1.5, reuse=0.5, longest_hold_s=40.0)
+
+
+def states(fabric: Fabric, *down: tuple[str, int]) -> dict[str, dict[int, bool]]:
+    return {
+        switch: {link.source_port: (switch, link.source_port) not in down for link in fabric.links_from[switch]}
+        for switch in fabric.switches
+    }
+
+
+def test_a_cable_is_dead_both_ways_when_either_of_its_ends_is_down(fabric: Fabric) -> None:
+    for link in fabric.links:
+        if link.source not in fabric.switch_index:
+            continue
+        health = LinkHealth(fabric, DAMPING)
+        health.note(states(fabric, (link.source, link.source_port)), 1.0)
+        assert health.dead(1.0) == {link.index, fabric.reverse(link.index)}
+        health.note(states(fabric), 2.0)
+        assert health.dead(2.0) == frozenset()
+
+
+def test_who_is_not_heard_from_says_nothing(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, DAMPING)
+    link = fabric.links_from["t0"][-1]
+    health.note({"a0": {1: True}, "nobody": {1: False}}, 0.0)
+    assert health.dead(0.0) == frozenset()
+    both = states(fabric, ("t0", link.source_port), (link.destination, link.destination_port))
+    health.note({"t0": both["t0"]}, 1.0)
+    assert health.dead(1.0) == {link.index, fabric.reverse(link.index)}
+
+
+def test_a_flapping_cable_is_held_and_released_by_the_clock(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, DAMPING)
+    link = fabric.links_from["t0"][-1]
+    dead = frozenset((link.index, fabric.reverse(link.index)))
+    port = link.source, link.source_port
+    for time_s in (0.0, 1.0, 2.0):
+        health.note(states(fabric, port), time_s)
+        assert health.dead(time_s) == dead
+        assert health.next_release_s(time_s) is None
+        health.note(states(fabric), time_s + 0.5)
+    release_s = health.next_release_s(2.5)
+    assert release_s is not None
+    [cable] = health.unused(2.5)
+    assert (cable.condition, cable.falls, cable.fell_s) == (CableCondition.HELD, 3, 2.0)
+    assert health.dead(release_s - 0.001) == dead
+    assert health.dead(release_s) == frozenset()
+    assert health.next_release_s(release_s) is None
+    assert health.unused(release_s) == ()
+
+
+def test_to_be_told_again_that_it_is_down_is_no_second_fall(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, DAMPING)
+    link = fabric.links_from["t0"][-1]
+    ends = (link.source, link.source_port), (link.destination, link.destination_port)
+    for time_s, down in enumerate((ends[:1], ends, ends[1:])):
+        health.note(states(fabric, *down), float(time_s))
+    [cable] = health.unused(2.0)
+    assert (cable.condition, cable.falls, cable.held_for_s) == (CableCondition.DOWN, 1, None)
