@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from workloads.host_pauses import HostPauses
 from workloads.jobs import TrainingJob
 from workloads.task_graph import Computation, GroupTransfer
 
@@ -31,6 +32,8 @@ class HoldIteration:
 
     until_s: float
 
+
+_NO_PAUSES = HostPauses()
 
 Action = StartComputation | StartTransfer | HoldIteration
 
@@ -80,7 +83,7 @@ class JobReplay:
 
     The job departs after its ``iterations``, or with the iteration in which its ``duration_s`` since arrival ends.
     ``delay_s`` is asked, whenever an iteration could begin, for how many seconds to hold it; ``stretch``, by iteration
-    and task, how many times its duration a computation takes.
+    and task, how many times its duration a computation takes. ``pauses``: when its hosts stand still.
     Every method raises ValueError for a call that does not fit the state: an end of something that is not running, or a
     time before the last one.
     """
@@ -90,8 +93,10 @@ class JobReplay:
         job: TrainingJob,
         delay_s: Callable[[float], float] = never_held,
         stretch: Callable[[int, int], float] = unstretched,
+        pauses: HostPauses = _NO_PAUSES,
     ) -> None:
         self.job = job
+        self._pauses = pauses
         self._delay_s = delay_s
         self._stretch = stretch
         self.computing: list[ComputeInterval] = []
@@ -165,7 +170,7 @@ class JobReplay:
         beginning = self.job.graph.tasks[task]
         if isinstance(beginning, Computation):
             duration_s = beginning.duration_s * self._stretch(len(self.iterations), task)
-            return StartComputation(task, beginning.name, time_s + duration_s)
+            return StartComputation(task, beginning.name, self._pauses.end_s(beginning.hosts, time_s, duration_s))
         return StartTransfer(task, beginning.group, self.job.graph.flows_of(beginning))
 
     def _finish(self, task: int, time_s: float) -> list[Action]:
@@ -199,7 +204,10 @@ class JobReplay:
         start_s, iteration = self._started.pop(task), len(self.iterations)
         ended = self.job.graph.tasks[task]
         if isinstance(ended, Computation):
-            self.computing.append(ComputeInterval(ended.name, ended.hosts, iteration, start_s, time_s))
+            self.computing += [
+                ComputeInterval(ended.name, ended.hosts, iteration, *span)
+                for span in self._pauses.computing(ended.hosts, start_s, time_s)
+            ]
         else:
             self.communicating.append(CommunicationInterval(ended.group, iteration, start_s, time_s))
 

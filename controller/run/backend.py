@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from controller.policy.enforcement import Enforcement
 from controller.policy.policy_name import PolicyName
-from controller.run.carried import as_carried, require_carried_events
+from controller.run.carried import as_carried
 from controller.run.results import RunResult
 from workloads.scenario import Scenario
 
@@ -37,10 +37,6 @@ def why_not_carried(scenario: Scenario, backend: Backend, enforcement: Enforceme
                 as_carried(scenario.topology.build())
             except ValueError as error:
                 return f"topology.pcie.nics_per_switch: {error}"
-            try:
-                require_carried_events(scenario.events)
-            except ValueError as error:
-                return str(error)
             return None
 
 

@@ -1,10 +1,8 @@
 """What of a scenario the emulator carries, and as what."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from topologies.fabric import Fabric
-from workloads.scenario import ScenarioEvent
 
 
 def as_carried(fabric: Fabric) -> Fabric:
@@ -23,10 +21,3 @@ def as_carried(fabric: Fabric) -> Fabric:
         for cable in fabric.cables
     )
     return replace(fabric, cables=cables, pcie=None)
-
-
-def require_carried_events(events: Sequence[ScenarioEvent]) -> None:
-    """Raise ValueError, with its place in the scenario, for an event that the emulator does not carry: of a host."""
-    for number, event in enumerate(events):
-        if event.host is not None:
-            raise ValueError(f"events[{number}].host: the emulator does not take hosts down yet, got {event.host!r}")

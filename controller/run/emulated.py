@@ -24,7 +24,6 @@ from controller.run.calendar import (
     Renewal,
     Sample,
 )
-from controller.run.carried import require_carried_events
 from controller.run.connections import open_connections
 from controller.run.controller_process import ControllerProcess
 from controller.run.dialogue import Dialogue
@@ -58,10 +57,8 @@ RENEWAL_S = LEASE_S / 3
 async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress: Progress) -> RunResult:
     """Run a scenario to the departure of its last job, with a controller in a process of its own.
 
-    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit and for
-    events that the emulator does not carry.
+    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit.
     """
-    require_carried_events(scenario.events)
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
@@ -140,7 +137,7 @@ class _Run:
             delay_s=lambda job, now_s: agents[job].delay_s(now_s),
         )
         self._probing = Probing(traffic.emulated, agents_of(fabric)) if scenario.probes else None
-        self._faults = Faults(scenario, traffic.emulated, dialogue, self._stage.calendar)
+        self._faults = Faults(scenario, traffic.emulated, dialogue, self._stage.calendar, self._probing)
 
     async def to_the_end(self, on_progress: Progress) -> Record:
         """Run until every job has departed and the controller has been told."""

@@ -1,7 +1,8 @@
-"""The events of a scenario on the emulator: cables, switches and the controller go down and come back."""
+"""The events of a scenario on the emulator: cables, switches, hosts and the controller go down and come back."""
 
 from controller.run.calendar import Calendar, Fault, PortsHeard, Recovery
 from controller.run.dialogue import Dialogue
+from controller.run.probing import Probing
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from workloads.scenario import ElementState, Scenario, ScenarioEvent
 
@@ -9,16 +10,26 @@ from workloads.scenario import ElementState, Scenario, ScenarioEvent
 class Faults:
     """Has events happen to a fabric and to its controller.
 
-    A cable is back at once. A switch or a controller needs the scenario's ``recovery_s`` from its start to the moment
-    when it serves again: a switch boots and has no links meanwhile, then comes up empty, and time stands until it has
-    been filled; a controller has read all switches back and been told of all jobs. What ports it takes down or brings
-    up, the controller is to act on ``reaction_delay_s`` later.
+    A cable is back at once, and so is a host, whose agent knows nothing then. A switch or a controller needs the
+    scenario's ``recovery_s`` from its start to the moment when it serves again: a switch boots and has no links
+    meanwhile, then comes up empty, and time stands until it has been filled; a controller has read all switches back
+    and been told of all jobs. What ports go down or come up, the controller is to act on ``reaction_delay_s`` later.
     """
 
-    def __init__(self, scenario: Scenario, emulated: EmulatedFabric, dialogue: Dialogue, calendar: Calendar) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        emulated: EmulatedFabric,
+        dialogue: Dialogue,
+        calendar: Calendar,
+        probing: Probing | None,
+    ) -> None:
         self._emulated = emulated
         self._dialogue = dialogue
         self._calendar = calendar
+        self._probing = probing
+        self._cut: set[int] = set()
+        self._hosts_down: set[str] = set()
         self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         for event in scenario.events:
@@ -28,10 +39,15 @@ class Faults:
         """An event's time has come."""
         is_up = event.state is ElementState.UP
         if event.link is not None:
-            link = self._emulated.fabric.links_between(*event.link)[event.parallel]
-            for direction in (link, self._emulated.fabric.reverse(link)):
-                self._emulated.set_link(direction, up=is_up)
-            self._have_ports_heard()
+            (self._cut.discard if is_up else self._cut.add)(
+                self._emulated.fabric.links_between(*event.link)[event.parallel] // 2
+            )
+            self._set_cables()
+        elif event.host is not None:
+            (self._hosts_down.discard if is_up else self._hosts_down.add)(event.host)
+            self._set_cables()
+            if self._probing is not None:
+                (self._probing.restore if is_up else self._probing.lose)(event.host)
         elif is_up:
             self._calendar.add(self._emulated.now_ps + self._recovery_ps, Recovery(event))
         elif event.switch is not None:
@@ -63,6 +79,13 @@ class Faults:
             for port in switch.ports
             if not switch.ports.is_up(port)
         ]
+
+    def _set_cables(self) -> None:
+        """Cables are up that nobody has cut and at which no host is down."""
+        for link in self._emulated.fabric.links:
+            is_up = link.index // 2 not in self._cut and self._hosts_down.isdisjoint((link.source, link.destination))
+            self._emulated.set_link(link.index, up=is_up)
+        self._have_ports_heard()
 
     def _have_ports_heard(self) -> None:
         self._calendar.add(self._emulated.now_ps + self._reaction_ps, PortsHeard())

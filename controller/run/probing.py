@@ -1,5 +1,6 @@
 """The agents of a run's hosts: their probes cross the emulator like any packet."""
 
+from collections import Counter
 from collections.abc import Iterable
 from ipaddress import IPv4Address
 
@@ -25,6 +26,7 @@ class Probing:
 
     def __init__(self, emulated: EmulatedFabric, agents: Iterable[ProbeAgent]) -> None:
         self.agents = {agent.host: agent for agent in agents}
+        self._deaths: Counter[str] = Counter()
         self._emulated = emulated
         self._link_of = {IPv4Address(nic.address): nic.link for nic in emulated.fabric.nic_by_address.values()}
 
@@ -32,7 +34,16 @@ class Probing:
     def next_turn_s(self) -> float:
         """When agents are to have their next turn."""
         now_s = self._emulated.now_ps / PS_PER_S
-        return max(now_s + _TURN_S, min(agent.next_s for agent in self.agents.values()))
+        return max(now_s + _TURN_S, min((agent.next_s for agent in self.agents.values()), default=now_s))
+
+    def lose(self, host: str) -> None:
+        """A host's agent dies with it."""
+        del self.agents[host]
+        self._deaths[host] += 1
+
+    def restore(self, host: str) -> None:
+        """A host is back, with an agent that knows nothing."""
+        self.agents[host] = agent_of(self._emulated.fabric, host, session=1 + self._deaths[host])
 
     def exchanges(self) -> list[tuple[ProbeAgent, ProbeExchange]]:
         """The agents for which it is time to speak to the controller, and what they have to say."""
@@ -58,8 +69,10 @@ class Probing:
 
 def agents_of(fabric: Fabric, pace: Pace | None = None, session: int = 1, level: int = 0) -> list[ProbeAgent]:
     """An agent for every host of a fabric."""
-    links = fabric.links
-    return [
-        ProbeAgent(host, {IPv4Address(nic.address): links[nic.link].rate_bps for nic in nics}, session, pace, level)
-        for host, nics in fabric.nics.items()
-    ]
+    return [agent_of(fabric, host, session, pace, level) for host in fabric.hosts]
+
+
+def agent_of(fabric: Fabric, host: str, session: int, pace: Pace | None = None, level: int = 0) -> ProbeAgent:
+    """An agent for a host of a fabric."""
+    rates_bps = {IPv4Address(nic.address): fabric.links[nic.link].rate_bps for nic in fabric.nics[host]}
+    return ProbeAgent(host, rates_bps, session, pace, level)

@@ -8,6 +8,7 @@ from controller.run.calendar import PS_PER_S, Arrival, Calendar, ComputationEnd,
 from controller.run.instances import TransferEnd
 from controller.run.record import Record
 from controller.run.results import LoadSample
+from workloads.host_pauses import HostPauses
 from workloads.jitter import ComputeJitter
 from workloads.jobs import TrainingJob
 from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
@@ -50,8 +51,10 @@ class Stage:
         delay_s: Callable[[str, float], float],
     ) -> None:
         self.calendar = Calendar()
+        pauses = HostPauses(scenario.events)
         self.replays = {
-            job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job)) for job in jobs
+            job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job), pauses)
+            for job in jobs
         }
         self.record = Record(list(self.replays.values()))
         self._carrier = carrier

@@ -87,21 +87,6 @@ def test_what_the_backend_does_not_carry_is_refused_before_the_run(
     assert not ran
 
 
-def test_a_host_that_goes_down_is_refused_by_name_before_the_run(
-    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
-) -> None:
-    switch, host = {"switch": "t0"}, {"host": "h1"}
-    times = ((1.0, "down"), (2.0, "up"))
-    document["events"] = [{"at_s": at_s, "state": state} | named for named in (switch, host) for at_s, state in times]
-    document["events"].sort(key=lambda event: event["at_s"])
-    path = write(document)
-    assert trainyard("check", path).exit_code == 0
-    result = trainyard("run", path, "--json")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"{path}: events[1].host: the emulator does not take hosts down yet, got 'h1'\n"
-    assert not ran
-
-
 def test_a_bad_scenario_is_refused_before_the_run(
     trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
 ) -> None:

@@ -1,12 +1,14 @@
 """Cables, switches and hosts that fail in a run: what plain ECMP would deliver is delivered, and plans move flows."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from controller.policy.policy_name import PolicyName
 from controller.run.emulated import run_on_emulator
+from controller.run.json_form import run_object
 from controller.run.results import RunResult
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
@@ -41,3 +43,48 @@ def test_a_cable_behind_the_first_switch_stops_nobody(policy: PolicyName, agg: s
         assert len(begins_s) == 10
         # Undisturbed it takes a second; senders try again 0.2 s after a loss, packet by packet at first.
         assert begins_s[-1] < 5.0
+
+
+def test_a_host_that_dies_stops_its_job_alone_and_what_it_did_not_compute_does_not_count() -> None:
+    outage = _event(0.34, "down", host="h2"), _event(2.34, "up", host="h2")
+    result = _run(PolicyName.CRUX, *outage, probes=True)
+    one, other = result.jobs
+    assert iteration_begins_s(other)[-1] < 1.5
+    begins_s = iteration_begins_s(one)
+    assert len(begins_s) == 10
+    # It computes for 0.1 s before it is whole again at 2.34 s, and senders try again within 4 s.
+    assert 2.34 < begins_s[4] < 7.0
+    computing_s = sum(interval.end_s - interval.start_s for interval in one.computing)
+    assert computing_s == pytest.approx(10 * 0.1)
+    assert all(interval.end_s <= 0.34 or interval.start_s >= 2.34 for interval in one.computing)
+
+
+def test_a_cable_that_flaps_is_left_alone_and_two_runs_print_the_same() -> None:
+    """a0 is held after its third fall: flows stay where they went, and are disturbed no more."""
+    flaps = [
+        _event(at_s, state, link=["a0", "t1"])
+        for number in range(6)
+        for at_s, state in ((0.3 + 0.2 * number, "down"), (0.4 + 0.2 * number, "up"))
+    ]
+    first, second = (json.dumps(run_object(_run(PolicyName.CRUX, *flaps, iterations=20))) for _ in range(2))
+    assert first == second
+    for job in json.loads(first)["jobs"]:
+        assert job["jct_s"] < 20 * 0.1 + 4.0
+
+
+def test_a_switch_that_dies_is_left_by_its_neighbours_ports() -> None:
+    outage = _event(0.33, "down", switch="a1"), _event(40.0, "up", switch="a1")
+    for job in _run(PolicyName.CRUX, *outage).jobs:
+        assert iteration_begins_s(job)[-1] < 5.0
+
+
+def test_a_controller_that_starts_among_dead_links_hears_of_them() -> None:
+    """The cable goes down while there is none: the next one leads nothing over it."""
+    events = (
+        _event(0.3, "down", controller=0),
+        _event(0.33, "down", link=["t1", "a0"]),
+        _event(0.4, "up", controller=0),
+        _event(50.0, "up", link=["t1", "a0"]),
+    )
+    for job in _run(PolicyName.CRUX, *events, recovery_s=0.3).jobs:
+        assert iteration_begins_s(job)[-1] < 6.0
