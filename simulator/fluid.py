@@ -63,11 +63,12 @@ class Fluid:
         self._since_ps = np.zeros(num_bundles, dtype=np.int64)
         self._ends_ps = np.full(num_bundles, NEVER_PS)
         self._active = np.zeros(0, dtype=np.int64)
+        self._is_paused = np.zeros(num_bundles, dtype=np.bool_)
         self._touched: list[IntArray] = []
 
     @property
     def active(self) -> IntArray:
-        """Bundles that have something left to send, ascending."""
+        """Bundles that have something left to send, ascending; not those that are paused."""
         return self._active
 
     def relay(self, bundles: Bundles, continued: IntArray) -> None:
@@ -77,10 +78,12 @@ class Fluid:
         left by their weights. Raises ValueError where one that is under way is not continued by all of its weight.
         """
         self._settle(self._active)
-        before, remaining_bytes, arriving = self.bundles, self.remaining_bytes, self._arriving
+        before, arriving = self.bundles, self._arriving
+        remaining_bytes, is_paused = self.remaining_bytes, self._is_paused
         goes_on = continued != NO_BUNDLE
         weights = np.bincount(continued[goes_on], bundles.weights[goes_on], minlength=len(remaining_bytes))
-        under_way = np.union1d(self._active, np.array([bundle for _, bundle in arriving], dtype=np.int64))
+        arriving_bundles = np.array([bundle for _, bundle in arriving], dtype=np.int64)
+        under_way = np.concatenate((self._active, arriving_bundles, np.flatnonzero(is_paused)))
         if (lost := weights[under_way] != before.weights[under_way]).any():
             raise ValueError(f"bundle {under_way[lost.argmax()]}: it is under way, and not all of it goes on")
         is_active = np.zeros(len(remaining_bytes), dtype=np.bool_)
@@ -91,9 +94,11 @@ class Fluid:
             (time_ps, int(heir)) for time_ps, bundle in arriving for heir in heirs[continued[heirs] == bundle]
         ]
         heapq.heapify(self._arriving)
-        sending = heirs[is_active[continued[heirs]]]
-        old = continued[sending]
-        self._join(sending, remaining_bytes[old] * bundles.weights[sending] / before.weights[old])
+        old = continued[heirs]
+        shares_bytes = remaining_bytes[old] * bundles.weights[heirs] / before.weights[old]
+        paused, sending = is_paused[old], is_active[old]
+        self._is_paused[heirs[paused]], self.remaining_bytes[heirs[paused]] = True, shares_bytes[paused]
+        self._join(heirs[sending], shares_bytes[sending])
 
     def reorder(self, tiers: IntArray, due_s: FloatArray) -> None:
         """Serve the bundles in these tiers from now on, those of a tier as due at these times; both by bundle."""
@@ -106,6 +111,20 @@ class Fluid:
         for bundle in bundles[size_bytes <= 0].tolist():
             self._send_off(bundle)
         self._join(bundles[size_bytes > 0], size_bytes[size_bytes > 0])
+
+    def pause(self, bundles: IntArray) -> None:
+        """Let bundles that are sending keep what they have left, and use no link, until they are to ``resume``."""
+        self._settle(bundles)
+        self.contention.leave(bundles)
+        self._active = np.setdiff1d(self._active, bundles, assume_unique=True)
+        self._is_paused[bundles] = True
+        self.rates_bps[bundles], self._ends_ps[bundles] = 0.0, NEVER_PS
+        self._touched.append(bundles)
+
+    def resume(self, bundles: IntArray) -> None:
+        """Let bundles that are paused go on."""
+        self._is_paused[bundles] = False
+        self._join(bundles, self.remaining_bytes[bundles])
 
     def run(self, until_ps: int) -> list[int]:
         """Let time pass until something arrives, at most until a time; returns the bundles that have arrived."""

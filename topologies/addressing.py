@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from typing import Self
 
 UDP_PROTOCOL = 17
 TCP_PROTOCOL = 6
@@ -31,6 +32,12 @@ class FiveTuple:
     protocol: int
     source_port: int
     destination_port: int
+
+    @property
+    def reverse(self) -> Self:
+        """That of what is sent back, as acknowledgements are."""
+        ends = self.destination_address, self.source_address
+        return type(self)(*ends, self.protocol, self.destination_port, self.source_port)
 
     def __str__(self) -> str:
         protocol = {UDP_PROTOCOL: "udp", TCP_PROTOCOL: "tcp"}.get(self.protocol, str(self.protocol))

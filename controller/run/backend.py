@@ -27,17 +27,14 @@ class RunError(Exception):
 
 def why_not_carried(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
     """What of a sound scenario, or of what is asked of it, the backend cannot run; None where it can."""
-    match backend:
-        case Backend.SIMULATOR:
-            return "events: only the emulator runs them; expected --on emulator" if scenario.events else None
-        case Backend.EMULATOR:
-            if enforcement is Enforcement.IDEAL:
-                return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
-            try:
-                as_carried(scenario.topology.build())
-            except ValueError as error:
-                return f"topology.pcie.nics_per_switch: {error}"
-            return None
+    if backend is Backend.EMULATOR:
+        if enforcement is Enforcement.IDEAL:
+            return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
+        try:
+            as_carried(scenario.topology.build())
+        except ValueError as error:
+            return f"topology.pcie.nics_per_switch: {error}"
+    return None
 
 
 def run_on(

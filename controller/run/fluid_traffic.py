@@ -17,10 +17,12 @@ from controller.policy.rates.network import FloatArray, IntArray, Network, Order
 from controller.run.connections import Connections
 from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
 from controller.run.results import LoadSample
+from controller.run.stalls import Stalls
 from controller.run.ways import LAST_TIER, Way, undecided_tier, ways_of
 from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
 from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
+from topologies.addressing import FiveTuple
 from topologies.fabric import Path
 from topologies.routing import Routing
 from topologies.steering import Steering
@@ -47,7 +49,8 @@ class FluidTraffic:
     """Starts transfers and tells when they have ended.
 
     There is a bundle for what each transfer may start, and one for what is under way. When a new Plan comes, that goes
-    on in its new way; but on its old path where it is ports that steer, until its next transfer.
+    on in its new way; but on its old path where it is ports that steer, until its next transfer. Links may only fail
+    where they ``may_fail``: there the ways of acknowledgements count, too.
     """
 
     def __init__(
@@ -58,9 +61,14 @@ class FluidTraffic:
         policy: PolicyName,
         control: RateControl,
         steering: Steering,
+        *,
+        may_fail: bool = False,
     ) -> None:
         fabric = routing.fabric
         self._fabric = fabric
+        self._routing = routing
+        self._may_fail = may_fail
+        self._stalls = Stalls()
         self._policy = policy
         self._control = control
         self._steering = steering
@@ -77,7 +85,10 @@ class FluidTraffic:
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
         self._ways = {
             FlowKey(*key, number): Way(
-                (*routing.hashed_path(five_tuple), *self._inside(key, number)), 0, undecided_tier(control.tiers)
+                (*routing.hashed_path(five_tuple), *self._inside(key, number)),
+                0,
+                undecided_tier(control.tiers),
+                self._back(five_tuple),
             )
             for key in self._specifications
             for number, five_tuple in enumerate(connections[key[0]][key[1]])
@@ -105,12 +116,15 @@ class FluidTraffic:
         numbers = self._of_transfer[job, transfer.task]
         self._under_way.update(numbers.tolist())
         self.fluid.start(numbers, self._sent_bytes[numbers])
+        self._stall()
         self._order_groups()
 
     def run(self, until_ps: int) -> list[TransferEnd]:
         """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
         ends = []
-        arrived = self.fluid.run(until_ps)
+        arrived = self.fluid.run(min(until_ps, self._stalls.next_try_ps))
+        if trying := self._stalls.take_trying(self.now_ps):
+            self.fluid.resume(np.array(trying))
         for number in arrived:
             self._under_way.remove(number)
             bundle = self._bundles[number]
@@ -124,6 +138,9 @@ class FluidTraffic:
     def follow(self, decision: Decision) -> None:
         """Let flows travel as a decision says; jobs that it does not know and that have nothing open are gone."""
         ways = ways_of(decision.snapshot, decision.plan, self._control.tiers)
+        if self._may_fail:
+            flows = (flow for job in decision.snapshot.jobs for flow in job.flows)
+            ways |= {flow.key: replace(ways[flow.key], back=self._back(flow.five_tuple)) for flow in flows}
         changed = {key.job for key, way in ways.items() if self._ways[key] != way}
         decided = {job.name for job in decision.snapshot.jobs}
         busy = {job for job, _ in self._instances.open}
@@ -139,6 +156,13 @@ class FluidTraffic:
         self._open = ()
         self._order_groups()
 
+    def lose(self, links: frozenset[int]) -> None:
+        """From now on these links carry nothing, and all others do; raises ValueError unless links ``may_fail``."""
+        if not self._may_fail:
+            raise ValueError("the ways of acknowledgements are not known: links may not fail")
+        self._stalls.down = links
+        self._stall()
+
     def sample_loads(self) -> LoadSample:
         """How busy every link was with each level since the last sample."""
         now_ps, carried = self.fluid.now_ps, self.fluid.carried_bytes()
@@ -151,6 +175,18 @@ class FluidTraffic:
         sample = LoadSample(self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(rows))
         self._sampled_ps, self._sampled_bytes = now_ps, carried
         return sample
+
+    def _stall(self) -> None:
+        """Let flows wait whose way is down."""
+        if self._stalls.down or self._stalls.waiting:
+            numbers = sorted({*self.fluid.active.tolist(), *self._stalls.waiting})
+            ways = {number: self._bundles[number].way for number in numbers}
+            if stalled := self._stalls.look(ways, self.now_ps):
+                self.fluid.pause(np.array(stalled))
+
+    def _back(self, five_tuple: FiveTuple) -> Path:
+        """By which links a flow is acknowledged, where that matters: no rule leads its acknowledgements."""
+        return self._routing.hashed_path(five_tuple.reverse) if self._may_fail else ()
 
     def _inside(self, key: GroupKey, number: int) -> Path:
         """Links inside the hosts of a flow."""
@@ -184,7 +220,7 @@ class FluidTraffic:
             for flow in bundle.numbers:
                 way = self._ways[FlowKey(*bundle.key, flow)]
                 stays = self._steering is Steering.SOURCE_PORT
-                alike[replace(way, path=bundle.way.path) if stays else way].append(flow)
+                alike[replace(way, path=bundle.way.path, back=bundle.way.back) if stays else way].append(flow)
             for way, flows in alike.items():
                 yield number, replace(bundle, way=way, numbers=tuple(flows))
 
@@ -194,6 +230,8 @@ class FluidTraffic:
         table = self._table([bundle for _, bundle in live])
         self.fluid.relay(table, np.array([NO_BUNDLE] * first + [number for number, _ in live], dtype=np.int64))
         self._under_way = set(range(first, first + len(live)))
+        self._stalls.renumber({first + place: number for place, (number, _) in enumerate(live)})
+        self._stall()
 
     def _table(self, live: Sequence[_Bundle] = ()) -> Bundles:
         """All that may be started, then what is under way."""
@@ -230,7 +268,8 @@ class FluidTraffic:
         group_of = place[self._group_of]
         # A group is known in full: what it will release counts in its rank, though it has no rate yet.
         to_come = np.array([number for key, one in instances.items() for number in self._to_come(key, one)], np.int64)
-        known = np.union1d(self.fluid.active, to_come)
+        waiting = np.array(sorted(self._stalls.waiting), dtype=np.int64)
+        known = np.union1d(self.fluid.active, np.concatenate((to_come, waiting)))
         groups = np.unique(group_of[known])
         remaining_bytes = self.fluid.settled_bytes().copy()
         remaining_bytes[to_come] = self._sent_bytes[to_come]

@@ -11,11 +11,12 @@ from functools import partial
 from controller.policy.catalogue import decide
 from controller.policy.enforcement import Enforcement, rate_control
 from controller.policy.policy_name import PolicyName
-from controller.run.calendar import Arrival, ComputationEnd, HandOver, HoldEnd, Sample
+from controller.run.calendar import PS_PER_S, Arrival, ComputationEnd, Fault, HandOver, HoldEnd, Recovery, Sample
 from controller.run.connections import open_connections
 from controller.run.fluid_traffic import FluidTraffic
 from controller.run.in_process import InProcessController
 from controller.run.noted_plan import NotedPlan
+from controller.run.outages import Outages
 from controller.run.record import Record, result_of
 from controller.run.results import RunResult
 from controller.run.stage import Progress, Stage
@@ -23,8 +24,8 @@ from hostlib.start_shift import StartShift
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
-from workloads.jobs import training_jobs
-from workloads.scenario import Scenario
+from workloads.jobs import TrainingJob, training_jobs
+from workloads.scenario import ElementState, Scenario, ScenarioEvent
 from workloads.task_graph import TaskGraph
 
 
@@ -41,12 +42,17 @@ def run_on_simulator(
     ``told_as`` makes of a job's task graph the one that is run and registered, where its flow groups are to be told
     otherwise than they are (``workloads.stages``); the result has the groups as told.
 
-    Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
-    would refuse a job.
+    Raises ValueError where the jobs do not fit or the policy cannot decide,
+    RegistrationError where the controller would refuse a job.
     """
     run = _Run(scenario, policy, enforcement, told_as)
     record = run.to_the_end(on_progress)
-    return result_of(scenario, policy, run.routing, record, backend="simulator", enforcement=enforcement)
+    return result_of(
+        *(scenario, policy, run.routing, record),
+        backend="simulator",
+        enforcement=enforcement,
+        events=scenario.events,
+    )
 
 
 class _Run:
@@ -70,11 +76,22 @@ class _Run:
         self._shifts = {job.name: StartShift(job.specification.arrival_s) for job in jobs}
         self._time_shift_s: dict[str, float | None] = {}
         control = rate_control(policy, enforcement)
-        self._traffic = FluidTraffic(self.routing, jobs, connections, policy, control, scenario.steering)
-        self._controller = InProcessController(
-            self.routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels
+        fails = bool(scenario.events)
+        self._traffic = FluidTraffic(
+            self.routing, jobs, connections, policy, control, scenario.steering, may_fail=fails
         )
+        self._new_controller = partial(
+            InProcessController,
+            *(self.routing, connections, partial(decide, policy), scenario.steering, scenario.seed),
+            scenario.num_levels,
+        )
+        self._controller: InProcessController | None = self._new_controller()
+        self._registered: dict[str, TrainingJob] = {}
+        self._outages = Outages(fabric)
+        self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
         self._stage = Stage(scenario, jobs, self._traffic, self._alone_s, self._delay_s)
+        for event in scenario.events:
+            self._stage.calendar.add(round(event.at_s * PS_PER_S), Fault(event))
 
     def to_the_end(self, on_progress: Progress) -> Record:
         """Run until every job has departed and the controller has decided without it."""
@@ -88,6 +105,10 @@ class _Run:
                         stage.happen(event)
                     case HandOver():
                         self._hand_over()
+                    case Fault(fault):
+                        self._fail(fault)
+                    case Recovery(fault):
+                        self._recover(fault)
                     case Sample():
                         stage.sample(on_progress)
         stage.record.ended_s = stage.now_s
@@ -96,16 +117,41 @@ class _Run:
     def _hand_over(self) -> None:
         """Tell the controller what has happened, and follow what it decides."""
         self._stage.hand_over_begins()
+        if self._controller is None:
+            return  # it is told when it is back
         arrived, departed = self._stage.due()
         for job in arrived:
+            self._registered[job] = self._jobs[job]
             self._controller.register(self._jobs[job])
         for job in departed:
+            del self._registered[job]
             self._controller.deregister(job)
         decision = self._controller.decide(self._stage.now_s)
         self._time_shift_s = {job.name: job.time_shift_s for job in decision.plan.jobs}
         self._traffic.follow(decision)
         if decision.plan.jobs:
             self._stage.record.plans.append((self._stage.now_s, NotedPlan.of(decision)))
+
+    def _fail(self, event: ScenarioEvent) -> None:
+        """Something goes down, or comes up; all but cables need a while then until they serve."""
+        if event.link is None and event.state is ElementState.UP:
+            self._stage.calendar.add(self._traffic.now_ps + self._recovery_ps, Recovery(event))
+        elif event.controller is not None:
+            self._controller = None
+        else:
+            self._outages.happen(event)
+            self._traffic.lose(self._outages.links)
+
+    def _recover(self, event: ScenarioEvent) -> None:
+        """A switch serves again, filled; or a controller, which knows nothing until every job has registered anew."""
+        if event.switch is not None:
+            self._outages.recover(event.switch)
+            self._traffic.lose(self._outages.links)
+        else:
+            self._controller = self._new_controller()
+            for job in self._registered.values():
+                self._controller.register(job)
+            self._hand_over()
 
     def _delay_s(self, job: str, now_s: float) -> float:
         """Seconds for which the Plan in force has a job hold an iteration that could begin now."""

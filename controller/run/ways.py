@@ -20,11 +20,15 @@ LAST_TIER = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A flow's links, those inside its hosts at the end; its level; and its tier, of which a smaller one goes first."""
+    """A flow's links, those inside its hosts at the end; its level; and its tier, of which a smaller one goes first.
+
+    ``back`` are the links of its acknowledgements, where these matter.
+    """
 
     path: Path
     level: int
     tier: int
+    back: Path = ()
 
 
 def undecided_tier(tiers: Tiers) -> int:

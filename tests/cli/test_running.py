@@ -112,10 +112,14 @@ def test_ideal_rates_are_the_simulators_alone(trainyard: Trainyard, ran: Ran, sc
     assert "--enforcement ideal: only the simulator" in ended.stderr
 
 
-def test_the_simulator_refuses_events(
+def test_the_simulator_lets_events_happen(
     trainyard: Trainyard, document: dict[str, Any], write: Callable[[object], Path]
 ) -> None:
-    events = [{"at_s": at_s, "link": ["t0", "t1"], "state": state} for at_s, state in ((1.0, "down"), (2.0, "up"))]
-    ended = trainyard("run", write({**document, "events": events}), "--on", "simulator")
-    assert ended.exit_code == 2
-    assert "events: only the emulator" in ended.stderr
+    times = ((0.1, "down"), (2.0, "up"))
+    events = [{"at_s": at_s, "link": ["t0", "t1"], "state": state} for at_s, state in times]
+    cut, whole = (
+        json.loads(trainyard("run", write({**document, "events": of}), "--on", "simulator", "--json").stdout)
+        for of in (events, [])
+    )
+    assert cut.keys() == whole.keys()
+    assert cut["jobs"][0]["jct_s"] > whole["jobs"][0]["jct_s"] + 1.0

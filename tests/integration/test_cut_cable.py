@@ -8,11 +8,12 @@ import pytest
 from controller.policy.policy_name import PolicyName
 from controller.run.emulated import run_on_emulator
 from controller.run.results import RunResult
+from controller.run.simulated import run_on_simulator
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
 
 
-def _run(events: tuple[dict[str, Any], ...]) -> RunResult:
+def _cut(events: tuple[dict[str, Any], ...]) -> Scenario:
     workload = {"type": "phases", "compute_s": 0.2, "comm_start": 0.5, "bytes": 12.5e6, "pattern": "ring"}
     job = {"gpus_per_host": 1, "iterations": 8, "workload": workload}
     document = {
@@ -21,14 +22,29 @@ def _run(events: tuple[dict[str, Any], ...]) -> RunResult:
         "jobs": [job | {"name": "cut off", "hosts": ["h0", "h1"]}, job | {"name": "beside", "hosts": ["h2", "h3"]}],
         "events": events,
     }
-    return asyncio.run(run_on_emulator(Scenario.model_validate(document), PolicyName.CRUX, on_progress=lambda *_: None))
+    return Scenario.model_validate(document)
+
+
+def _emulate(scenario: Scenario) -> RunResult:
+    return asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None))
 
 
 def test_a_job_waits_for_its_cable_and_is_then_as_fast_as_before() -> None:
     cut = {"at_s": 0.45, "link": ["t0", "h0"], "state": "down"}, {"at_s": 1.0, "link": ["h0", "t0"], "state": "up"}
-    cut_off, beside = map(iteration_begins_s, _run(cut).jobs)
+    cut_off, beside = map(iteration_begins_s, _emulate(_cut(cut)).jobs)
     assert beside == pytest.approx([0.2 * number for number in range(8)], abs=0.02)
     assert cut_off[:3] == pytest.approx([0.0, 0.2, 0.4], abs=0.02)
     # Senders try again after 0.2, 0.4, 0.8, ... s.
     assert 1.0 < cut_off[3] < 2.5
     assert cut_off[3:] == pytest.approx([cut_off[3] + 0.2 * number for number in range(5)], abs=0.02)
+
+
+def test_the_simulator_has_the_same_times_where_a_cable_is_cut_in_the_middle_of_a_transfer() -> None:
+    """Half of the third transfer is over at the cut, and its senders try again at 0.75 and 1.15."""
+    cut = {"at_s": 0.55, "link": ["t0", "h0"], "state": "down"}, {"at_s": 0.8, "link": ["t0", "h0"], "state": "up"}
+    emulated = _emulate(_cut(cut))
+    simulated = run_on_simulator(_cut(cut), PolicyName.CRUX, on_progress=lambda *_: None)
+    assert simulated.events == emulated.events != ()
+    for fluid, packets in zip(simulated.jobs, emulated.jobs, strict=True):
+        assert iteration_begins_s(fluid) == pytest.approx(iteration_begins_s(packets), abs=0.02)
+    assert iteration_begins_s(simulated.jobs[0])[3] == pytest.approx(1.2, abs=1e-4)

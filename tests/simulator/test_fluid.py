@@ -88,6 +88,32 @@ def test_nothing_to_send_arrives_after_its_latency() -> None:
     assert ends_s(make_fluid(make_bundles([GBPS], [(0,)], latency_s=0.5)), {0: (1.0, 0.0)}) == {0: 1.5}
 
 
+def test_a_bundle_that_is_paused_keeps_what_it_has_left_and_leaves_its_links_to_others() -> None:
+    fluid = make_fluid(make_bundles([GBPS], [(0,), (0,)]))
+    fluid.start(np.array([0, 1]), np.array([2 * GB, 2 * GB]))
+    fluid.run(2 * PS_PER_S)
+    fluid.pause(np.array([0]))
+    assert (fluid.run(NEVER_PS), fluid.now_ps, fluid.active.tolist()) == ([1], 3 * PS_PER_S, [])
+    fluid.run(7 * PS_PER_S)
+    fluid.resume(np.array([0]))
+    assert (fluid.run(NEVER_PS), fluid.now_ps) == ([0], 8 * PS_PER_S)
+
+
+def test_what_is_paused_is_so_in_other_bundles_too() -> None:
+    """Half of what a bundle of two flows has left goes on, on another link; the other half stays where it is."""
+    fluid = make_fluid(make_bundles([GBPS, GBPS], [(0,)], weights=[2.0]))
+    fluid.start(np.array([0]), np.array([2 * GB]))
+    fluid.run(PS_PER_S)
+    fluid.pause(np.array([0]))
+    fluid.relay(make_bundles([GBPS, GBPS], [(0,), (1,)]), np.array([0, 0]))
+    fluid.resume(np.array([1]))
+    assert (fluid.run(4 * PS_PER_S), fluid.now_ps) == ([1], 1.5 * PS_PER_S)
+    with pytest.raises(ValueError, match="bundle 0: it is under way"):
+        fluid.relay(make_bundles([GBPS], [(0,)]), np.array([1]))
+    fluid.resume(np.array([0]))
+    assert (fluid.run(NEVER_PS), fluid.now_ps) == ([0], 2 * PS_PER_S)
+
+
 def test_a_link_without_capacity_holds_its_flows_for_good() -> None:
     fluid = make_fluid(make_bundles([GBPS, 0.0], [(0,), (0, 1)]))
     fluid.start(np.array([0, 1]), np.array([GB, GB]))
