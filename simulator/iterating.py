@@ -29,11 +29,15 @@ from simulator.iteration_stages import (
     OVERLAPPED,
     PERIOD,
     SENDING,
+    SHARED,
     SINCE,
     STAGE,
     TRANSFERS,
     UNTIL,
+    WAITING,
     JobTable,
+    are_taken,
+    call_next,
     computed_ps,
 )
 from simulator.known_rates import KnownRates
@@ -48,7 +52,8 @@ class Iterations:
     It computes for ``before_ps``; then for ``beside_ps``, while its bundles send ``size_bytes`` each: the first
     ``num_bundles[0]`` are those of job 0, and so on. An iteration is over when both are. The first begins at
     ``begins_ps``. A job with a ``period_ps`` (others: 0) keeps a rhythm: it holds iterations as
-    ``hostlib.start_shift`` does, with beats at ``beat_ps`` and whole periods from there.
+    ``hostlib.start_shift`` does, with beats at ``beat_ps`` and whole periods from there. Jobs of the same number in
+    ``shared`` (0: of none) are on the same GPUs, and compute in turns.
 
     Raises ValueError, naming the job or bundle, for a job that computes nothing, a negative time, bundles that are not
     as many as there are sizes, and a size that is not positive and finite.
@@ -61,6 +66,7 @@ class Iterations:
     beat_ps: IntArray
     num_bundles: IntArray
     size_bytes: FloatArray
+    shared: IntArray | None = None
 
     @classmethod
     def of(
@@ -84,6 +90,8 @@ class Iterations:
         table[:, (BEFORE, BESIDE, PERIOD, BEAT)] = np.column_stack(given)
         table[:, UNTIL] = table[:, BEGUN] = self.begins_ps
         table[:, ARRIVES] = NEVER_PS
+        if self.shared is not None:
+            table[:, SHARED] = self.shared
         return table
 
     def __post_init__(self) -> None:
@@ -179,8 +187,14 @@ class IteratingJobs:
         return UnderWay(self.now_ps, self._table.copy(), self._left_bytes()[self._layout.bundles_of])
 
     def resume(self, state: UnderWay) -> None:
-        """Go on from the middle of iterations, which may have begun on other paths and in other tiers."""
+        """Go on from the middle of iterations, which may have begun on other paths and in other tiers.
+
+        Who waits for GPUs of a job that is no longer there has them now.
+        """
         self.now_ps, self._table[:] = state.now_ps, state.table
+        for shared in np.unique(self._table[self._table[:, STAGE] == WAITING, SHARED]).tolist():
+            if not are_taken(self._table, shared):
+                call_next(self._table, shared, self.now_ps)
         layout, sending, room = self._layout, self._sending, self._room
         sending.remaining_bytes[layout.bundles_of] = state.left_bytes
         active = np.flatnonzero(sending.remaining_bytes > 0)

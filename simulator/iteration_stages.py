@@ -1,6 +1,7 @@
 """What a job that computes and sends does next: a row of whole numbers for each job, and compiled steps on it.
 
-An iteration is a computation of two parts, with a transfer beside the second; then the next may be held.
+An iteration is a computation of two parts, with a transfer beside the second; then the next may be held. Jobs that
+share GPUs compute in turns: who would begin while another computes waits, and the one that has waited longest is next.
 """
 
 import numpy as np
@@ -20,10 +21,12 @@ STAGE, SINCE, UNTIL = 4, 5, 6
 TRANSFERS, SENDING, ARRIVES, LATEST = 7, 8, 9, 10
 # Whether a first beat was waited for; iterations completed, when the last of them ended, what ended computations took.
 IN_RHYTHM, ITERATIONS, BEGUN, COMPUTED = 11, 12, 13, 14
-NUM_COLUMNS = 15
+# On which GPUs it computes in turns with all others of the same number; 0: on its own.
+SHARED = 15
+NUM_COLUMNS = 16
 
-# Stages: held, computing before the transfer, computing beside it, done with computing.
-HELD, ALONE, OVERLAPPED, DONE = 0, 1, 2, 3
+# Stages: held, computing before the transfer, computing beside it, done with computing; waiting for GPUs, given them.
+HELD, ALONE, OVERLAPPED, DONE, WAITING, CALLED = 0, 1, 2, 3, 4, 5
 
 _DRIFTS_PER_PERIOD = 20
 """A job out of its rhythm by more than one part in so many waits for its beat, as ``hostlib.start_shift`` has it."""
@@ -41,18 +44,45 @@ def next_step_ps(jobs: JobTable) -> int:
 @compiled
 def end_stage(jobs: JobTable, job: int, now_ps: int) -> bool:
     """A job's stage is over and its next begins; returns whether its transfer begins now."""
-    stage = jobs[job, STAGE]
-    if stage != HELD:
+    stage, shared = jobs[job, STAGE], jobs[job, SHARED]
+    computed = stage in (ALONE, OVERLAPPED)
+    if computed:
         jobs[job, COMPUTED] += now_ps - jobs[job, SINCE]
     jobs[job, SINCE] = now_ps
-    if stage == HELD and jobs[job, BEFORE]:
+    if stage == HELD and shared and are_taken(jobs, shared):
+        jobs[job, STAGE], jobs[job, UNTIL] = WAITING, NEVER_PS
+        return False
+    if not computed and jobs[job, BEFORE]:
         jobs[job, STAGE], jobs[job, UNTIL] = ALONE, now_ps + jobs[job, BEFORE]
         return False
     if stage != OVERLAPPED and jobs[job, BESIDE]:
         jobs[job, STAGE], jobs[job, UNTIL] = OVERLAPPED, now_ps + jobs[job, BESIDE]
         return True
     jobs[job, STAGE], jobs[job, UNTIL] = DONE, NEVER_PS
+    if shared:
+        call_next(jobs, shared, now_ps)
     return bool(stage != OVERLAPPED)
+
+
+@compiled
+def are_taken(jobs: JobTable, shared: int) -> bool:
+    """Whether a job computes on these GPUs, or has been given them."""
+    for job in range(len(jobs)):
+        if jobs[job, SHARED] == shared and jobs[job, STAGE] in (ALONE, OVERLAPPED, CALLED):
+            return True
+    return False
+
+
+@compiled
+def call_next(jobs: JobTable, shared: int, now_ps: int) -> None:
+    """Give GPUs that are free to the job that has waited longest for them; of several to the first."""
+    next_job = -1
+    for job in range(len(jobs)):
+        waits = jobs[job, SHARED] == shared and jobs[job, STAGE] == WAITING
+        if waits and (next_job < 0 or jobs[job, SINCE] < jobs[next_job, SINCE]):
+            next_job = job
+    if next_job >= 0:
+        jobs[next_job, STAGE], jobs[next_job, UNTIL] = CALLED, now_ps
 
 
 @compiled

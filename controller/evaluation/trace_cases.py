@@ -25,8 +25,8 @@ ASSUMPTIONS = (
     "The paper gives neither models' compute times and volumes nor link rates nor hosts per ToR: those are of "
     "workloads/traces/assumptions.yaml, or the file given. Four fifths of the jobs have labels that say nothing; their "
     "models are chosen by their GPUs.",
-    "A job's work is its logged run time over its ideal iteration's: slower iterations keep it longer. Nobody's GPUs "
-    "are shared; who finds none free waits, first come, first served.",
+    "A job's work is its logged run time over its ideal iteration's: slower iterations keep it longer. Who finds "
+    "no GPUs free waits; but for Muri nobody shares GPUs, and first come is first served.",
     "Flows are fluid: max-min inside a level, strict priority between eight levels, no congestion control. Decided is "
     "when jobs that send come or go, in force 0.01 s later.",
     "Of allocated weighs every allocated GPU-second the same; mean over time is that of shares of allocated GPUs that "

@@ -1,4 +1,4 @@
-"""Which jobs of a trace are joined by links."""
+"""Which jobs of a trace are joined, by links or by GPUs."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,16 @@ from scipy.sparse.csgraph import connected_components
 from controller.trace_run.network_job import NetworkJob
 
 
-def joined_by_links(jobs: Sequence[NetworkJob]) -> list[tuple[NetworkJob, ...]]:
-    """The jobs in groups, each of whose jobs is connected with the others by links that flows share; order is kept."""
+def joined(jobs: Sequence[NetworkJob]) -> list[tuple[NetworkJob, ...]]:
+    """The jobs in groups, each of whose jobs is connected with the others by links that flows share, or by GPUs that
+    jobs share; order is kept."""
     if not jobs:
         return []
-    links = np.concatenate([job.flows.links for job in jobs])
+    sharing = [number for number, job in enumerate(jobs) if job.shared]
+    # As if shared GPUs were links, with numbers that links do not have.
+    links = np.concatenate([*(job.flows.links for job in jobs), [-jobs[number].shared for number in sharing]])
     owners = np.repeat(np.arange(len(jobs)), [len(job.flows.links) for job in jobs])
+    owners = np.concatenate([owners, np.array(sharing, dtype=np.int64)])
     by_link = links.argsort(kind="stable")
     links, owners = links[by_link], owners[by_link]
     shared = links[1:] == links[:-1]

@@ -40,6 +40,7 @@ def trace_object(result: TraceResult) -> dict[str, object]:
                 "ideal_run_time_s": job.ideal_run_time_s,
                 "slowdown": job.slowdown,
                 "run_slowdown": job.run_slowdown,
+                "shared_gpus_with": job.shared_gpus_with,
             }
             for job in result.jobs
         ],

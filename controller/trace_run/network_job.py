@@ -14,7 +14,7 @@ from controller.policy.rates.network import FloatArray, IntArray
 from controller.run.ways import undecided_tier
 from simulator.fluid import PS_PER_S
 from simulator.iterating import Iterations
-from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, UNTIL
+from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, SHARED, UNTIL
 from topologies.fabric import Fabric, Path
 from workloads.expansion import expand
 from workloads.jobs import TrainingJob
@@ -78,7 +78,7 @@ class NetworkJob:
     It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event. Its
     flows begin on the paths that the hash gives them, ``hashed``, and on level 0; ``inside`` are their links
     inside hosts, ``ways_out`` the links by which they leave their GPUs. ``rhythm_ps`` are the period and a beat that it
-    is to keep, zeros for none.
+    is to keep, zeros for none. Jobs of the same number ``shared`` (0: of none) compute in turns on the same GPUs.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class NetworkJob:
         hashed: Sequence[Path],
         inside: Sequence[Path],
         delays_s: FloatArray,
+        shared: int = 0,
     ) -> None:
         group = training.graph.flow_groups[0]
         self.simulated = simulated
@@ -108,6 +109,7 @@ class NetworkJob:
         jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)
         self.row: IntArray = jobs.rows()[0]
         self.row[UNTIL] = self.row[BEGUN] = start_ps
+        self.shared = self.row[SHARED] = shared
 
     @property
     def name(self) -> str:

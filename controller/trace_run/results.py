@@ -11,7 +11,10 @@ from controller.policy.rates.network import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class TraceJobResult:
-    """One job that has begun; times in seconds from the first submission, ``end_s`` None where the run ended first."""
+    """One job that has begun; times in seconds from the first submission, ``end_s`` None where the run ended first.
+
+    ``shared_gpus_with`` are jobs that began on the same GPUs.
+    """
 
     name: str
     label: str
@@ -20,6 +23,7 @@ class TraceJobResult:
     start_s: float
     end_s: float | None
     ideal_run_time_s: float
+    shared_gpus_with: tuple[str, ...] = ()
 
     @property
     def queueing_s(self) -> float:

@@ -2,6 +2,7 @@
 
 Between two events of jobs that send, nothing changes but what iterates; how much of that is computed, repeated or
 extrapolated, ``SkipOptions`` says. Jobs that send nothing iterate at their ideal time, and are no event for a policy.
+Where a scheduler lets jobs share GPUs, they compute in turns.
 """
 
 import heapq
@@ -15,10 +16,11 @@ from controller.trace_run.gpu_time import GpuTime
 from controller.trace_run.results import Counts, GpuSeries, TraceJobResult, TraceResult
 from controller.trace_run.steadiness import SkipOptions
 from controller.trace_run.traffic import TraceTraffic
+from controller.trace_run.turns import Turns
 from simulator.fluid import NEVER_PS, PS_PER_S
 from topologies.fabric import Fabric
 from workloads.schedulers.cluster import Allocation, Cluster, ClusterState, GpuRequest
-from workloads.schedulers.queue import Admit
+from workloads.schedulers.queue import Admit, Start
 from workloads.traces.sequence import SimulatedJob
 
 _SERIES_INTERVAL_S = 600.0
@@ -38,6 +40,17 @@ class TraceOptions:
 
 
 _DEFAULT = TraceOptions()
+
+
+@dataclass(slots=True)
+class _Stay:
+    """Jobs on GPUs that are theirs from ``start_ps`` until the last of them leaves; ``turns`` where none sends."""
+
+    start_ps: int
+    members: tuple[GpuRequest, ...]
+    allocation: Allocation
+    turns: Turns | None
+    staying: set[str]
 
 
 def run_trace(
@@ -81,7 +94,8 @@ class TraceRun:
         self._coming = [(round(request.arrival_s * PS_PER_S), request) for request in coming]
         self.last_arrival_s = coming[0].arrival_s if coming else 0.0
         self._waiting: tuple[GpuRequest, ...] = ()
-        self._begun: dict[str, tuple[int, Allocation]] = {}
+        self._stays: dict[str, _Stay] = {}
+        self._num_shared = 0
         self._lone_ends: list[tuple[int, str]] = []
         self._decisions_due: list[int] = []
         self._traffic = TraceTraffic(fabric, policy, options.seed, options.skip)
@@ -127,7 +141,7 @@ class TraceRun:
         """What has come of it until now; the run is over then."""
         now_s = self.now_ps / PS_PER_S
         self._note(self._traffic.settle(self.now_ps))
-        for name in list(self._begun):
+        for name in list(self._stays):
             self._end(name, is_done=False)
         num_intervals = max(1, int(-(-now_s // _SERIES_INTERVAL_S)))
         passed = self._passed
@@ -170,33 +184,43 @@ class TraceRun:
         """Let those begin for whom the scheduler finds GPUs; returns whether any of them sends."""
         admission = self._admit(self._state, self._waiting)
         self._state, self._waiting = admission.state, admission.waiting
-        sends = False
-        for start in admission.starts:
-            if len(start.members) > 1:
-                names = ", ".join(member.name for member in start.members)
-                raise ValueError(f"jobs {names}: jobs that share GPUs are not simulated")
-            request = start.members[0]
-            job = self._simulated[request.name]
-            self._begun[request.name] = self.now_ps, start.allocation
-            if request.num_hosts > 1 and job.workload.bytes:
-                self._traffic.begin(job, start.allocation, self.now_ps)
-                sends = True
+        # All of them begin, whoever sends.
+        sends = list(map(self._begin, admission.starts))
+        return any(sends)
+
+    def _begin(self, start: Start) -> bool:
+        """Let jobs begin on their GPUs; returns whether they send."""
+        jobs = [self._simulated[member.name] for member in start.members]
+        sends = [job.request.num_hosts > 1 and bool(job.workload.bytes) for job in jobs]
+        if any(sends) and not all(sends):
+            names = ", ".join(member.name for member in start.members)
+            raise ValueError(f"jobs {names}: expected of jobs that share GPUs that all of them send, or none")
+        turns = None if any(sends) else Turns.of(jobs)
+        stay = _Stay(self.now_ps, start.members, start.allocation, turns, {member.name for member in start.members})
+        self._num_shared += len(jobs) > 1
+        for job in jobs:
+            name = job.request.name
+            self._stays[name] = stay
+            if turns is None:
+                self._traffic.begin(job, start.allocation, self.now_ps, self._num_shared if len(jobs) > 1 else 0)
             else:
-                heapq.heappush(self._lone_ends, (self.now_ps + round(request.run_time_s * PS_PER_S), request.name))
-        return sends
+                heapq.heappush(self._lone_ends, (self.now_ps + round(turns.end_s(name) * PS_PER_S), name))
+        return turns is None
 
     def _end(self, name: str, *, is_done: bool = True) -> None:
         """A job leaves its GPUs, or the run ends while it has them."""
-        start_ps, allocation = self._begun.pop(name)
+        stay = self._stays.pop(name)
         job = self._simulated[name]
         request = job.request
-        start_s, now_s = start_ps / PS_PER_S, self.now_ps / PS_PER_S
-        if is_done:
-            self._state = self._state.give_back(allocation)
-        self._allocated.note(start_s, now_s, request.gpus * (now_s - start_s))
-        if request.num_hosts == 1 or not job.workload.bytes:
-            share = job.workload.compute_s / job.ideal_iteration_s
-            self._computing.note(start_s, now_s, request.gpus * (now_s - start_s) * share)
+        start_s, now_s = stay.start_ps / PS_PER_S, self.now_ps / PS_PER_S
+        stay.staying.remove(name)
+        if not stay.staying:
+            self._allocated.note(start_s, now_s, request.gpus * (now_s - start_s))
+            if is_done:
+                self._state = self._state.give_back(stay.allocation)
+        if stay.turns is not None:
+            computed_s = stay.turns.completed(name, now_s - start_s) * job.workload.compute_s
+            self._computing.note(start_s, now_s, request.gpus * computed_s)
         self._results.append(
             TraceJobResult(
                 request.name,
@@ -206,6 +230,7 @@ class TraceRun:
                 start_s,
                 now_s if is_done else None,
                 request.run_time_s,
+                tuple(member.name for member in stay.members if member is not request),
             )
         )
 

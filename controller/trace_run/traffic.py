@@ -12,7 +12,7 @@ from controller.run.connections import Connections, open_connections
 from controller.run.in_process import InProcessController
 from controller.run.ways import tiers_of_levels
 from controller.trace_run.component import Component, Passed
-from controller.trace_run.joining import joined_by_links
+from controller.trace_run.joining import joined
 from controller.trace_run.network_job import NetworkJob, placed
 from controller.trace_run.steadiness import SkipOptions
 from simulator.fluid import PS_PER_S
@@ -49,8 +49,11 @@ class TraceTraffic:
         self._has_changed = False
         self.num_components = 0
 
-    def begin(self, simulated: SimulatedJob, allocation: Allocation, now_ps: int) -> None:
-        """Let a job begin on its GPUs; ``regroup`` before time goes on."""
+    def begin(self, simulated: SimulatedJob, allocation: Allocation, now_ps: int, shared: int = 0) -> None:
+        """Let a job begin on its GPUs; ``regroup`` before time goes on.
+
+        With those of the same number ``shared`` it computes in turns; 0: it has its GPUs to itself.
+        """
         fabric = self._routing.fabric
         training = placed(simulated, allocation, fabric, now_ps / PS_PER_S)
         self._connections |= open_connections([training], fabric, self._opened)
@@ -60,7 +63,7 @@ class TraceTraffic:
         inside = [
             fabric.host_links_between(nics[ends.source_address], nics[ends.destination_address]) for ends in five_tuples
         ]
-        job = NetworkJob(simulated, training, now_ps, hashed, inside, self._delays_s)
+        job = NetworkJob(simulated, training, now_ps, hashed, inside, self._delays_s, shared)
         self._jobs[job.name] = job
         self._arrived.append(job)
         self._has_changed = True
@@ -98,12 +101,12 @@ class TraceTraffic:
                 self._jobs[decided.name].keep_rhythm(decided.time_shift_s)
 
     def regroup(self, now_ps: int) -> list[Passed]:
-        """Join the jobs by their links; those that go as before, with the same others, stay as they are."""
+        """Join the jobs by their links and GPUs; those that go as before, with the same others, stay as they are."""
         if not self._has_changed and all(component.goes_on for component in self._components):
             return []
         self._has_changed = False
         before = {component.jobs: component for component in self._components}
-        groups = joined_by_links(list(self._jobs.values()))
+        groups = joined(list(self._jobs.values()))
         kept = {group: before[group] for group in groups if group in before and before[group].goes_on}
         passed = [component.settle(now_ps) for group, component in before.items() if group not in kept]
         self._components = [kept.get(group) or self._component(group, now_ps) for group in groups]

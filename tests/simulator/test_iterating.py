@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ GB = 1e9 / 8
 
 
 def make_jobs(
-    *jobs: tuple[float, float, float, Sequence[float]], rhythm: tuple[float, float] | None = None
+    *jobs: tuple[float, float, float, Sequence[float]],
+    rhythm: tuple[float, float] | None = None,
+    shared: Sequence[int] | None = None,
 ) -> Iterations:
     """Of each: seconds of computation before and beside its transfer, when it begins, and sizes of its bundles."""
     before_s, beside_s, begins_s, sizes = zip(*jobs, strict=True)
@@ -37,6 +40,7 @@ def make_jobs(
         np.full(len(jobs), round(beat_s * PS_PER_S)),
         np.array([len(of_job) for of_job in sizes]),
         np.array([size for of_job in sizes for size in of_job], dtype=np.float64),
+        None if shared is None else np.array(shared),
     )
 
 
@@ -99,6 +103,43 @@ def test_two_jobs_of_a_tier_share_a_link() -> None:
     run = IteratingJobs(jobs, make_bundles([GBPS], [(0,), (0,)], [0, 0]), num_kept=2)
     run.run(num_iterations=2)
     assert (ends_s(run, 0), ends_s(run, 1)) == ([3.0, 6.0], [3.0, 6.0])
+
+
+@pytest.mark.parametrize(
+    ("compute_s", "expected_s"),
+    [
+        (1, ([2, 4, 6, 8], [3, 5, 7, 9])),
+        (2, ([3, 7, 11, 15], [5, 9, 13, 17])),
+        (0.5, ([1.5, 3, 4.5, 6], [2, 3.5, 5, 6.5])),
+    ],
+)
+def test_two_jobs_on_the_same_gpus_compute_in_turns(compute_s: float, expected_s: tuple[list[float], ...]) -> None:
+    """Each sends for 1 s on a link of its own, while the other computes: as long, longer, and not as long."""
+    jobs = make_jobs((compute_s, 0, 0, [GB]), (compute_s, 0, 0, [GB]), shared=[1, 1])
+    run = IteratingJobs(jobs, make_bundles([GBPS, GBPS], [(0,), (1,)], [0, 0]), num_kept=4)
+    run.run(num_iterations=4)
+    assert (ends_s(run, 0), ends_s(run, 1)) == expected_s
+
+
+def test_who_has_waited_longest_for_gpus_is_next() -> None:
+    """Three jobs that only compute; the second comes last of all, when both others have asked before it."""
+    jobs = make_jobs((1, 0, 0, []), (0, 1, 0.75, []), (1, 0, 0.25, []), shared=[4, 4, 4])
+    run = IteratingJobs(jobs, make_bundles([GBPS], [], []), num_kept=2)
+    run.run(num_iterations=2)
+    assert [ends_s(run, job) for job in range(3)] == [[1, 4], [3, 6], [2, 5]]
+    assert run.computed_ps.tolist() == [2 * PS_PER_S] * 3
+
+
+def test_a_job_that_waits_has_the_gpus_once_the_other_is_gone() -> None:
+    run = IteratingJobs(
+        make_jobs((4, 0, 0, []), (1, 0, 0, []), shared=[1, 1]), make_bundles([GBPS], [], []), num_kept=2
+    )
+    run.run(until_ps=PS_PER_S)
+    state = run.under_way()
+    left = IteratingJobs(make_jobs((1, 0, 0, [])), make_bundles([GBPS], [], []), num_kept=2)
+    left.resume(replace(state, table=state.table[1:]))
+    left.run(until_ps=4 * PS_PER_S)
+    assert ends_s(left, 0) == [2, 3]
 
 
 def test_a_job_out_of_its_rhythm_waits_for_its_beat() -> None:
@@ -172,7 +213,8 @@ def cases(draw: st.DrawFn) -> Case:
     paths, tiers = draw(st.lists(path, **each)), draw(st.lists(st.integers(0, 2), **each))
     rhythm = draw(st.none() | st.tuples(tenths.map(lambda tenths: tenths + 1.3), tenths))
     bundles = make_bundles(capacities, paths, tiers, draw(st.sampled_from([0.0, 0.05])))
-    return make_jobs(*jobs, rhythm=rhythm), bundles
+    shared = draw(st.none() | st.lists(st.integers(0, 2), min_size=len(jobs), max_size=len(jobs)))
+    return make_jobs(*jobs, rhythm=rhythm, shared=shared), bundles
 
 
 @given(cases())
@@ -207,10 +249,12 @@ def test_in_pieces_and_with_little_memory_as_at_once(case: Case, piece_s: int) -
     resumed = IteratingJobs(jobs, bundles, num_kept=200)
     resumed.resume(run.under_way())
     resumed.run(until_ps=20 * PS_PER_S)
-    # What is left is rounded once more there; where a rhythm is kept, whether to hold can hang on that.
-    in_both = (resumed.kept_ps > 0) & (kept_ps > 0) & (jobs.period_ps == 0)[:, np.newaxis]
-    assert np.abs(resumed.kept_ps - kept_ps)[in_both].max(initial=0) <= 1000
-    assert np.abs(resumed.iterations - iterations)[jobs.period_ps == 0].max(initial=0) <= 1
+    # What is left is rounded once more there; where a rhythm is kept, whether to hold can hang on that, and where GPUs
+    # are shared, whose turn it is.
+    if jobs.shared is None and not jobs.period_ps.any():
+        in_both = (resumed.kept_ps > 0) & (kept_ps > 0)
+        assert np.abs(resumed.kept_ps - kept_ps)[in_both].max(initial=0) <= 1000
+        assert np.abs(resumed.iterations - iterations).max(initial=0) <= 1
     run.run(until_ps=20 * PS_PER_S)
     for other in (forgetful, run):
         assert other.num_events == num_events
@@ -227,6 +271,17 @@ def plain_ends_ps(jobs: Iterations, bundles: Bundles, until_ps: int) -> tuple[li
     ends: list[list[int]] = [[] for _ in range(num_jobs)]
     sending, computing = [0] * num_jobs, [False] * num_jobs
     in_rhythm = [False] * num_jobs
+    shared = [0] * num_jobs if jobs.shared is None else jobs.shared.tolist()
+    has_gpus: dict[int, int] = {}
+    asks: list[int] = []
+
+    def release(job: int) -> None:
+        has_gpus.pop(shared[job], None)
+        waiting = [other for other in asks if shared[other] == shared[job]]
+        if waiting:
+            asks.remove(waiting[0])
+            has_gpus[shared[job]] = waiting[0]
+            heapq.heappush(calendar, (fluid.now_ps, waiting[0], "granted"))
 
     def held_ps(job: int) -> int:
         period, beat = int(jobs.period_ps[job]), int(jobs.beat_ps[job])
@@ -257,18 +312,25 @@ def plain_ends_ps(jobs: Iterations, bundles: Bundles, until_ps: int) -> tuple[li
         while calendar and calendar[0][0] <= fluid.now_ps:
             _, job, what = heapq.heappop(calendar)
             before_ps, beside_ps = int(jobs.before_ps[job]), int(jobs.beside_ps[job])
-            if what == "begin" and before_ps:
+            if what == "begin" and shared[job] and shared[job] in has_gpus:
+                asks.append(job)
+                continue
+            if what in ("begin", "granted") and shared[job]:
+                has_gpus[shared[job]] = job
+            if what in ("begin", "granted") and before_ps:
                 computing[job] = True
                 heapq.heappush(calendar, (fluid.now_ps + before_ps, job, "send"))
-            elif what in ("begin", "send"):
+            elif what != "end":
                 send(job)
                 computing[job] = beside_ps > 0
                 if beside_ps:
                     heapq.heappush(calendar, (fluid.now_ps + beside_ps, job, "end"))
                 else:
+                    release(job)
                     end_iteration(job)
             else:
                 computing[job] = False
+                release(job)
                 end_iteration(job)
     return ends, fluid.carried_bytes().sum(axis=1).tolist()
 

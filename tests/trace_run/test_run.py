@@ -14,8 +14,9 @@ from controller.trace_run.steadiness import ACCURATE, SkipOptions
 from tests.trace_run.jobs import DUMBBELL, on_hosts, simulated
 from topologies.specification import ClosSpecification
 from workloads.scenario import PhasesWorkload, Scenario
+from workloads.schedulers.affinity import place_by_affinity
 from workloads.schedulers.at_random import RandomPlacement
-from workloads.schedulers.cluster import GpuRequest
+from workloads.schedulers.cluster import Allocation, ClusterState, GpuRequest
 from workloads.schedulers.queue import admit_in_groups, admit_in_order
 from workloads.traces.sequence import SimulatedJob
 
@@ -205,19 +206,62 @@ def test_what_cannot_run_is_refused() -> None:
         run_trace([simulated("b", 1.0, 0.0, 1.0, 1, num_hosts=5)], DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS))
 
 
+GROUPED = admit_in_groups(place_by_affinity)
+
+
+def sharing(name: str, compute_s: float, sent_bytes: float, send_s: float, todo: float, hosts: int) -> SimulatedJob:
+    """A job on all GPUs of so many hosts that Muri may group."""
+    job = simulated(name, compute_s, sent_bytes, compute_s + send_s, todo, num_hosts=hosts)
+    return replace(job, request=replace(job.request, stages_s=(compute_s, send_s)))
+
+
+@pytest.mark.parametrize("skip", [ACCURATE, SkipOptions()])
+def test_jobs_that_share_gpus_compute_in_turns(skip: SkipOptions) -> None:
+    """One computes while the other sends, at 400 Gbit/s; nobody else has the GPUs until both are done."""
+    jobs = [sharing(name, 1.0, 4 * SECOND_BYTES, 1.0, todo, 4) for name, todo in (("a", 10), ("b", 20))]
+    late = replace(sharing("c", 1.0, 0.0, 0.0, 5, 4), request=GpuRequest("c", 4, 8, 1.0, 5.0, (1.0, 0.0)))
+    options = TraceOptions(reaction_delay_s=0.0, skip=skip)
+    result = run_trace([*jobs, late], DUMBBELL, PolicyName.ECMP, GROUPED, options)
+    # b begins to compute a second after a, and has the GPUs to itself from 20 on.
+    assert ends_s(result) == pytest.approx({"a": 20.0, "b": 41.0, "c": 46.0})
+    assert {job.name: job.shared_gpus_with for job in result.jobs} == {"a": ("b",), "b": ("a",), "c": ()}
+    assert result.allocated_gpu_s == pytest.approx(46 * 32)
+    assert result.computed_gpu_s == pytest.approx((10 + 20 + 5) * 32)
+    assert result.run_slowdowns.tolist() == pytest.approx([1.0, 1.0, 41 / 40])
+
+
+def test_jobs_that_share_gpus_meet_others_on_links() -> None:
+    """Two pairs, each on GPUs of its own on both sides of the bottleneck: all four have to send through it in turn."""
+    jobs = [sharing(name, 1.0, SECOND_BYTES, 1.0, 8, 2) for name in "abcd"]
+
+    def place(state: ClusterState, _: GpuRequest) -> Allocation | None:
+        free = (hosts for hosts in ACROSS.values() if all(state.free[host] for host in hosts))
+        return next(({host: state.free[host] for host in hosts} for hosts in free), None)
+
+    accurate, skipped = (
+        run_trace(jobs, DUMBBELL, PolicyName.CRUX, admit_in_groups(place), TraceOptions(skip=skip))
+        for skip in (ACCURATE, SkipOptions())
+    )
+    assert ends_s(skipped) == pytest.approx(ends_s(accurate))
+    assert all(len(job.shared_gpus_with) == 1 for job in accurate.jobs)
+    assert accurate.computed_gpu_s == pytest.approx(4 * 8 * 16)
+    # The bottleneck carries all, a second each.
+    assert max(job.end_s or 0.0 for job in accurate.jobs) >= 33.0
+
+
 def test_results_outlive_a_run_that_cannot_go_on() -> None:
-    """Muri lets two jobs share GPUs, which is not simulated: what was before is kept."""
+    """Of two jobs that Muri lets share GPUs one sends and the other does not: what was before is kept."""
     jobs = [
         replace(job, request=replace(job.request, stages_s=(1.0, 1.0)))
         for job in (
             simulated("a", 1.0, 0.0, 1.0, 5, num_hosts=4),
             simulated("b", 1.0, SECOND_BYTES, 2.0, 1, num_hosts=4, arrival_s=1.0),
-            simulated("c", 1.0, SECOND_BYTES, 2.0, 1, num_hosts=4, arrival_s=1.0),
+            simulated("c", 1.0, 0.0, 1.0, 1, num_hosts=4, arrival_s=1.0),
         )
     ]
     run = TraceRun(jobs, DUMBBELL, PolicyName.ECMP, admit_in_groups(RandomPlacement(1)), AT_ONCE)
     while run.now_s < 1.0:
         assert run.step()
-    with pytest.raises(ValueError, match="that share GPUs are not simulated"):
+    with pytest.raises(ValueError, match="that all of them send, or none"):
         run.step()
     assert ends_s(run.result()) == {"a": 5.0}

@@ -52,7 +52,8 @@ def admit_in_groups(place: Place) -> Admit:
 
     def admit(state: ClusterState, waiting: Sequence[GpuRequest]) -> Admission:
         starts: list[Start] = []
-        for group in group_jobs(shortest_remaining_service_first(waiting), state.num_free):
+        in_order = shortest_remaining_service_first(waiting)
+        for group in group_jobs(_within_reach(in_order, state.num_free), state.num_free):
             allocation = place(state, group.request)
             if allocation is not None:
                 starts.append(Start(group.members, allocation))
@@ -61,3 +62,15 @@ def admit_in_groups(place: Place) -> Admit:
         return Admission(state, tuple(starts), tuple(request for request in waiting if request not in begun))
 
     return admit
+
+
+def _within_reach(requests: Sequence[GpuRequest], num_free: int) -> list[GpuRequest]:
+    """The first that could have so many free GPUs if each were shared by as many as there are resources."""
+    reached, num_asked = [], 0
+    for request in requests:
+        if request.gpus <= num_free:
+            num_asked += request.gpus
+            if num_asked > num_free * max(1, len(request.stages_s)):
+                break
+            reached.append(request)
+    return reached

@@ -4,8 +4,9 @@ from enum import StrEnum
 
 
 class Scheduler(StrEnum):
-    """What chooses GPUs for jobs; all serve first come, first served."""
+    """What chooses GPUs for jobs; all but Muri serve first come, first served."""
 
     AFFINITY = "affinity"
     RANDOM = "random"
     HIVED = "hived"
+    MURI = "muri"

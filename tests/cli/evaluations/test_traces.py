@@ -93,6 +93,8 @@ def test_schedulers_stand_beside_each_other_without_crux_and_with_it(folder: Pat
         ("random", "crux", None),
         ("hived", "ecmp", 0.64),
         ("hived", "crux", 0.75),
+        ("muri", "ecmp", 0.59),
+        ("muri", "crux", 0.73),
     ]
     shown = trainyard(*command).stdout
     assert shown.count("+14.0") == 2  # what the paper has of Muri stands in both tables
