@@ -14,6 +14,7 @@ from workloads.schedulers.catalogue import admit_by
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.traces.assumptions import Assumptions, load_assumptions
 from workloads.traces.summary import TraceSummary, summarise
+from workloads.traces.variants import Variant, varied
 
 DAY_S = 86_400.0
 
@@ -38,7 +39,10 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class TraceCase:
-    """One run: ``until_s`` cuts it off, ``seed`` is that of the fabric's hash, of policies and of random placement."""
+    """One run: ``until_s`` cuts it off, ``seed`` is that of the fabric's hash, of policies and of random placement.
+
+    ``variant`` is what of the assumptions is changed.
+    """
 
     folder: Path
     assumptions: Path
@@ -47,22 +51,25 @@ class TraceCase:
     scheduler: Scheduler
     seed: int
     until_s: float | None
+    variant: Variant = Variant.AS_ASSUMED
 
     def __str__(self) -> str:
-        return f"{self.policy}, placed by {self.scheduler}"
+        return f"{self.policy}, placed by {self.scheduler}, {self.variant}"
 
 
 def measure(case: TraceCase) -> TraceResult:
     """Run it. Raises ValueError where the policy cannot decide; see ``load``."""
-    assumptions, summary = load(case.folder, case.assumptions, case.topology)
+    assumptions, summary = load(case.folder, case.assumptions, case.topology, case.variant)
     options = TraceOptions(seed=case.seed, until_s=case.until_s)
     return run_trace(summary.jobs, assumptions.fabric, case.policy, admit_by(case.scheduler, case.seed), options)
 
 
 @lru_cache(maxsize=1)
-def load(folder: Path, assumptions: Path, topology: TraceTopology) -> tuple[Assumptions, TraceSummary]:
-    """What a process reads once for all its cases. Raises TraceError, ScenarioError."""
-    assumed = assumed_on(topology, load_assumptions(assumptions))
+def load(
+    folder: Path, assumptions: Path, topology: TraceTopology, variant: Variant
+) -> tuple[Assumptions, TraceSummary]:
+    """What a process reads once for all its cases of a variant. Raises TraceError, ScenarioError."""
+    assumed = varied(assumed_on(topology, load_assumptions(assumptions)), variant)
     return assumed, summarise(folder, assumed)
 
 

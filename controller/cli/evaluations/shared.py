@@ -64,7 +64,7 @@ def show(
         console = Console()
         console.print(findings.title, style="bold", markup=False, highlight=False)
         for table in findings.tables:
-            shown = number_table(table.title, *table.columns, left=("Policy", "Model"))
+            shown = number_table(table.title, *table.columns, left=("Policy", "Model", "Variant"))
             for row in table.rows:
                 shown.add_row(*row)
             console.print(shown)

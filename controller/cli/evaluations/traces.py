@@ -1,4 +1,4 @@
-"""``trainyard evaluate crux-trace`` and ``trainyard evaluate crux-schedulers``."""
+"""``trainyard evaluate crux-trace``, ``crux-schedulers`` and ``trace-sensitivity``."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,10 @@ from controller.cli.exits import fail, refuse
 from controller.cli.running_traces import DaysOption
 from controller.cli.sweeping import WorkersOption
 from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of
-from controller.evaluation.trace_topologies import TraceTopology
+from controller.evaluation.trace_topologies import TraceTopology, assumed_on
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
+from workloads.traces.variants import Variant, variants_of
 
 if TYPE_CHECKING:
     from controller.evaluation.trace_cases import TraceEvaluation
@@ -32,6 +33,10 @@ PoliciesOption = Annotated[
 ]
 SchedulersOption = Annotated[
     list[Scheduler] | None, typer.Option("--scheduler", help="May be repeated. Without it: affinity and random.")
+]
+OneSchedulerOption = Annotated[Scheduler, typer.Option("--scheduler", help="What chooses GPUs for jobs.")]
+VariantsOption = Annotated[
+    list[Variant] | None, typer.Option("--variant", help="May be repeated. Without it: all that the topology has.")
 ]
 TopologyOption = Annotated[
     TraceTopology, typer.Option("--topology", help="Which of the paper's two; the assumptions have the first.")
@@ -56,7 +61,8 @@ def crux_trace(
     """Crux's simulation of a trace (Figures 23 and 24): utilisation and slowdowns under eight policies."""
     from controller.evaluation.crux_trace import EVALUATION, POLICIES, SCHEDULERS
 
-    cells = [(by, one) for by in dict.fromkeys(scheduler or SCHEDULERS) for one in dict.fromkeys(policy or POLICIES)]
+    schedulers, policies = dict.fromkeys(scheduler or SCHEDULERS), dict.fromkeys(policy or POLICIES)
+    cells = [(Variant.AS_ASSUMED, by, one) for by in schedulers for one in policies]
     _evaluate(
         EVALUATION, cells, _Asked(folder, days, seed, assumptions, topology), workers, as_json=as_json, report=report
     )
@@ -74,8 +80,32 @@ def crux_schedulers(
     """Crux beside job schedulers (Figure 25): utilisation under each, with ecmp and with crux."""
     from controller.evaluation.crux_schedulers import EVALUATION, POLICIES
 
-    cells = [(by, one) for by in Scheduler for one in POLICIES]
+    cells = [(Variant.AS_ASSUMED, by, one) for by in Scheduler for one in POLICIES]
     _evaluate(EVALUATION, cells, _Asked(folder, days, seed, assumptions), workers, as_json=as_json, report=report)
+
+
+def trace_sensitivity(
+    folder: FolderArgument = None,
+    variant: VariantsOption = None,
+    scheduler: OneSchedulerOption = Scheduler.RANDOM,
+    days: DaysOption = None,
+    seed: SeedOption = 1,
+    workers: WorkersOption = None,
+    topology: TopologyOption = TraceTopology.CLOS,
+    assumptions: AssumptionsOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """What a trace's result hangs on: ecmp and crux with one assumption at a time changed."""
+    from controller.evaluation.trace_sensitivity import EVALUATION, POLICIES
+
+    possible = list(variants_of(assumed_on(topology, read_assumptions(assumptions))))
+    if missing := [one for one in variant or () if one not in possible]:
+        refuse(f"--variant: the assumed topology has none, got {one!r}" for one in map(str, missing))
+    cells = [(one, scheduler, policy) for one in dict.fromkeys(variant or possible) for policy in POLICIES]
+    _evaluate(
+        EVALUATION, cells, _Asked(folder, days, seed, assumptions, topology), workers, as_json=as_json, report=report
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +121,7 @@ class _Asked:
 
 def _evaluate(
     evaluation: "TraceEvaluation",
-    cells: Sequence[tuple[Scheduler, PolicyName]],
+    cells: Sequence[tuple[Variant, Scheduler, PolicyName]],
     asked: _Asked,
     workers: int | None,
     *,
@@ -99,7 +129,6 @@ def _evaluate(
     report: Path | None,
 ) -> None:
     from controller.evaluation.trace_cases import DAY_S, MADE_UP, TraceCase, measure
-    from controller.evaluation.trace_topologies import assumed_on
     from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS
 
     if asked.days is not None and not 0 < asked.days < float("inf"):
@@ -114,8 +143,8 @@ def _evaluate(
             typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
         file = asked.assumptions or SHIPPED_ASSUMPTIONS
         cases = [
-            TraceCase(folder, file, asked.topology, policy, scheduler, asked.seed, until_s)
-            for scheduler, policy in cells
+            TraceCase(folder, file, asked.topology, policy, scheduler, asked.seed, until_s, variant)
+            for variant, scheduler, policy in cells
         ]
         named, name = evaluation.assumptions, folder.name
         if asked.folder is None:

@@ -106,3 +106,23 @@ def test_the_papers_other_topology_has_its_own_figures(folder: Path, trainyard: 
     assert [(line["topology"], line["gpus"], line["published_gpu_utilisation"]) for line in lines] == [
         ("double_sided", 2784, 0.5)
     ] * 2
+
+
+def test_assumptions_are_changed_one_at_a_time(folder: Path, trainyard: Trainyard, tmp_path: Path) -> None:
+    command = ("evaluate", "trace-sensitivity", folder, "--days", "0.5", "--json")
+    asked = [word for one in ("as assumed", "link rates x0.5", "volumes x2") for word in ("--variant", one)]
+    lines = _lines(trainyard(*command, *asked).stdout)
+    assert [(line["variant"], line["policy"]) for line in lines] == [
+        (variant, policy) for variant in ("as assumed", "link rates x0.5", "volumes x2") for policy in ("ecmp", "crux")
+    ]
+    assert {line["scheduler"] for line in lines} == {"random"}
+    slower, more = lines[2], lines[4]
+    # Half the rates are twice the volumes, but for what light takes.
+    assert slower["gpu_utilisation"] == pytest.approx(more["gpu_utilisation"], rel=1e-3)
+    star = tmp_path / "star.yaml"
+    star.write_text(
+        "topology: {kind: star, hosts: 64, host_link_gbps: 800}\nmodels: {}\nlabels: {}\nothers: [{model: gpt}]\n"
+    )
+    refused = trainyard(*command, "--assumptions", star, "--variant", "uplinks x0.5")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--variant: the assumed topology has none, got 'uplinks x0.5'" in refused.stderr
