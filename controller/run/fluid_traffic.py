@@ -1,7 +1,7 @@
 """The flows of a run's jobs on the simulator: which are under way, and what links carry meanwhile."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from controller.policy.policy_name import PolicyName
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order
 from controller.run.connections import Connections
+from controller.run.forwarding import Forwarding
 from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
 from controller.run.results import LoadSample
 from controller.run.stalls import Stalls
@@ -35,13 +36,17 @@ _IDLE = (0.0,) * NUM_LEVELS
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Flows of one transfer that have one way, size and offset; ``numbers`` are their positions in the group."""
+    """Flows of one transfer that have one way, size and offset; ``numbers`` are their positions in the group.
+
+    Where links may fail it is a flow alone, sent as ``five_tuple``.
+    """
 
     key: GroupKey
     task: int
     way: Way
     size_bytes: float
     offset_s: float
+    five_tuple: FiveTuple | None
     numbers: tuple[int, ...]
 
 
@@ -49,8 +54,9 @@ class FluidTraffic:
     """Starts transfers and tells when they have ended.
 
     There is a bundle for what each transfer may start, and one for what is under way. When a new Plan comes, that goes
-    on in its new way; but on its old path where it is ports that steer, until its next transfer. Links may only fail
-    where they ``may_fail``: there the ways of acknowledgements count, too.
+    on in its new way; but by its old port where it is ports that steer, until its next transfer. Links may only fail
+    where they ``may_fail``: there flows take the ways that switches lead them now, whatever the Plan says, and are not
+    bundled.
     """
 
     def __init__(
@@ -66,8 +72,7 @@ class FluidTraffic:
     ) -> None:
         fabric = routing.fabric
         self._fabric = fabric
-        self._routing = routing
-        self._may_fail = may_fail
+        self._forwarding = Forwarding(routing, {}) if may_fail else None
         self._stalls = Stalls()
         self._policy = policy
         self._control = control
@@ -83,16 +88,16 @@ class FluidTraffic:
                     self._transfers[job.name, task.group].append(number)
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
-        self._ways = {
-            FlowKey(*key, number): Way(
-                (*routing.hashed_path(five_tuple), *self._inside(key, number)),
-                0,
-                undecided_tier(control.tiers),
-                self._back(five_tuple),
-            )
+        self._five_tuples = {
+            FlowKey(*key, number): five_tuple
             for key in self._specifications
             for number, five_tuple in enumerate(connections[key[0]][key[1]])
         }
+        self._planned = {
+            key: Way((*routing.hashed_path(five_tuple), *self._inside(key)), 0, undecided_tier(control.tiers))
+            for key, five_tuple in self._five_tuples.items()
+        }
+        self._ways = dict(self._planned)
         self._templates: dict[str, list[_Bundle]] = {}
         self._under_way: set[int] = set()
         self._open: tuple[GroupKey, ...] = ()
@@ -135,16 +140,31 @@ class FluidTraffic:
             self._order_groups()
         return ends
 
-    def follow(self, decision: Decision) -> None:
-        """Let flows travel as a decision says; jobs that it does not know and that have nothing open are gone."""
+    def follow(self, decision: Decision, routing: Routing) -> None:
+        """Let flows travel as a decision says; jobs that it does not know and that have nothing open are gone.
+
+        Switches hold its rules now, and base routing is this.
+        """
         ways = ways_of(decision.snapshot, decision.plan, self._control.tiers)
-        if self._may_fail:
-            flows = (flow for job in decision.snapshot.jobs for flow in job.flows)
-            ways |= {flow.key: replace(ways[flow.key], back=self._back(flow.five_tuple)) for flow in flows}
-        changed = {key.job for key, way in ways.items() if self._ways[key] != way}
+        if self._forwarding is not None:
+            self._planned |= ways
+            self._five_tuples |= {flow.key: flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows}
+            self._forwarding = Forwarding(routing, decision.rules, self._forwarding.down)
+            ways = self._forwarded()
         decided = {job.name for job in decision.snapshot.jobs}
         busy = {job for job, _ in self._instances.open}
-        gone = self._templates.keys() - decided - busy
+        self._go(ways, self._templates.keys() - decided - busy)
+
+    def lose(self, links: frozenset[int]) -> None:
+        """From now on these links carry nothing, and all others do; raises ValueError unless links ``may_fail``."""
+        if self._forwarding is None:
+            raise ValueError("what switches do is not known: links may not fail")
+        self._forwarding = replace(self._forwarding, down=links)
+        self._go(self._forwarded(), set())
+
+    def _go(self, ways: Mapping[FlowKey, Way], gone: Set[str]) -> None:
+        """From now on flows go these ways, and these jobs have none."""
+        changed = {key.job for key, way in ways.items() if self._ways[key] != way}
         if not (changed or gone):
             return
         self._ways |= ways
@@ -155,13 +175,6 @@ class FluidTraffic:
         self._relay(self._rerouted())
         self._open = ()
         self._order_groups()
-
-    def lose(self, links: frozenset[int]) -> None:
-        """From now on these links carry nothing, and all others do; raises ValueError unless links ``may_fail``."""
-        if not self._may_fail:
-            raise ValueError("the ways of acknowledgements are not known: links may not fail")
-        self._stalls.down = links
-        self._stall()
 
     def sample_loads(self) -> LoadSample:
         """How busy every link was with each level since the last sample."""
@@ -177,20 +190,30 @@ class FluidTraffic:
         return sample
 
     def _stall(self) -> None:
-        """Let flows wait whose way is down."""
-        if self._stalls.down or self._stalls.waiting:
+        """Let flows wait whose packets are lost."""
+        if self._forwarding is not None:
             numbers = sorted({*self.fluid.active.tolist(), *self._stalls.waiting})
             ways = {number: self._bundles[number].way for number in numbers}
             if stalled := self._stalls.look(ways, self.now_ps):
                 self.fluid.pause(np.array(stalled))
 
-    def _back(self, five_tuple: FiveTuple) -> Path:
-        """By which links a flow is acknowledged, where that matters: no rule leads its acknowledgements."""
-        return self._routing.hashed_path(five_tuple.reverse) if self._may_fail else ()
+    def _forwarded(self) -> dict[FlowKey, Way]:
+        """The ways that switches lead all flows now."""
+        return {key: self._carried(way, self._five_tuples[key]) for key, way in self._planned.items()}
 
-    def _inside(self, key: GroupKey, number: int) -> Path:
+    def _carried(self, way: Way, five_tuple: FiveTuple | None) -> Way:
+        """Where a flow goes that was to go a way; no rule leads its acknowledgements."""
+        if self._forwarding is None or five_tuple is None:
+            return way
+        path, back = self._forwarding.path(five_tuple), self._forwarding.path(five_tuple.reverse)
+        if path is None or back is None:
+            return replace(way, is_lost=True)
+        inside = (link for link in way.path if link >= len(self._fabric.links))
+        return replace(way, path=(*path, *inside), is_lost=False)
+
+    def _inside(self, key: FlowKey) -> Path:
         """Links inside the hosts of a flow."""
-        flow, nics = self._specifications[key][number], self._fabric.nics
+        flow, nics = self._specifications[key.job, key.group][key.flow], self._fabric.nics
         ends = nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
         return self._fabric.host_links_between(*ends)
 
@@ -201,10 +224,11 @@ class FluidTraffic:
         for task, transfer in enumerate(graph.tasks):
             if isinstance(transfer, GroupTransfer):
                 key = job, transfer.group
-                alike: defaultdict[tuple[Way, float, float], list[int]] = defaultdict(list)
+                alike: defaultdict[tuple[Way, float, float, FiveTuple | None], list[int]] = defaultdict(list)
                 for number in graph.flows_of(transfer):
-                    flow = self._specifications[key][number]
-                    alike[self._ways[FlowKey(*key, number)], flow.size_bytes, flow.offset_s].append(number)
+                    flow, flow_key = self._specifications[key][number], FlowKey(*key, number)
+                    sent_as = None if self._forwarding is None else self._five_tuples[flow_key]
+                    alike[self._ways[flow_key], flow.size_bytes, flow.offset_s, sent_as].append(number)
                 bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
         return bundles
 
@@ -219,8 +243,9 @@ class FluidTraffic:
             alike: defaultdict[Way, list[int]] = defaultdict(list)
             for flow in bundle.numbers:
                 way = self._ways[FlowKey(*bundle.key, flow)]
-                stays = self._steering is Steering.SOURCE_PORT
-                alike[replace(way, path=bundle.way.path, back=bundle.way.back) if stays else way].append(flow)
+                if self._steering is Steering.SOURCE_PORT:
+                    way = self._carried(replace(way, path=bundle.way.path), bundle.five_tuple)
+                alike[way].append(flow)
             for way, flows in alike.items():
                 yield number, replace(bundle, way=way, numbers=tuple(flows))
 

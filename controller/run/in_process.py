@@ -6,6 +6,8 @@ from controller.decision import Decision
 from controller.policy.plan import Plan
 from controller.policy.profile import Profile
 from controller.policy.snapshot import Snapshot
+from controller.ports.link_health import LinkHealth
+from controller.ports.withdrawal import best_effort_where_cut_off
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
 from controller.run.connections import Connections
@@ -20,7 +22,10 @@ _LEASE_S = float("inf")
 
 
 class InProcessController:
-    """Registers jobs as hosts would, and decides when it is asked; ``previous`` is a Plan in force from the start."""
+    """Registers jobs as hosts would, and decides when it is asked; ``previous`` is a Plan in force from the start.
+
+    Nothing is led over the dead ones of ``links``, which its owner keeps up to date; without, all are there.
+    """
 
     def __init__(
         self,
@@ -31,10 +36,12 @@ class InProcessController:
         seed: int,
         num_levels: int = 8,
         previous: Plan | None = None,
+        links: LinkHealth | None = None,
     ) -> None:
+        self.links = links
+        self.routing = routing
         self._previous = previous
         self._number = 0
-        self._routing = routing
         self._connections = connections
         self._policy = policy
         self._steering = steering
@@ -52,20 +59,23 @@ class InProcessController:
         self._registry.deregister(job)
 
     def decide(self, now_s: float) -> Decision:
-        """The Plan for the jobs that are registered. Raises ValueError where the policy cannot decide."""
+        """The Plan for the jobs that are registered; ``routing`` is what it is for. Raises ValueError where the policy
+        cannot decide."""
         snapshot, plan = self.plan(now_s)
         if self._steering is Steering.SOURCE_PORT:
-            changes = source_port_changes(plan, snapshot, self._routing)
+            changes = source_port_changes(plan, snapshot, self.routing)
             changed = self._registry.change_source_ports(changes)
             snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
-        rules = flow_rules(plan, snapshot, self._routing)
+        rules = flow_rules(plan, snapshot, self.routing)
         self._number += 1
         return Decision(self._number, snapshot, plan, rules)
 
     def plan(self, now_s: float) -> tuple[Snapshot, Plan]:
         """The Plan alone, without rules or changed source ports, and what it was decided on; raises as ``decide``."""
-        snapshot = self._snapshots.take(now_s, self._previous)
-        self._previous = self._policy(snapshot)
+        if self.links is not None:
+            self.routing = self.routing.without(self.links.dead(now_s))
+        snapshot = self._snapshots.take(now_s, self._previous, self.routing)
+        self._previous = best_effort_where_cut_off(self._policy(snapshot), snapshot)
         return snapshot, self._previous
 
 

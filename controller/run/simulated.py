@@ -11,7 +11,19 @@ from functools import partial
 from controller.policy.catalogue import decide
 from controller.policy.enforcement import Enforcement, rate_control
 from controller.policy.policy_name import PolicyName
-from controller.run.calendar import PS_PER_S, Arrival, ComputationEnd, Fault, HandOver, HoldEnd, Recovery, Sample
+from controller.ports.damping import Damping
+from controller.ports.link_health import LinkHealth
+from controller.run.calendar import (
+    PS_PER_S,
+    Arrival,
+    ComputationEnd,
+    Fault,
+    HandOver,
+    HoldEnd,
+    PortsHeard,
+    Recovery,
+    Sample,
+)
 from controller.run.connections import open_connections
 from controller.run.fluid_traffic import FluidTraffic
 from controller.run.in_process import InProcessController
@@ -42,8 +54,8 @@ def run_on_simulator(
     ``told_as`` makes of a job's task graph the one that is run and registered, where its flow groups are to be told
     otherwise than they are (``workloads.stages``); the result has the groups as told.
 
-    Raises ValueError where the jobs do not fit or the policy cannot decide,
-    RegistrationError where the controller would refuse a job.
+    Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
+    would refuse a job.
     """
     run = _Run(scenario, policy, enforcement, told_as)
     record = run.to_the_end(on_progress)
@@ -76,11 +88,12 @@ class _Run:
         self._shifts = {job.name: StartShift(job.specification.arrival_s) for job in jobs}
         self._time_shift_s: dict[str, float | None] = {}
         control = rate_control(policy, enforcement)
-        fails = bool(scenario.events)
+        may_fail = bool(scenario.events)
         self._traffic = FluidTraffic(
-            self.routing, jobs, connections, policy, control, scenario.steering, may_fail=fails
+            self.routing, jobs, connections, policy, control, scenario.steering, may_fail=may_fail
         )
-        self._new_controller = partial(
+        self._fabric, self._may_fail = fabric, may_fail
+        self._in_process = partial(
             InProcessController,
             *(self.routing, connections, partial(decide, policy), scenario.steering, scenario.seed),
             scenario.num_levels,
@@ -89,9 +102,15 @@ class _Run:
         self._registered: dict[str, TrainingJob] = {}
         self._outages = Outages(fabric)
         self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
+        self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
+        self._release_ps: int | None = None
         self._stage = Stage(scenario, jobs, self._traffic, self._alone_s, self._delay_s)
         for event in scenario.events:
             self._stage.calendar.add(round(event.at_s * PS_PER_S), Fault(event))
+
+    def _new_controller(self) -> InProcessController:
+        """One that knows of no job, nor of a link that has flapped."""
+        return self._in_process(links=LinkHealth(self._fabric, Damping()) if self._may_fail else None)
 
     def to_the_end(self, on_progress: Progress) -> Record:
         """Run until every job has departed and the controller has decided without it."""
@@ -109,13 +128,15 @@ class _Run:
                         self._fail(fault)
                     case Recovery(fault):
                         self._recover(fault)
+                    case PortsHeard():
+                        self._hand_over(hears_ports=True)
                     case Sample():
                         stage.sample(on_progress)
         stage.record.ended_s = stage.now_s
         return stage.record
 
-    def _hand_over(self) -> None:
-        """Tell the controller what has happened, and follow what it decides."""
+    def _hand_over(self, *, hears_ports: bool = False) -> None:
+        """Tell the controller what has happened, of ports too where it is time to, and follow what it decides."""
         self._stage.hand_over_begins()
         if self._controller is None:
             return  # it is told when it is back
@@ -126,32 +147,49 @@ class _Run:
         for job in departed:
             del self._registered[job]
             self._controller.deregister(job)
+        if hears_ports and self._controller.links is not None:
+            self._controller.links.note(self._outages.port_states, self._stage.now_s)
         decision = self._controller.decide(self._stage.now_s)
         self._time_shift_s = {job.name: job.time_shift_s for job in decision.plan.jobs}
-        self._traffic.follow(decision)
+        self._traffic.follow(decision, self._controller.routing)
         if decision.plan.jobs:
             self._stage.record.plans.append((self._stage.now_s, NotedPlan.of(decision)))
+        self._keep_release(self._controller)
+
+    def _keep_release(self, controller: InProcessController) -> None:
+        """Let the controller use a link that it holds for flapping once it holds it no longer."""
+        release_s = None if controller.links is None else controller.links.next_release_s(self._stage.now_s)
+        release_ps = None if release_s is None else round(release_s * PS_PER_S)
+        if release_ps is not None and release_ps != self._release_ps:
+            self._stage.calendar.add(release_ps, HandOver())
+        self._release_ps = release_ps
 
     def _fail(self, event: ScenarioEvent) -> None:
-        """Something goes down, or comes up; all but cables need a while then until they serve."""
-        if event.link is None and event.state is ElementState.UP:
+        """Something goes down, or comes up; a switch and a controller need a while then until they serve."""
+        recovers = event.switch is not None or event.controller is not None
+        if recovers and event.state is ElementState.UP:
             self._stage.calendar.add(self._traffic.now_ps + self._recovery_ps, Recovery(event))
         elif event.controller is not None:
             self._controller = None
         else:
             self._outages.happen(event)
-            self._traffic.lose(self._outages.links)
+            self._links_change()
+
+    def _links_change(self) -> None:
+        """Switches and hosts notice now, the controller when it hears of it."""
+        self._traffic.lose(self._outages.links)
+        self._stage.calendar.add(self._traffic.now_ps + self._reaction_ps, PortsHeard())
 
     def _recover(self, event: ScenarioEvent) -> None:
         """A switch serves again, filled; or a controller, which knows nothing until every job has registered anew."""
         if event.switch is not None:
             self._outages.recover(event.switch)
-            self._traffic.lose(self._outages.links)
+            self._links_change()
         else:
             self._controller = self._new_controller()
             for job in self._registered.values():
                 self._controller.register(job)
-            self._hand_over()
+            self._hand_over(hears_ports=True)
 
     def _delay_s(self, job: str, now_s: float) -> float:
         """Seconds for which the Plan in force has a job hold an iteration that could begin now."""

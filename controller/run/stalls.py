@@ -1,4 +1,4 @@
-"""Fluid flows whose way is down: who waits, and until when; as on the emulator, where packets are lost."""
+"""Fluid flows whose packets are lost: who waits, and until when its sender tries again, as on the emulator."""
 
 from collections.abc import Mapping, Set
 
@@ -7,13 +7,13 @@ from emulator.engine.transport import FIRST_TIMEOUT_PS, LAST_TIMEOUT_PS
 from simulator.fluid import NEVER_PS
 
 
-def waits(way: Way, down: Set[int]) -> bool:
-    """Nothing is led around what is down: a flow waits while a link of its path is, or of its acknowledgements'."""
-    return not (down.isdisjoint(way.path) and down.isdisjoint(way.back))
-
-
 def next_try_ps(since_ps: int, now_ps: int) -> int:
-    """When a sender that has got nothing through since a time tries again, now or later."""
+    """When a sender that has got nothing through since a time tries again, now or later.
+
+    Now, if that is the time: packets are under way for a while, and find what switches are told meanwhile.
+    """
+    if now_ps == since_ps:
+        return now_ps
     pause_ps = FIRST_TIMEOUT_PS
     try_ps = since_ps + pause_ps
     while try_ps < now_ps:
@@ -26,7 +26,6 @@ class Stalls:
     """The flows under way that have got nothing through since a time; by number, as their carrier counts them."""
 
     def __init__(self) -> None:
-        self.down: frozenset[int] = frozenset()
         self._since_ps: dict[int, int] = {}
         self._try_ps: dict[int, int] = {}
 
@@ -56,7 +55,7 @@ class Stalls:
         """See who waits of those that are under way, on these ways; returns those that have begun to."""
         stalled = []
         for number, way in ways.items():
-            if waits(way, self.down):
+            if way.is_lost:
                 self._try_ps.pop(number, None)
                 if number not in self._since_ps:
                     self._since_ps[number] = now_ps

@@ -22,13 +22,13 @@ LAST_TIER = 1 << 31
 class Way:
     """A flow's links, those inside its hosts at the end; its level; and its tier, of which a smaller one goes first.
 
-    ``back`` are the links of its acknowledgements, where these matter.
+    ``is_lost``: nothing gets through there, or no acknowledgement comes back.
     """
 
     path: Path
     level: int
     tier: int
-    back: Path = ()
+    is_lost: bool = False
 
 
 def undecided_tier(tiers: Tiers) -> int:

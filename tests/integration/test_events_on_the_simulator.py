@@ -1,11 +1,13 @@
 """Cables, switches and controllers that fail in a simulated run: what a hand computes, and what no run may do."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from controller.policy.enforcement import Enforcement
 from controller.policy.policy_name import PolicyName
+from controller.run.emulated import run_on_emulator
 from controller.run.results import JobResult, RunResult
 from controller.run.simulated import run_on_simulator
 from tests.integration.iterations import iteration_begins_s
@@ -72,21 +74,92 @@ def test_cables_of_a_switch_that_recovers_stay_cut() -> None:
     assert (first[3], second[3]) == (pytest.approx(2.0, **EXACTLY), pytest.approx(1.2, **EXACTLY))
 
 
-def test_a_flow_waits_while_its_acknowledgements_are_lost() -> None:
-    """The cable that is cut is on the hash's way back of the only flow, and not on its way out."""
+def _one_way(seed: int) -> tuple[Scenario, str, str]:
+    """One flow from h0 to h2, and the aggregation switches that the hash has it and its acknowledgements cross."""
     flow = {"source": "h0", "destination": "h2", "bytes": 12.5e6}
     workload = {"type": "phases", "compute_s": 0.2, "comm_start": 0.5, "flows": [flow]}
-    fabric = _scenario(CLOS, ACROSS).topology.build()
+    scenario = _scenario(CLOS, [_job("one", ("h0", "h2"), workload=workload)], seed=seed)
+    fabric = scenario.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
     ends = fabric.nics["h0"][0].address, fabric.nics["h2"][0].address
-    five_tuple = FiveTuple(*ends, UDP_PROTOCOL, FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT)
-    for seed in range(20):
-        routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
-        way_out, way_back = (fabric.nodes_of(routing.hashed_path(each))[2] for each in (five_tuple, five_tuple.reverse))
-        if way_out != way_back:
-            break
-    cut = _outage(0.55, 0.6, link=["t0", way_back])
-    result = _run(_scenario(CLOS, [_job("one", ("h0", "h2"), workload=workload)], *cut, seed=seed), PolicyName.ECMP)
-    assert iteration_begins_s(result.jobs[0])[3] == pytest.approx(0.8, **EXACTLY)
+    out = FiveTuple(*ends, UDP_PROTOCOL, FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT)
+    way_out, way_back = (fabric.nodes_of(routing.hashed_path(each))[2] for each in (out, out.reverse))
+    return scenario, way_out, way_back
+
+
+def _failing(scenario: Scenario, *events: dict[str, Any]) -> Scenario:
+    return Scenario.model_validate(scenario.model_dump(exclude_unset=True) | {"events": events})
+
+
+@pytest.fixture(scope="module")
+def one_way() -> tuple[Scenario, str, str]:
+    """Such a flow whose acknowledgements cross another switch."""
+    return next(found for found in map(_one_way, range(20)) if found[1] != found[2])
+
+
+def test_a_switch_passes_over_its_own_dead_port_at_once(one_way: tuple[Scenario, str, str]) -> None:
+    scenario, way_out, _ = one_way
+    cut = _failing(scenario, *_outage(0.55, 5.0, link=["t0", way_out]))
+    assert _are_undisturbed(_run(cut, PolicyName.ECMP).jobs[0])
+
+
+def test_a_flow_waits_while_its_acknowledgements_are_lost(one_way: tuple[Scenario, str, str]) -> None:
+    """A switch behind the first has no other way for them; base routing has, 0.01 s later. The sender tries at 0.75."""
+    scenario, _, way_back = one_way
+    cut = _failing(scenario, *_outage(0.55, 5.0, link=["t0", way_back]))
+    assert iteration_begins_s(_run(cut, PolicyName.ECMP).jobs[0])[3] == pytest.approx(0.8, **EXACTLY)
+
+
+def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: tuple[Scenario, str, str]) -> None:
+    """It serves from 0.95 on; the sender tries at 0.75 and 1.15."""
+    scenario, _, way_back = one_way
+    gone = _outage(0.5, 0.65, controller=0)
+    cut = _outage(0.55, 5.0, link=["t0", way_back])
+    failing = _failing(scenario, gone[0], cut[0], gone[1], cut[1])
+    assert iteration_begins_s(_run(failing, PolicyName.ECMP).jobs[0])[3] == pytest.approx(1.2, **EXACTLY)
+
+
+def test_a_plan_moves_what_its_rules_led_into_a_dead_port() -> None:
+    """The jobs go by switches of their own; one loses its, and both have the other from then on."""
+    whole = _scenario(CLOS, ACROSS, seed=3)
+    before = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole).flows}
+    assert before["one"] != before["other"]
+    result = _run(_failing(whole, *_outage(0.55, 9.0, switch=before["one"])))
+    assert {result.fabric.nodes_of(flow.path)[2] for flow in result.flows} == {before["other"]}
+    assert iteration_begins_s(result.jobs[0])[3] >= 0.8
+
+
+def test_a_cable_that_flaps_is_left_alone_after_its_second_fall() -> None:
+    """Its flow goes elsewhere with the first fall, back when it is up, and away for good with the second."""
+    whole = _scenario(CLOS, ACROSS, seed=3)
+    fabric = whole.topology.build()
+    own = {flow.job: fabric.nodes_of(flow.path)[2] for flow in _run(whole).flows}["one"]
+    flaps = [event for number in range(5) for event in _outage(0.5 + number, 0.9 + number, link=["t0", own])]
+    jobs = [job | {"iterations": 40} for job in ACROSS]
+    flapping, cut = (
+        _run(_scenario(CLOS, jobs, *events, seed=3)) for events in (flaps, (*flaps[:3], flaps[-1] | {"at_s": 30.0}))
+    )
+    assert [job.computing for job in flapping.jobs] == [job.computing for job in cut.jobs]
+
+
+def test_packets_and_fluids_go_the_same_ways_around_a_cut() -> None:
+    whole = _scenario(CLOS | {"aggs": 3, "delay_us": 1}, ACROSS)
+    own = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole).flows}["one"]
+    cut = _failing(whole, *_outage(0.55, 9.0, link=["t0", own]))
+    emulated = asyncio.run(run_on_emulator(cut, PolicyName.CRUX, on_progress=lambda *_: None))
+    simulated = _run(cut)
+    assert {(flow.job, flow.path) for flow in simulated.flows} == {(flow.job, flow.path) for flow in emulated.flows}
+    for fluid, packets in zip(simulated.jobs, emulated.jobs, strict=True):
+        assert iteration_begins_s(fluid) == pytest.approx(iteration_begins_s(packets), abs=0.05)
+
+
+def test_a_host_that_is_down_stops_its_job_alone() -> None:
+    """The third iteration has computed 0.05 s of its 0.2 at 0.45, and sends when it is half done, at 1.05."""
+    result = _run(_scenario(STAR, BOTH, *_outage(0.45, 1.0, host="h1")))
+    first, second = map(iteration_begins_s, result.jobs)
+    assert first[3] == pytest.approx(1.15, **EXACTLY)
+    assert second == pytest.approx([0.2 * number for number in range(8)], **EXACTLY)
+    assert sum(interval.end_s - interval.start_s for interval in result.jobs[0].computing) == pytest.approx(1.6)
 
 
 def _are_undisturbed(job: JobResult) -> bool:

@@ -48,11 +48,10 @@ def test_all_that_is_wrong_is_told_with_its_file_and_settings(tmp_path: Path) ->
 
 
 def test_what_the_backend_cannot_run_is_refused(tmp_path: Path) -> None:
-    events = [{"at_s": 0.5, "host": "h0", "state": "down"}, {"at_s": 0.6, "host": "h0", "state": "up"}]
-    files = read_files([write(tmp_path, events=events)])
-    with pytest.raises(ScenarioError, match=r"small.yaml: events\[0\].host: hosts do not go down"):
-        cases(files, [{}], (), [1], *ON)
-    assert cases(files, [{"events": []}], (), [1], *ON)
+    files = read_files([write(tmp_path)])
+    with pytest.raises(ScenarioError, match=r"small.yaml: --enforcement ideal: only the simulator"):
+        cases(files, [{}], (), [1], Backend.EMULATOR, Enforcement.IDEAL)
+    assert cases(files, [{}], (), [1], Backend.SIMULATOR, Enforcement.IDEAL)
 
 
 def test_scenarios_of_one_name_and_files_that_are_wrong_are_refused_together(tmp_path: Path) -> None:
