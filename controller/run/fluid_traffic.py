@@ -1,7 +1,7 @@
 """The flows of a run's jobs on the simulator: which are under way, and what links carry meanwhile."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,16 +15,15 @@ from controller.policy.policy_name import PolicyName
 from controller.policy.rates.loads import remaining_by_link
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order
 from controller.run.connections import Connections
-from controller.run.forwarding import Forwarding
+from controller.run.flow_ways import FlowWays
 from controller.run.instances import GroupKey, Instance, Instances, TransferEnd
 from controller.run.results import LoadSample
 from controller.run.stalls import Stalls
-from controller.run.ways import LAST_TIER, Way, undecided_tier, ways_of
+from controller.run.ways import LAST_TIER, Way
 from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
 from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
 from topologies.addressing import FiveTuple
-from topologies.fabric import Path
 from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
@@ -72,7 +71,7 @@ class FluidTraffic:
     ) -> None:
         fabric = routing.fabric
         self._fabric = fabric
-        self._forwarding = Forwarding(routing, {}) if may_fail else None
+        self._may_fail = may_fail
         self._stalls = Stalls()
         self._policy = policy
         self._control = control
@@ -88,16 +87,7 @@ class FluidTraffic:
                     self._transfers[job.name, task.group].append(number)
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
-        self._five_tuples = {
-            FlowKey(*key, number): five_tuple
-            for key in self._specifications
-            for number, five_tuple in enumerate(connections[key[0]][key[1]])
-        }
-        self._planned = {
-            key: Way((*routing.hashed_path(five_tuple), *self._inside(key)), 0, undecided_tier(control.tiers))
-            for key, five_tuple in self._five_tuples.items()
-        }
-        self._ways = dict(self._planned)
+        self._ways = FlowWays(routing, self._specifications, connections, control.tiers, may_fail=may_fail)
         self._templates: dict[str, list[_Bundle]] = {}
         self._under_way: set[int] = set()
         self._open: tuple[GroupKey, ...] = ()
@@ -145,29 +135,19 @@ class FluidTraffic:
 
         Switches hold its rules now, and base routing is this.
         """
-        ways = ways_of(decision.snapshot, decision.plan, self._control.tiers)
-        if self._forwarding is not None:
-            self._planned |= ways
-            self._five_tuples |= {flow.key: flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows}
-            self._forwarding = Forwarding(routing, decision.rules, self._forwarding.down)
-            ways = self._forwarded()
+        changed = self._ways.follow(decision, routing)
         decided = {job.name for job in decision.snapshot.jobs}
         busy = {job for job, _ in self._instances.open}
-        self._go(ways, self._templates.keys() - decided - busy)
+        self._reroute(changed, self._templates.keys() - decided - busy)
 
     def lose(self, links: frozenset[int]) -> None:
         """From now on these links carry nothing, and all others do; raises ValueError unless links ``may_fail``."""
-        if self._forwarding is None:
-            raise ValueError("what switches do is not known: links may not fail")
-        self._forwarding = replace(self._forwarding, down=links)
-        self._go(self._forwarded(), set())
+        self._reroute(self._ways.lose(links), set())
 
-    def _go(self, ways: Mapping[FlowKey, Way], gone: Set[str]) -> None:
-        """From now on flows go these ways, and these jobs have none."""
-        changed = {key.job for key, way in ways.items() if self._ways[key] != way}
+    def _reroute(self, changed: Set[str], gone: Set[str]) -> None:
+        """These jobs have other ways from now on, and those are gone."""
         if not (changed or gone):
             return
-        self._ways |= ways
         for job in gone:
             del self._templates[job]
         for job in changed & self._templates.keys():
@@ -191,31 +171,12 @@ class FluidTraffic:
 
     def _stall(self) -> None:
         """Let flows wait whose packets are lost."""
-        if self._forwarding is not None:
-            numbers = sorted({*self.fluid.active.tolist(), *self._stalls.waiting})
-            ways = {number: self._bundles[number].way for number in numbers}
-            if stalled := self._stalls.look(ways, self.now_ps):
-                self.fluid.pause(np.array(stalled))
-
-    def _forwarded(self) -> dict[FlowKey, Way]:
-        """The ways that switches lead all flows now."""
-        return {key: self._carried(way, self._five_tuples[key]) for key, way in self._planned.items()}
-
-    def _carried(self, way: Way, five_tuple: FiveTuple | None) -> Way:
-        """Where a flow goes that was to go a way; no rule leads its acknowledgements."""
-        if self._forwarding is None or five_tuple is None:
-            return way
-        path, back = self._forwarding.path(five_tuple), self._forwarding.path(five_tuple.reverse)
-        if path is None or back is None:
-            return replace(way, is_lost=True)
-        inside = (link for link in way.path if link >= len(self._fabric.links))
-        return replace(way, path=(*path, *inside), is_lost=False)
-
-    def _inside(self, key: FlowKey) -> Path:
-        """Links inside the hosts of a flow."""
-        flow, nics = self._specifications[key.job, key.group][key.flow], self._fabric.nics
-        ends = nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
-        return self._fabric.host_links_between(*ends)
+        if not self._may_fail:
+            return
+        numbers = sorted({*self.fluid.active.tolist(), *self._stalls.waiting})
+        ways = {number: self._bundles[number].way for number in numbers}
+        if stalled := self._stalls.look(ways, self.now_ps):
+            self.fluid.pause(np.array(stalled))
 
     def _bundles_of(self, job: str) -> list[_Bundle]:
         """What each transfer of a job may start."""
@@ -227,7 +188,7 @@ class FluidTraffic:
                 alike: defaultdict[tuple[Way, float, float, FiveTuple | None], list[int]] = defaultdict(list)
                 for number in graph.flows_of(transfer):
                     flow, flow_key = self._specifications[key][number], FlowKey(*key, number)
-                    sent_as = None if self._forwarding is None else self._five_tuples[flow_key]
+                    sent_as = self._ways.sent_as(flow_key)
                     alike[self._ways[flow_key], flow.size_bytes, flow.offset_s, sent_as].append(number)
                 bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
         return bundles
@@ -244,7 +205,7 @@ class FluidTraffic:
             for flow in bundle.numbers:
                 way = self._ways[FlowKey(*bundle.key, flow)]
                 if self._steering is Steering.SOURCE_PORT:
-                    way = self._carried(replace(way, path=bundle.way.path), bundle.five_tuple)
+                    way = self._ways.of_packets(replace(way, path=bundle.way.path), bundle.five_tuple)
                 alike[way].append(flow)
             for way, flows in alike.items():
                 yield number, replace(bundle, way=way, numbers=tuple(flows))
