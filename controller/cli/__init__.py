@@ -10,6 +10,11 @@ _EXTRAS = {"numba": "emulator", "ray": "ray"}
 
 def main() -> None:
     """Run the command that the process's arguments name; says which extra to install where a package is missing."""
+    if sys.argv[1:2] == ["agent"]:
+        # Hosts have none of the packages that the other commands need.
+        from hostlib.agent import main as agent
+
+        sys.exit(agent(sys.argv[2:]))
     try:
         from controller.cli.application import application
 

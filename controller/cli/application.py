@@ -11,6 +11,7 @@ from controller.cli.exits import EXIT_STATUS
 from controller.cli.explaining import explain
 from controller.cli.planning import plan
 from controller.cli.policies import policies
+from controller.cli.probing import agent
 from controller.cli.running import run
 from controller.cli.running_traces import run_trace
 from controller.cli.serving import controller
@@ -32,4 +33,7 @@ commands = (
 )
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)
+# It has options of its own, which need none of the packages here.
+_AS_THEY_ARE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+application.command(epilog=EXIT_STATUS, context_settings=_AS_THEY_ARE)(agent)
 application.add_typer(evaluate, name="evaluate", epilog=EXIT_STATUS)

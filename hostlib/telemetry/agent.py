@@ -52,6 +52,7 @@ class ProbeAgent:
         self, host: str, rates_bps: Mapping[IPv4Address, float], session: int, pace: Pace | None = None, level: int = 0
     ) -> None:
         self.host = host
+        self.num_targets = 0
         self._session = session
         self._prober = Prober(rates_bps, session, pace, level)
         self._receiver = Receiver(rates_bps.keys())
@@ -62,8 +63,33 @@ class ProbeAgent:
     @property
     def next_s(self) -> float:
         """When there is next something to do: to send, or to speak to the controller."""
-        next_s = self._prober.next_s
+        next_s = self.next_probe_s
         return self._exchange_s if next_s is None else min(next_s, self._exchange_s)
+
+    @property
+    def next_probe_s(self) -> float | None:
+        """When there is next something to send; None where nothing is, until the controller says so."""
+        return self._prober.next_s
+
+    @property
+    def next_exchange_s(self) -> float:
+        """When it is next time to speak to the controller, unless so many reports wait that it is now."""
+        return self._exchange_s
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many reports wait as one exchange takes."""
+        return self._receiver.waiting >= MAX_REPORTS
+
+    @property
+    def waiting(self) -> int:
+        """Reports that wait for an exchange."""
+        return self._receiver.waiting
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Packets that were not reported, by reason."""
+        return {str(reason): packets for reason, packets in self._receiver.dropped.items()}
 
     def probes(self, now_s: float) -> list[Probe]:
         """What is to be sent now."""
@@ -78,16 +104,15 @@ class ProbeAgent:
 
         Unless it is ``answered``, the reports in it are lost: they would be old by the time a controller is back.
         """
-        if now_s < self._exchange_s and self._receiver.waiting < MAX_REPORTS:
+        if now_s < self._exchange_s and not self.is_full:
             return None
         clock_ns = round(now_s * _NS_PER_S)
         self._receiver.forget_idle(clock_ns)
         self._exchange_s = max(self._exchange_s, now_s + _FIRST_INTERVAL_S)
         reports = self._receiver.take_reports(MAX_REPORTS)
         self._number += 1
-        dropped = {str(reason): packets for reason, packets in self._receiver.dropped.items()}
         return ProbeExchange(
-            self.host, self._session, self._number - 1, clock_ns, reports, dropped, self._targets_version
+            self.host, self._session, self._number - 1, clock_ns, reports, self.dropped, self._targets_version
         )
 
     def answered(self, answer: ProbeAnswer, now_s: float) -> None:
@@ -95,4 +120,5 @@ class ProbeAgent:
         self._exchange_s = now_s + answer.interval_s
         if answer.targets_version != self._targets_version:
             self._targets_version = answer.targets_version
+            self.num_targets = len(answer.targets)
             self._prober.set_targets(answer.targets, now_s)

@@ -21,7 +21,16 @@ from hostlib.telemetry.int_md import (
     Hop,
     read_stack,
 )
-from hostlib.telemetry.probes import DOMAIN_ID, HOP_LIMIT, IPV4_BYTES, TCP_BYTES, UDP_BYTES, Mark, mark_of
+from hostlib.telemetry.probes import (
+    DOMAIN_ID,
+    HOP_LIMIT,
+    IPV4_BYTES,
+    IPV4_WITHOUT_OPTIONS,
+    TCP_BYTES,
+    UDP_BYTES,
+    Mark,
+    mark_of,
+)
 from hostlib.types import FiveTuple
 
 
@@ -95,7 +104,7 @@ def _ipv4(packet: bytes) -> tuple[int, int, bytes, bytes]:
     _require(len(packet) >= IPV4_BYTES, Malformed.CUT_SHORT)
     first, tos, length, _, fragment, _, protocol, _ = struct.unpack_from("!BBHHHBBH", packet)
     # Neither a fragment (offset, more to come) nor the reserved flag.
-    _require(first == 0x45 and fragment & 0xBFFF == 0, Malformed.IPV4)
+    _require(first == IPV4_WITHOUT_OPTIONS and fragment & 0xBFFF == 0, Malformed.IPV4)
     _require(IPV4_BYTES <= length <= len(packet), Malformed.IPV4_LENGTH)
     _require(internet_checksum(packet[:IPV4_BYTES]) == 0, Malformed.IPV4_CHECKSUM)
     _require(protocol in (UDP_PROTOCOL, TCP_PROTOCOL), Malformed.PROTOCOL)

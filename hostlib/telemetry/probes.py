@@ -26,12 +26,18 @@ DOMAIN_ID = 0
 """Of INT's domain-specific instructions: ours asks for none."""
 
 IPV4_BYTES = 20
+IPV4_WITHOUT_OPTIONS = 0x45
+"""The first byte of its header."""
+
 UDP_BYTES = 8
 TCP_BYTES = 20
 ETHERNET_BYTES = 14
 
-_MAGIC = b"TYP1"
+MAGIC = b"TYP1"
+"""What the mark of a probe begins with."""
+
 _TTL = 64
+_DO_NOT_FRAGMENT = 0x4000
 _DISCARD = 1 << 27
 _MARK = struct.Struct("!4sIIIQ")
 MARK_BYTES = _MARK.size
@@ -52,7 +58,7 @@ class Mark:
 
     def octets(self) -> bytes:
         """The payload of a probe."""
-        return _MARK.pack(_MAGIC, self.session, self.sequence, self.port_sequence, self.sent_ns)
+        return _MARK.pack(MAGIC, self.session, self.sequence, self.port_sequence, self.sent_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class Probe:
 
 def mark_of(payload: bytes) -> Mark | None:
     """The mark that a payload is; None where it is none."""
-    if len(payload) != MARK_BYTES or not payload.startswith(_MAGIC):
+    if len(payload) != MARK_BYTES or not payload.startswith(MAGIC):
         return None
     _, *numbers = _MARK.unpack(payload)
     return Mark(*numbers)
@@ -76,8 +82,8 @@ def probe_packet(probe: Probe) -> bytes:
     """The IPv4 packet of a probe, with all its checksums. Raises ValueError for protocols other than UDP and TCP."""
     flow = probe.five_tuple
     shim = struct.pack("!BBH", MD_TYPE << 4, HEADER_WORDS, 0)
-    first = VERSION << 28 | _DISCARD | HOP_WORDS << 8 | HOP_LIMIT
-    body = shim + struct.pack("!IHHHH", first, INSTRUCTIONS, DOMAIN_ID, 0, 0) + probe.mark.octets()
+    int_word = VERSION << 28 | _DISCARD | HOP_WORDS << 8 | HOP_LIMIT
+    body = shim + struct.pack("!IHHHH", int_word, INSTRUCTIONS, DOMAIN_ID, 0, 0) + probe.mark.octets()
     match flow.protocol:
         case protocol if protocol == UDP_PROTOCOL:
             at = 6
@@ -94,7 +100,9 @@ def probe_packet(probe: Probe) -> bytes:
     if flow.protocol == UDP_PROTOCOL and checksum == 0:
         checksum = 0xFFFF  # 0 would mean that there is none
     dscp = probe.level << 3 | INT_BIT
-    ipv4 = struct.pack("!BBHHHBBH", 0x45, dscp << 2, IPV4_BYTES + length, 0, 0, _TTL, flow.protocol, 0) + addresses
+    first = IPV4_WITHOUT_OPTIONS, dscp << 2, IPV4_BYTES + length
+    # Whole or not at all. It also keeps kernels from giving the packet a number of their own (RFC 6864).
+    ipv4 = struct.pack("!BBHHHBBH", *first, 0, _DO_NOT_FRAGMENT, _TTL, flow.protocol, 0) + addresses
     ipv4 = ipv4[:10] + struct.pack("!H", internet_checksum(ipv4)) + ipv4[12:]
     return ipv4 + l4[:at] + struct.pack("!H", checksum) + l4[at + 2 :] + body
 

@@ -1,0 +1,182 @@
+"""The agent of a host as a process: ``trainyard agent``, or ``python -m hostlib.agent``, which is the same.
+
+Exit status: 0 it was told to end, 1 it could not begin or failed, 2 its arguments are bad.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from hostlib.connection import Connection
+from hostlib.telemetry.agent import ProbeAgent
+from hostlib.telemetry.host_agent import AgentStatus, HostAgent
+from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interface
+from hostlib.telemetry.sockets import ProbeSockets
+from hostlib.telemetry.swallowing import Swallowing
+
+_LOG = logging.getLogger(__name__)
+
+_EPILOG = (
+    "It runs until SIGTERM or SIGINT, and says on SIGUSR1 what it has done. It needs CAP_NET_RAW; see --leave-probes."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the agent that the arguments describe, to its end; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        interfaces = [find_interface(asked) for asked in options.nic]
+        _check_different(interfaces)
+        owner_token = _owner_token(options.owner_token_file)
+    except InterfaceError as error:
+        print(f"--nic {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"--owner-token-file {options.owner_token_file}: {error.strerror}", file=sys.stderr)
+        return 2
+    try:
+        asyncio.run(_serve(options, interfaces, owner_token))
+    except OSError as error:
+        print(f"the agent failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "trainyard agent", description="Probe for a host, and tell the controller what its probes meet.", epilog=_EPILOG
+    )
+    add = parser.add_argument
+    add("--host", required=True, metavar="NAME", help="the host's name in the controller's topology")
+    add(
+        "--nic",
+        required=True,
+        action="append",
+        metavar="NAME[=ADDRESS][@GBPS]",
+        help="an interface to probe from, may be repeated; address and rate are the system's unless given",
+    )
+    add("--controller", default="127.0.0.1:4790", metavar="HOST:PORT", help="where the controller listens")
+    add(
+        "--owner-token-file",
+        type=Path,
+        metavar="FILE",
+        help="keeps the token by which the controller knows the host's agent, made where it is missing;"
+        " without it, an agent that comes back waits until its last one's lease has ended",
+    )
+    add("--leave-probes", action="store_true", help="let the host's own protocols see probes too, and answer them")
+    add("--every-s", type=_seconds, default=60.0, metavar="SECONDS", help="how often it says what it has done")
+    add("--json", action="store_true", help="say it as JSON, one object a line")
+    return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return seconds
+
+
+def _check_different(interfaces: Sequence[Interface]) -> None:
+    addresses = [interface.address for interface in interfaces]
+    for interface in interfaces:
+        if addresses.count(interface.address) > 1:
+            raise InterfaceError(f"{interface.name}: address {interface.address} is given twice")
+
+
+def _owner_token(file: Path | None) -> str | None:
+    """The token in a file, which nobody else may read; raises OSError where it can be neither read nor made."""
+    if file is None:
+        return None
+    with contextlib.suppress(FileExistsError):
+        file.touch(mode=0o600, exist_ok=False)
+        file.write_text(secrets.token_hex(16))
+    return file.read_text().strip()
+
+
+async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], owner_token: str | None) -> None:
+    """Probe until told to end. Raises OSError where the host's NICs cannot be probed from."""
+    stop, asked = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, asked.set)
+    async with contextlib.AsyncExitStack() as stack:
+        sockets = [stack.enter_context(contextlib.closing(ProbeSockets(interface))) for interface in interfaces]
+        if not options.leave_probes:
+            for interface in interfaces:
+                _swallow(interface, stack)
+        connection = await stack.enter_async_context(Connection(options.controller, owner_token))
+        session = await _session()
+        rates_bps = {interface.address: interface.rate_bps for interface in interfaces}
+        agent = HostAgent(ProbeAgent(options.host, rates_bps, session), sockets, connection)
+        nics = ", ".join(f"{nic.name} ({nic.address}, {nic.rate_bps / 1e9:g} Gbit/s)" for nic in interfaces)
+        print(f"probing for {options.host} by {nics}", file=sys.stderr, flush=True)
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(agent.run())
+            telling = tasks.create_task(_tell(agent, asked, options))
+            await stop.wait()
+            running.cancel()
+            telling.cancel()
+        _print(agent.status(), as_json=options.json)
+
+
+def _swallow(interface: Interface, stack: contextlib.AsyncExitStack) -> None:
+    try:
+        stack.enter_context(contextlib.closing(Swallowing(interface.name, interface.address)))
+    except OSError as error:
+        _LOG.warning(
+            "%s: probes that arrive are left to the host's own protocols, which may answer them: %s",
+            interface.name,
+            error,
+        )
+
+
+async def _session() -> int:
+    """A number above that of any agent of this host before: the second that now begins, none of which had it."""
+    session = int(time.time()) + 1
+    await asyncio.sleep(max(0.0, session - time.time()))
+    return session
+
+
+async def _tell(agent: HostAgent, asked: asyncio.Event, options: argparse.Namespace) -> None:
+    """Say what the agent has done, now and then and when asked."""
+    while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(options.every_s):
+                await asked.wait()
+        asked.clear()
+        _print(agent.status(), as_json=options.json)
+
+
+def _print(status: AgentStatus, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(status)), flush=True)
+        return
+    counts = {"unsent": status.unsent, "dropped": status.dropped}
+    reasons = [f"{count:,} {what} ({reason})" for what, by in counts.items() for reason, count in by.items()]
+    said = [
+        f"{status.targets:,} targets",
+        f"{status.sent:,} probes sent",
+        f"{status.received:,} received",
+        *reasons,
+        f"{status.exchanges:,} exchanges with the controller",
+        *([f"the last one failed: {status.problem}"] if status.problem else []),
+    ]
+    print(f"{status.host}: {', '.join(said)}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

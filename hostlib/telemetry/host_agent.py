@@ -1,0 +1,152 @@
+"""A real host's agent: its probes go out of its NICs and come into them, and the controller is told, for ever.
+
+``ProbeAgent`` decides; here is what carries its decisions out, on one event loop.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hostlib.connection import Connection
+from hostlib.errors import ControllerError
+from hostlib.telemetry.agent import ProbeAgent
+from hostlib.telemetry.sockets import ProbeSockets
+
+_LOG = logging.getLogger(__name__)
+
+_TURN_S = 0.002
+"""Probes that are due within so long are sent together."""
+
+_FIRST_RETRY_S = 0.1
+_LAST_RETRY_S = 5.0
+
+_NO_ROOM = "no room at the packet socket"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """What an agent has done since it began.
+
+    ``unsent`` are probes that the kernel did not take, by the name of its error; ``received`` what its filters let
+    through, ``dropped`` what of that was not reported, by reason, and what the kernel had no room for. ``waiting`` are
+    reports that are still to be told. ``problem`` is why the last exchange failed; None where it did not.
+    """
+
+    host: str
+    targets: int
+    sent: int
+    unsent: Mapping[str, int]
+    received: int
+    dropped: Mapping[str, int]
+    waiting: int
+    exchanges: int
+    problem: str | None
+
+
+class HostAgent:
+    """One host's agent at work. ``agent`` has the addresses of the sockets' NICs; all of them are the caller's."""
+
+    def __init__(self, agent: ProbeAgent, sockets: Sequence[ProbeSockets], connection: Connection) -> None:
+        self._agent = agent
+        self._sockets = {nic.interface.address: nic for nic in sockets}
+        self._connection = connection
+        self._exchanges = 0
+        self._problem: str | None = "the controller has not answered yet"
+        self._is_full = asyncio.Event()
+        self._turn: asyncio.TimerHandle | None = None
+
+    async def run(self) -> None:
+        """Probe and report, until cancelled. A controller that is away or refuses is tried again."""
+        loop = asyncio.get_running_loop()
+        for nic in self._sockets.values():
+            loop.add_reader(nic.fileno(), self._receive, nic)
+        try:
+            await self._speak()
+        finally:
+            for nic in self._sockets.values():
+                loop.remove_reader(nic.fileno())
+            if self._turn is not None:
+                self._turn.cancel()
+
+    def status(self) -> AgentStatus:
+        """What it has done so far."""
+        agent, sockets = self._agent, self._sockets.values()
+        unsent: Counter[str] = Counter()
+        for nic in sockets:
+            unsent.update(nic.unsent)
+        lost = sum(nic.lost for nic in sockets)
+        return AgentStatus(
+            agent.host,
+            agent.num_targets,
+            sum(nic.sent for nic in sockets),
+            dict(unsent),
+            sum(nic.received for nic in sockets),
+            agent.dropped | ({_NO_ROOM: lost} if lost else {}),
+            agent.waiting,
+            self._exchanges,
+            self._problem,
+        )
+
+    def _send(self) -> None:
+        """Send what is due, and come again for what is due next."""
+        for probe in self._agent.probes(time.monotonic()):
+            self._sockets[probe.five_tuple.source_address].send(probe)
+        self._send_when_due()
+
+    def _send_when_due(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+        due_s = self._agent.next_probe_s
+        if due_s is not None:
+            wait_s = max(_TURN_S, due_s - time.monotonic())
+            self._turn = asyncio.get_running_loop().call_later(wait_s, self._send)
+
+    def _receive(self, nic: ProbeSockets) -> None:
+        now_s = time.monotonic()
+        for packet in nic.receive():
+            self._agent.receive(packet, now_s)
+        if self._agent.is_full:
+            self._is_full.set()
+
+    async def _speak(self) -> None:
+        retry_s = _FIRST_RETRY_S
+        while True:
+            self._is_full.clear()
+            exchange = self._agent.exchange(time.monotonic())
+            if exchange is None:
+                await self._until_due()
+                continue
+            try:
+                answer = await self._connection.exchange_probes(exchange)
+            except ControllerError as error:
+                self._note(str(error))
+                await asyncio.sleep(retry_s)
+                retry_s = min(2 * retry_s, _LAST_RETRY_S)
+            else:
+                self._note(None)
+                retry_s = _FIRST_RETRY_S
+                self._exchanges += 1
+                self._agent.answered(answer, time.monotonic())
+                self._send_when_due()
+
+    async def _until_due(self) -> None:
+        """Return when it is time to speak to the controller."""
+        wait_s = self._agent.next_exchange_s - time.monotonic()
+        if wait_s > 0:
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._is_full.wait()
+            except TimeoutError:
+                pass
+
+    def _note(self, problem: str | None) -> None:
+        """Say once that the controller fails, why, and that it is back."""
+        if problem != self._problem:
+            if problem is None:
+                _LOG.warning("%s: the controller answers", self._agent.host)
+            else:
+                _LOG.warning("%s: still probing, and trying again: %s", self._agent.host, problem)
+        self._problem = problem

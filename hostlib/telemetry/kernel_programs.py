@@ -1,0 +1,82 @@
+"""What the kernel is to take for a probe to an address: a program for packet sockets, and one for a device.
+
+Both ask the same: IPv4 without options, to the address, INT announced by the DSCP, and our mark where the packet ends.
+A program is small enough to be written as the machine's instructions: Linux' ``bpf_common.h``, ``filter.h``, ``bpf.h``.
+"""
+
+import struct
+from ipaddress import IPv4Address
+
+from hostlib.telemetry.int_md import INT_BIT
+from hostlib.telemetry.probes import IPV4_WITHOUT_OPTIONS, MAGIC, MARK_BYTES
+
+_WORD, _HALF, _BYTE = 0x00, 0x08, 0x10
+_LOAD, _LOAD_ABSOLUTE, _LOAD_INDIRECT = 0x00, 0x20, 0x40
+_JUMP_EQUAL, _JUMP_ANY_BIT = 0x15, 0x45
+_SUBTRACT, _RETURN, _TO_INDEX = 0x14, 0x06, 0x07
+
+_IPV4 = -0x100000 & 0xFFFF_FFFF
+"""Offsets from here on count from the IPv4 header, wherever the packet begins (``SKF_NET_OFF``)."""
+
+_INT_ANNOUNCED = INT_BIT << 2
+_LENGTH, _DSCP, _DESTINATION = 2, 1, 16
+_MAGIC_WORD = int.from_bytes(MAGIC, "big")
+
+_CLASSIC = struct.Struct("=HBBI")
+_EXTENDED = struct.Struct("=BBhI")
+INSTRUCTION_BYTES = _CLASSIC.size
+"""Of an instruction in either form."""
+
+_WHOLE = 0xFFFF_FFFF
+
+_EXTENDED_MOVE, _EXTENDED_COPY, _EXTENDED_SUBTRACT = 0xB7, 0xBF, 0x17
+_EXTENDED_JUMP, _EXTENDED_JUMP_ANY_BIT, _EXTENDED_JUMP_NOT_EQUAL, _EXTENDED_EXIT = 0x05, 0x45, 0x56, 0x95
+_RESULT, _ARGUMENT, _PACKET, _INDEX = 0, 1, 6, 7
+"""Registers: what loads and the program return, what it is called with, where loads look for the packet, ours."""
+
+_DROP, _NEXT_PROGRAM = 2, _WHOLE
+"""Verdicts on a packet (``TCX_DROP``, ``TCX_NEXT``)."""
+
+
+def socket_filter(address: IPv4Address) -> bytes:
+    """Classic BPF: a packet socket gets probes to this address, whole, and nothing else."""
+    instructions = [
+        (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4),
+        (_JUMP_EQUAL, 0, 10, IPV4_WITHOUT_OPTIONS),
+        (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DSCP),
+        (_JUMP_ANY_BIT, 0, 8, _INT_ANNOUNCED),
+        (_LOAD | _WORD | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DESTINATION),
+        (_JUMP_EQUAL, 0, 6, int(address)),
+        (_LOAD | _HALF | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _LENGTH),
+        (_SUBTRACT, 0, 0, MARK_BYTES),
+        (_TO_INDEX, 0, 0, 0),
+        (_LOAD | _WORD | _LOAD_INDIRECT, 0, 0, _IPV4),
+        (_JUMP_EQUAL, 0, 1, _MAGIC_WORD),
+        (_RETURN, 0, 0, _WHOLE),
+        (_RETURN, 0, 0, 0),
+    ]
+    return b"".join(_CLASSIC.pack(*instruction) for instruction in instructions)
+
+
+def device_program(address: IPv4Address) -> bytes:
+    """eBPF for where a device hands packets to the kernel: drops probes to this address, and passes on all else."""
+    instructions = [
+        (_EXTENDED_COPY, _PACKET | _ARGUMENT << 4, 0, 0),
+        (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4),
+        (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 12, IPV4_WITHOUT_OPTIONS),
+        (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DSCP),
+        (_EXTENDED_JUMP_ANY_BIT, _RESULT, 1, _INT_ANNOUNCED),
+        (_EXTENDED_JUMP, 0, 9, 0),
+        (_LOAD | _WORD | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DESTINATION),
+        (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 7, int(address)),
+        (_LOAD | _HALF | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _LENGTH),
+        (_EXTENDED_SUBTRACT, _RESULT, 0, MARK_BYTES),
+        (_EXTENDED_COPY, _INDEX | _RESULT << 4, 0, 0),
+        (_LOAD | _WORD | _LOAD_INDIRECT, _INDEX << 4, 0, _IPV4),
+        (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 2, _MAGIC_WORD),
+        (_EXTENDED_MOVE, _RESULT, 0, _DROP),
+        (_EXTENDED_EXIT, 0, 0, 0),
+        (_EXTENDED_MOVE, _RESULT, 0, _NEXT_PROGRAM),
+        (_EXTENDED_EXIT, 0, 0, 0),
+    ]
+    return b"".join(_EXTENDED.pack(*instruction) for instruction in instructions)

@@ -1,0 +1,120 @@
+"""Probes out of a real NIC and into it.
+
+They leave by a raw socket that is given whole IPv4 packets: the kernel finds the next hop for them as it does for the
+flow that they stand for. They come in by a packet socket, which sees what arrives whoever owns the port; a filter in
+the kernel hands it probes to the NIC's address and nothing else.
+"""
+
+import ctypes
+import errno
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from hostlib.telemetry.interfaces import Interface
+from hostlib.telemetry.kernel_programs import INSTRUCTION_BYTES, socket_filter
+from hostlib.telemetry.probes import Probe, probe_packet
+
+_ALL_PROTOCOLS = 3
+"""``ETH_P_ALL``: sees packets before any program at the device's ingress drops them."""
+_ATTACH_FILTER = 26
+_PACKET, _STATISTICS, _IGNORE_OUTGOING = 263, 6, 23
+_COUNTS = struct.Struct("=II")
+
+_RECEIVE_BUFFER_BYTES = 4 << 20
+_LONGEST_BYTES = 2048
+_AT_ONCE = 64
+
+_NOT_ALLOWED = "probing needs the capability CAP_NET_RAW, which this process has not"
+
+
+class ProbeSockets:
+    """The two sockets of one NIC; to be closed. Raises OSError, which names the NIC, where it cannot be probed from.
+
+    ``unsent`` are probes that the kernel did not take, by the name of its error; ``sent`` those that it did.
+    """
+
+    def __init__(self, interface: Interface) -> None:
+        self.interface = interface
+        self.sent = 0
+        self.received = 0
+        self._unsent: Counter[str] = Counter()
+        self._lost = 0
+        try:
+            self._sending = _sending_socket(interface)
+            try:
+                self._receiving = _receiving_socket(interface)
+            except BaseException:
+                self._sending.close()
+                raise
+        except PermissionError as error:
+            raise PermissionError(f"{interface.name}: {_NOT_ALLOWED}") from error
+        except OSError as error:
+            raise OSError(f"{interface.name} with address {interface.address}: {error.strerror}") from error
+
+    @property
+    def unsent(self) -> Mapping[str, int]:
+        return self._unsent
+
+    @property
+    def lost(self) -> int:
+        """Probes that arrived while there was no room for them."""
+        counts = self._receiving.getsockopt(_PACKET, _STATISTICS, _COUNTS.size)
+        self._lost += _COUNTS.unpack(counts)[1]  # since it was last asked
+        return self._lost
+
+    def fileno(self) -> int:
+        """What becomes readable when a probe has arrived."""
+        return self._receiving.fileno()
+
+    def close(self) -> None:
+        self._sending.close()
+        self._receiving.close()
+
+    def send(self, probe: Probe) -> None:
+        """Send a probe; what the kernel does not take is counted, and lost."""
+        try:
+            self._sending.sendto(probe_packet(probe), (str(probe.five_tuple.destination_address), 0))
+            self.sent += 1
+        except OSError as error:
+            self._unsent[errno.errorcode.get(error.errno or 0, str(error))] += 1
+
+    def receive(self) -> Iterator[bytes]:
+        """IPv4 packets that have arrived, some of them: the socket stays readable where there are more."""
+        for _ in range(_AT_ONCE):
+            try:
+                packet = self._receiving.recv(_LONGEST_BYTES)
+            except OSError:  # nothing more, or the interface has gone down
+                return
+            self.received += 1
+            yield packet
+
+
+def _sending_socket(interface: Interface) -> socket.socket:
+    # Of this protocol it takes packets with their headers, and never gets any.
+    sending = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.IPPROTO_RAW)
+    try:
+        sending.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.name.encode())
+        sending.bind((str(interface.address), 0))
+    except BaseException:
+        sending.close()
+        raise
+    return sending
+
+
+def _receiving_socket(interface: Interface) -> socket.socket:
+    # Without a protocol nothing comes in until it is bound, when the filter is there.
+    receiving = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
+    try:
+        receiving.setsockopt(_PACKET, _IGNORE_OUTGOING, 1)
+        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        program = socket_filter(interface.address)
+        held = ctypes.create_string_buffer(program)
+        described = struct.pack("@HP", len(program) // INSTRUCTION_BYTES, ctypes.addressof(held))
+        receiving.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, described)
+        receiving.bind((interface.name, _ALL_PROTOCOLS))
+    except BaseException:
+        receiving.close()
+        raise
+    return receiving
