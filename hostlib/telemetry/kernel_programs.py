@@ -1,13 +1,14 @@
 """What the kernel is to take for a probe to an address: a program for packet sockets, and one for a device.
 
-Both ask the same: IPv4 without options, to the address, INT announced by the DSCP, and our mark where the packet ends.
+Both ask the same: UDP or TCP over IPv4 without options, to the address, INT announced by the DSCP, and our mark where
+the packet ends. (ICMP errors that come back have the DSCP of the probe, and end as it does.)
 A program is small enough to be written as the machine's instructions: Linux' ``bpf_common.h``, ``filter.h``, ``bpf.h``.
 """
 
 import struct
 from ipaddress import IPv4Address
 
-from hostlib.telemetry.int_md import INT_BIT
+from hostlib.telemetry.int_md import INT_BIT, TCP_PROTOCOL, UDP_PROTOCOL
 from hostlib.telemetry.probes import IPV4_WITHOUT_OPTIONS, MAGIC, MARK_BYTES
 
 _WORD, _HALF, _BYTE = 0x00, 0x08, 0x10
@@ -19,7 +20,7 @@ _IPV4 = -0x100000 & 0xFFFF_FFFF
 """Offsets from here on count from the IPv4 header, wherever the packet begins (``SKF_NET_OFF``)."""
 
 _INT_ANNOUNCED = INT_BIT << 2
-_LENGTH, _DSCP, _DESTINATION = 2, 1, 16
+_DSCP, _LENGTH, _PROTOCOL, _DESTINATION = 1, 2, 9, 16
 _MAGIC_WORD = int.from_bytes(MAGIC, "big")
 
 _CLASSIC = struct.Struct("=HBBI")
@@ -30,7 +31,8 @@ INSTRUCTION_BYTES = _CLASSIC.size
 _WHOLE = 0xFFFF_FFFF
 
 _EXTENDED_MOVE, _EXTENDED_COPY, _EXTENDED_SUBTRACT = 0xB7, 0xBF, 0x17
-_EXTENDED_JUMP, _EXTENDED_JUMP_ANY_BIT, _EXTENDED_JUMP_NOT_EQUAL, _EXTENDED_EXIT = 0x05, 0x45, 0x56, 0x95
+_EXTENDED_JUMP, _EXTENDED_EXIT = 0x05, 0x95
+_EXTENDED_JUMP_EQUAL, _EXTENDED_JUMP_NOT_EQUAL, _EXTENDED_JUMP_ANY_BIT = 0x16, 0x56, 0x45
 _RESULT, _ARGUMENT, _PACKET, _INDEX = 0, 1, 6, 7
 """Registers: what loads and the program return, what it is called with, where loads look for the packet, ours."""
 
@@ -42,9 +44,12 @@ def socket_filter(address: IPv4Address) -> bytes:
     """Classic BPF: a packet socket gets probes to this address, whole, and nothing else."""
     instructions = [
         (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4),
-        (_JUMP_EQUAL, 0, 10, IPV4_WITHOUT_OPTIONS),
+        (_JUMP_EQUAL, 0, 13, IPV4_WITHOUT_OPTIONS),
         (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DSCP),
-        (_JUMP_ANY_BIT, 0, 8, _INT_ANNOUNCED),
+        (_JUMP_ANY_BIT, 0, 11, _INT_ANNOUNCED),
+        (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _PROTOCOL),
+        (_JUMP_EQUAL, 1, 0, UDP_PROTOCOL),
+        (_JUMP_EQUAL, 0, 8, TCP_PROTOCOL),
         (_LOAD | _WORD | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DESTINATION),
         (_JUMP_EQUAL, 0, 6, int(address)),
         (_LOAD | _HALF | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _LENGTH),
@@ -63,10 +68,13 @@ def device_program(address: IPv4Address) -> bytes:
     instructions = [
         (_EXTENDED_COPY, _PACKET | _ARGUMENT << 4, 0, 0),
         (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4),
-        (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 12, IPV4_WITHOUT_OPTIONS),
+        (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 15, IPV4_WITHOUT_OPTIONS),
         (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DSCP),
         (_EXTENDED_JUMP_ANY_BIT, _RESULT, 1, _INT_ANNOUNCED),
-        (_EXTENDED_JUMP, 0, 9, 0),
+        (_EXTENDED_JUMP, 0, 12, 0),
+        (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _PROTOCOL),
+        (_EXTENDED_JUMP_EQUAL, _RESULT, 1, UDP_PROTOCOL),
+        (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 9, TCP_PROTOCOL),
         (_LOAD | _WORD | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _DESTINATION),
         (_EXTENDED_JUMP_NOT_EQUAL, _RESULT, 7, int(address)),
         (_LOAD | _HALF | _LOAD_ABSOLUTE, 0, 0, _IPV4 + _LENGTH),

@@ -124,6 +124,7 @@ def test_swallowed_probes_are_seen_and_neither_answered_nor_given_to_sockets(
 NOISE: dict[str, Callable[[bytearray], object]] = {
     "not announced": lambda packet: packet.__setitem__(1, packet[1] & ~4),
     "for another address": lambda packet: packet.__setitem__(slice(16, 20), IPv4Address("10.0.0.3").packed),
+    "ICMP": lambda packet: packet.__setitem__(9, 1),
     "no mark": lambda packet: packet.__setitem__(slice(-24, -20), b"TYP0"),
     "mark that is not at the end": lambda packet: packet.extend(bytes(4)),
     "with options": lambda packet: (packet.__setitem__(0, 0x46), packet.__setitem__(slice(20, 20), bytes(4))),
