@@ -165,14 +165,13 @@ def _print(status: AgentStatus, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(status)), flush=True)
         return
-    counts = {"unsent": status.unsent, "dropped": status.dropped}
-    reasons = [f"{count:,} {what} ({reason})" for what, by in counts.items() for reason, count in by.items()]
     said = [
-        f"{status.targets:,} targets",
-        f"{status.sent:,} probes sent",
-        f"{status.received:,} received",
-        *reasons,
-        f"{status.exchanges:,} exchanges with the controller",
+        f"targets {status.targets:,}",
+        f"probes sent {status.sent:,}",
+        *(f"unsent ({reason}) {count:,}" for reason, count in status.unsent.items()),
+        f"received {status.received:,}",
+        *(f"dropped ({reason}) {count:,}" for reason, count in status.dropped.items()),
+        f"exchanges with the controller {status.exchanges:,}",
         *([f"the last one failed: {status.problem}"] if status.problem else []),
     ]
     print(f"{status.host}: {', '.join(said)}", flush=True)

@@ -1,6 +1,7 @@
 """Trainyard's own processes over running BMv2s: agents probe, and the candidate table is what is there."""
 
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,15 @@ def fresh(pair: dict[str, Any], fabric: Fabric) -> dict[FabricPath, list[int]]:
     """A shown pair's fresh paths, as links, and the ports that lead along them."""
     paths = {}
     for candidate in pair["candidates"]:
-        nodes, parallels = candidate["path"]["nodes"], candidate["path"]["links"]
-        hops = zip(pairwise(nodes), parallels, strict=True)
-        path = tuple(fabric.links_between(*ends)[parallel] for ends, parallel in hops)
         if candidate["freshness"] == "FRESH":
-            paths[path] = candidate["source_ports"]
+            paths[path_of(candidate, fabric)] = candidate["source_ports"]
     return paths
+
+
+def path_of(shown: dict[str, Any], fabric: Fabric) -> FabricPath:
+    """A shown path, as links."""
+    hops = zip(pairwise(shown["path"]["nodes"]), shown["path"]["links"], strict=True)
+    return tuple(fabric.links_between(*ends)[parallel] for ends, parallel in hops)
 
 
 def ends(pair: dict[str, Any], fabric: Fabric) -> tuple[Nic, Nic]:
@@ -82,35 +86,37 @@ def is_complete(rows: Rows, routing: Routing, dead: set[int]) -> bool:
     )
 
 
-def assert_ports_are_right(rows: Rows, routing: Routing) -> None:
-    """Every port leads where the fabric's hash sends it."""
+def assert_ports_are_right(rows: Rows, routing: Routing, planned: Mapping[str, FabricPath]) -> None:
+    """Every port leads where the flow's rules send it, or else the fabric's hash."""
+    fabric = routing.fabric
     for pair in rows:
-        source, destination = ends(pair, routing.fabric)
-        for path, ports in fresh(pair, routing.fabric).items():
+        source, destination = ends(pair, fabric)
+        for path, ports in fresh(pair, fabric).items():
             assert ports
             for port in ports:
                 flow = FiveTuple(source.address, destination.address, 17, port, 4791)
-                assert routing.hashed_path(flow) == path
+                assert planned.get(str(flow), routing.hashed_path(flow)) == path
 
 
 def test_agents_find_all_paths_of_a_running_fabric(command: str, tmp_path: Path) -> None:
     fabric = CLOS.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, 1))
     with live_fabric(CLOS, command, tmp_path) as live:
-        live.start_controller(policy="ecmp")
+        live.start_controller()
         for host in fabric.nics:
             live.start_agent(host, RATE_GBPS)
         live.wait_until_shown("switches", lambda rows: all(row["condition"] == "CAUGHT_UP" for row in rows))
         live.start(FABRIC, sys.executable, "-c", JOB)
         rows = live.wait_until_shown("candidates", lambda rows: is_complete(rows, routing, set()))
         assert all(pair["is_complete"] for pair in rows)
-        assert_ports_are_right(rows, routing)
+        flows = live.show("paths")
+        assert any(flow["steered"] for flow in flows)
+        assert_ports_are_right(rows, routing, {flow["five_tuple"]: path_of(flow, fabric) for flow in flows})
         assert not live.show("drops")
 
         cable = live.fabric.links[live.fabric.links_between("t0", "a0")[0]]
         dead = {cable.index, live.fabric.reverse(cable.index)}
         live.cut(cable)
-        rows = live.wait_until_shown("candidates", lambda rows: is_complete(rows, routing, dead))
-        assert_ports_are_right(rows, routing)
+        live.wait_until_shown("candidates", lambda rows: is_complete(rows, routing, dead))
         live.mend(cable)
         live.wait_until_shown("candidates", lambda rows: is_complete(rows, routing, set()))
