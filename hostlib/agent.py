@@ -29,6 +29,8 @@ _EPILOG = (
     "It runs until SIGTERM or SIGINT, and says on SIGUSR1 what it has done. It needs CAP_NET_RAW; see --leave-probes."
 )
 
+_TAKES = "dropping them takes Linux 6.6, CAP_NET_ADMIN and CAP_BPF"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the agent that the arguments describe, to its end; returns the exit status."""
@@ -138,9 +140,7 @@ def _swallow(interface: Interface, stack: contextlib.AsyncExitStack) -> None:
         stack.enter_context(contextlib.closing(Swallowing(interface.name, interface.address)))
     except OSError as error:
         _LOG.warning(
-            "%s: probes that arrive are left to the host's own protocols, which may answer them: %s",
-            interface.name,
-            error,
+            "%s: the host's own protocols see probes too, and may answer: %s: %s", interface.name, _TAKES, error
         )
 
 

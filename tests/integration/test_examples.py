@@ -39,6 +39,7 @@ def test_the_yaml_files_are_accepted() -> None:
     assert len(load_scenario(EXAMPLES / "two-jobs.yaml").jobs) == 2
     config = load_config(EXAMPLES / "controller.yaml")
     assert load_topology(EXAMPLES / "fabric.yaml").build() == config.topology.build()
+    assert len(load_config(EXAMPLES / "bmv2-controller.yaml").switches) == 4
 
 
 def test_the_readme_shows_the_job_that_is_shipped(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.namespaces import Namespaces, namespaces
 
 HERE, THERE = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2")
 NUM_PROBES = 20
+IPV4_PROTOCOL = 0x0800
 PATIENCE_S = 10.0
 QUIET_S = 0.2
 
@@ -133,18 +134,27 @@ NOISE: dict[str, Callable[[bytearray], object]] = {
 
 
 @pytest.mark.parametrize("noise", NOISE)
-def test_the_filter_lets_nothing_else_through(
+def test_nothing_else_is_let_through_or_swallowed(
     cabled: Namespaces, sender: ProbeSockets, receiver: ProbeSockets, noise: str
 ) -> None:
-    """The kernel routes it, so that the other host has to have the other address, too."""
     if noise == "for another address":
-        cabled.ip("there", "address", "replace", "10.0.0.3/24", "dev", "eth0")
+        # The kernel would ask for it before sending.
+        cabled.ip("there", "address", "add", "10.0.0.3/24", "dev", "eth0")
     packet = bytearray(probe_packet(probe(1)))
     NOISE[noise](packet)
-    with cabled.entered("here"), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
-        raw.sendto(packet, (str(IPv4Address(bytes(packet[16:20]))), 0))
-    sender.send(probe(2))
-    assert received(receiver, 1) == [probe_packet(probe(2))]
+    with cabled.entered("there"):
+        swallowing = Swallowing("eth0", THERE)
+        # Sockets for one protocol see what the program at the ingress leaves.
+        left = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, socket.htons(IPV4_PROTOCOL))
+    with closing(swallowing), closing(left):
+        with cabled.entered("here"), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+            raw.sendto(packet, (str(IPv4Address(bytes(packet[16:20]))), 0))
+        sender.send(probe(2))
+        assert received(receiver, 1) == [probe_packet(probe(2))]
+        # Length and checksum are the kernel's.
+        assert left.recv(2048)[12:] == packet[12:]
+        with pytest.raises(BlockingIOError):
+            left.recv(2048)
 
 
 def test_what_the_kernel_does_not_take_is_counted(cabled: Namespaces, sender: ProbeSockets) -> None:
