@@ -126,13 +126,14 @@ async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], o
         agent = HostAgent(ProbeAgent(options.host, rates_bps, session), sockets, connection)
         nics = ", ".join(f"{nic.name} ({nic.address}, {nic.rate_bps / 1e9:g} Gbit/s)" for nic in interfaces)
         print(f"probing for {options.host} by {nics}", file=sys.stderr, flush=True)
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(agent.run())
-            telling = tasks.create_task(_tell(agent, asked, options))
-            await stop.wait()
-            running.cancel()
-            telling.cancel()
+        work = [asyncio.create_task(part) for part in (agent.run(), _tell(agent, asked, options), stop.wait())]
+        done, pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        for part in pending:
+            part.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
         _print(agent.status(), as_json=options.json)
+        for part in done:
+            part.result()
 
 
 def _swallow(interface: Interface, stack: contextlib.AsyncExitStack) -> None:

@@ -57,15 +57,25 @@ class HostAgent:
         self._problem: str | None = "the controller has not answered yet"
         self._is_full = asyncio.Event()
         self._turn: asyncio.TimerHandle | None = None
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Probe and report, until cancelled. A controller that is away or refuses is tried again."""
+        """Probe and report, until cancelled. A controller that is away or refuses is tried again.
+
+        Raises OSError where an interface is gone.
+        """
         loop = asyncio.get_running_loop()
         for nic in self._sockets.values():
             loop.add_reader(nic.fileno(), self._receive, nic)
+        speaking = asyncio.create_task(self._speak())
         try:
-            await self._speak()
+            await asyncio.wait((speaking, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            for ended in (self._failed, speaking):
+                if ended.done():
+                    ended.result()
         finally:
+            speaking.cancel()
+            await asyncio.gather(speaking, return_exceptions=True)
             for nic in self._sockets.values():
                 loop.remove_reader(nic.fileno())
             if self._turn is not None:
@@ -92,9 +102,13 @@ class HostAgent:
 
     def _send(self) -> None:
         """Send what is due, and come again for what is due next."""
-        for probe in self._agent.probes(time.monotonic()):
-            self._sockets[probe.five_tuple.source_address].send(probe)
-        self._send_when_due()
+        try:
+            for probe in self._agent.probes(time.monotonic()):
+                self._sockets[probe.five_tuple.source_address].send(probe)
+        except OSError as error:
+            self._failed.set_exception(error)
+        else:
+            self._send_when_due()
 
     def _send_when_due(self) -> None:
         if self._turn is not None:

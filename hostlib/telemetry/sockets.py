@@ -73,11 +73,16 @@ class ProbeSockets:
         self._receiving.close()
 
     def send(self, probe: Probe) -> None:
-        """Send a probe; what the kernel does not take is counted, and lost."""
+        """Send a probe; what the kernel does not take is counted, and lost.
+
+        Raises OSError where the interface is there no longer: another of its name would be another.
+        """
         try:
             self._sending.sendto(probe_packet(probe), (str(probe.five_tuple.destination_address), 0))
             self.sent += 1
         except OSError as error:
+            if error.errno == errno.ENODEV:
+                raise OSError(errno.ENODEV, f"{self.interface.name}: the interface is gone") from error
             self._unsent[errno.errorcode.get(error.errno or 0, str(error))] += 1
 
     def receive(self) -> Iterator[bytes]:

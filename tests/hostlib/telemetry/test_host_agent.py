@@ -146,6 +146,29 @@ def test_an_agent_that_comes_back_is_believed_from_its_first_probe_on(cabled: Na
     asyncio.run(scenario())
 
 
+def test_an_interface_that_goes_away_ends_the_agent(cabled: Namespaces) -> None:
+    async def scenario() -> None:
+        controller = NotedController()
+        address = await controller.start()
+        with cabled.entered("here"):
+            sockets = ProbeSockets(Interface("eth0", HOSTS["here"], 10e9))
+        with closing(sockets):
+            async with Connection(address) as connection:
+                agent = HostAgent(ProbeAgent("here", {HOSTS["here"]: 10e9}, 1), [sockets], connection)
+                running = asyncio.create_task(agent.run())
+                await becomes(lambda: agent.status().sent > 0)
+                cabled.ip("here", "link", "set", "eth0", "down")
+                await becomes(lambda: bool(agent.status().unsent))
+                assert not running.done()
+                cabled.ip("here", "link", "delete", "eth0")
+                with pytest.raises(OSError, match="eth0: the interface is gone"):
+                    async with asyncio.timeout(PATIENCE_S):
+                        await running
+        await controller.stop()
+
+    asyncio.run(scenario())
+
+
 def test_probing_goes_on_while_the_controller_is_away(cabled: Namespaces, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         controller = NotedController()
