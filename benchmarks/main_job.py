@@ -1,4 +1,4 @@
-"""The main job's times: ``python benchmarks/main_job.py [--json]``.
+"""The main job's times: ``python benchmarks/main_job.py [--json] [--database FOLDER]``.
 
 - ``demo_s``: ``trainyard demo``, installed and with the compiled program cached.
 - ``registration_to_rules_p99_s``: from a job's registration to the last rule of its Plan acknowledged by every switch,
@@ -7,6 +7,8 @@
 - ``register_100k_groups_s``: 1,000 jobs with 100 flow groups each on the Clos of 173 ToRs, registered over one
   connection and acknowledged, while Plans are made; ``planned_100k_groups_s`` until the Plan of all is in force, at
   switches that accept at once, and the controller's memory then.
+
+With ``--database`` the controllers keep theirs in databases in that folder; without, they keep nothing.
 """
 
 import argparse
@@ -44,7 +46,7 @@ CALLS_AT_ONCE = 16
 _LARGE_CONTROLLER = """
 import asyncio, sys
 from benchmarks.main_job import serve_without_switches
-asyncio.run(serve_without_switches())
+asyncio.run(serve_without_switches(*sys.argv[1:]))
 """
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,14 +80,14 @@ async def emulated_switches(topology: Path) -> AsyncIterator[tuple[SwitchAddress
         await process.wait()
 
 
-async def registrations_to_rules_s() -> list[float]:
+async def registrations_to_rules_s(database: str | None = None) -> list[float]:
     """Seconds from each of many registrations until every switch has acknowledged the rules."""
     chance = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         topology = Path(folder) / "topology.yaml"
         topology.write_text(json.dumps({"topology": TESTBED.model_dump(mode="json")}))
         async with emulated_switches(topology) as switches:
-            config = ControllerConfig(listen="127.0.0.1:0", topology=TESTBED, switches=switches)
+            config = ControllerConfig(listen="127.0.0.1:0", topology=TESTBED, switches=switches, database=database)
             async with ControllerProcess(config) as process, Connection(process.address) as client:
                 await asyncio.to_thread(_switches_are_caught_up, process.address)
                 figures = []
@@ -118,41 +120,36 @@ def _testbed_job(number: int, chance: random.Random) -> tuple[Job, FlowGroup]:
     return Job(f"job-{number}", tuple(hosts), 32, profile), FlowGroup("ring", flows)
 
 
-async def serve_without_switches() -> None:
+async def serve_without_switches(database: str | None = None) -> None:
     """A controller of the Clos of 173 ToRs whose switches accept at once; prints its address, then its memory."""
     import grpc.aio
 
+    from controller.assembly import Controller
     from controller.clock import WallClock
     from controller.daemon import favour_answers
-    from controller.directives import DirectiveBoard
-    from controller.planner import Planner
-    from controller.policy.policy_name import PolicyName
-    from controller.ports.heard_ports import HeardPorts
-    from controller.registry import Registry
-    from controller.service import SERVER_OPTIONS, ControllerService
-    from controller.snapshots import Snapshots
+    from controller.service import SERVER_OPTIONS
     from controller.southbound.recording import RecordingSouthbound
-    from controller.telemetry.telemetry import Telemetry
+    from controller.store.store import Store
     from topologies.ecmp import hash_multipliers
     from topologies.routing import Routing
-    from topologies.steering import Steering
 
     favour_answers()
     fabric = LARGE.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
-    registry, clock, southbound = Registry(fabric, lease_s=600.0), WallClock(), RecordingSouthbound()
-    board, snapshots = DirectiveBoard(registry), Snapshots(registry, routing, 8, SEED)
-    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, Steering.RULE, southbound, board, clock)
+    switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in fabric.switches)
+    config = ControllerConfig(topology=LARGE, switches=switches, lease_s=600.0)
+    clock = WallClock()
+    store = None if database is None else Store.open(database, clock)
+    controller = Controller(config, routing, RecordingSouthbound(), clock, store)
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    telemetry = Telemetry(routing, lease_s=600.0)
-    service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(fabric.switches))
-    server.add_generic_rpc_handlers((service.handler(),))
+    server.add_generic_rpc_handlers(controller.handlers)
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)
     await server.start()
-    planning = asyncio.create_task(planner.run())
+    planning = asyncio.create_task(controller.planner.run())
     await asyncio.to_thread(sys.stdin.readline)
     planning.cancel()
-    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, planner.decision.number if planner.decision else 0)
+    decision = controller.planner.decision
+    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, decision.number if decision else 0)
 
 
 def _large_job(number: int, chance: random.Random) -> tuple[Job, list[FlowGroup]]:
@@ -166,10 +163,10 @@ def _large_job(number: int, chance: random.Random) -> tuple[Job, list[FlowGroup]
     return Job(f"job-{number}", tuple(hosts), 32, Profile(1.0, 0.5, chance.uniform(10, 100))), groups
 
 
-async def register_100k_groups() -> tuple[float, float, int, int]:
+async def register_100k_groups(database: str | None = None) -> tuple[float, float, int, int]:
     """Seconds to register, seconds until all is planned, memory in bytes, and how many Plans were made."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", _LARGE_CONTROLLER),
+        *(sys.executable, "-c", _LARGE_CONTROLLER, *([] if database is None else [database])),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=_ROOT,
@@ -203,9 +200,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--database", type=Path, metavar="FOLDER", help="keep what controllers keep there")
     arguments = parser.parse_args()
-    delays_s = asyncio.run(registrations_to_rules_s())
-    registered_s, planned_s, memory_bytes, num_plans = asyncio.run(register_100k_groups())
+    small, large = (
+        None if arguments.database is None else str(arguments.database / f"{name}.db") for name in ("testbed", "large")
+    )
+    delays_s = asyncio.run(registrations_to_rules_s(small))
+    registered_s, planned_s, memory_bytes, num_plans = asyncio.run(register_100k_groups(large))
     figures = {
         "demo_s": round(demo_s(), 2),
         "registration_to_rules_p99_s": round(statistics.quantiles(delays_s, n=100)[98], 4),

@@ -1,6 +1,7 @@
 """A controller's parts put together, whatever carries its messages and whatever speaks to its switches."""
 
 import logging
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -20,6 +21,10 @@ from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from topologies.routing import Routing
 
+if TYPE_CHECKING:
+    # SQLAlchemy takes a while to import, and most controllers need none of it.
+    from controller.store.store import Store
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -27,13 +32,28 @@ class Controller:
     """Registry, telemetry, planner and the two services of one controller; it has no process, socket or thread.
 
     ``handlers`` answer the host library and the operator, by method name and on serialised messages. ``ports`` is told
-    by whoever listens to switches what they say of their ports.
+    by whoever listens to switches what they say of their ports. With a ``store`` it goes on where the controller before
+    it has ended. Raises StoreError where that cannot be.
     """
 
-    def __init__(self, config: ControllerConfig, routing: Routing, southbound: Southbound, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: ControllerConfig,
+        routing: Routing,
+        southbound: Southbound,
+        clock: Clock,
+        store: "Store | None" = None,
+    ) -> None:
         self.ports = HeardPorts(routing.fabric.switches)
         self._clock = clock
-        self.registry = Registry(routing.fabric, config.lease_s)
+        grace_end_s = clock.now_s() + config.lease_s
+        recorder = None
+        if store is None:
+            self.registry = Registry(routing.fabric, config.lease_s)
+        else:
+            self.registry = store.registry(routing.fabric, config.lease_s)
+            grace_end_s = store.complete_from_s(config.lease_s)
+            recorder = store.recorder(config, routing)
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry)
         board = DirectiveBoard(self.registry)
@@ -50,7 +70,11 @@ class Controller:
             rate_control(config.policy, Enforcement.LEVELS).cadence,
             probed,
             LinkHealth(routing.fabric, config.damping),
+            grace_end_s,
+            recorder,
         )
+        if self.registry.jobs:
+            self.planner.mark_changed()
         service = ControllerService(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports)
         operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry)
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())

@@ -5,16 +5,19 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds since some moment of the clock's own."""
+    """Seconds since some moment of the clock's own, the same for a controller that is started again."""
 
     def now_s(self) -> float: ...
 
 
 class WallClock:
-    """Time as it passes, unaffected by changes of the date."""
+    """Unix time as it was at the start, and from then on as time passes, unaffected by changes of the date."""
+
+    def __init__(self) -> None:
+        self._origin_s = time.time() - time.monotonic()
 
     def now_s(self) -> float:
-        return time.monotonic()
+        return self._origin_s + time.monotonic()
 
 
 class DrivenClock:

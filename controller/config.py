@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from controller.policy.policy_name import PolicyName
 from controller.ports.damping import Damping
+from controller.store.config import RecordConfig
 from controller.telemetry.window import WINDOW_US
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
@@ -57,9 +58,10 @@ class ControllerConfig(BaseModel):
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
     known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
     flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder
-    of the compiled P4 program, and ``utilisation_window_us`` how long the switches' windows are in which they count
-    bytes. ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap
-    (None: one that is up is used).
+    of the compiled P4 program, ``utilisation_window_us`` how long the switches' windows are in which they count bytes.
+    ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap (None: one
+    that is up is used). ``database`` is a path or an SQLAlchemy URL (None: nothing outlives the process), ``record``
+    how long decisions stay there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,6 +80,8 @@ class ControllerConfig(BaseModel):
     start_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
+    database: Annotated[str, Field(min_length=1)] | None = None
+    record: RecordConfig = RecordConfig()
     utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = WINDOW_US
     reads_ports: bool = True
     damping: Damping | None = Damping()

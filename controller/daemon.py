@@ -4,7 +4,9 @@ import asyncio
 import gc
 import signal
 import sys
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import grpc.aio
 
@@ -17,6 +19,10 @@ from controller.service import SERVER_OPTIONS
 from controller.southbound.switches import P4RuntimeSouthbound
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
+
+if TYPE_CHECKING:
+    # SQLAlchemy takes a while to import, and a controller without a database needs none of it.
+    from controller.store.store import Store
 
 _STOP_GRACE_S = 1.0
 _SWITCH_INTERVAL_S = 0.0005
@@ -36,7 +42,7 @@ async def serve(config: ControllerConfig) -> None:
     """Run a controller until SIGTERM or SIGINT.
 
     Prints ``listening on HOST:PORT`` when it answers. Rules stay on the switches when it stops. Raises OSError where
-    the address cannot be bound.
+    the address cannot be bound, and StoreError where the database cannot be used.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -47,11 +53,10 @@ async def serve(config: ControllerConfig) -> None:
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
-    southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
-    async with southbound:
+    async with _opened(config.database, clock) as store, _southbound(config, routing, store) as southbound:
         if config.clock is ClockName.WALL:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
-        controller = Controller(config, routing, southbound, clock)
+        controller = Controller(config, routing, southbound, clock, store)
         listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
         server = grpc.aio.server(options=SERVER_OPTIONS)
         server.add_generic_rpc_handlers(controller.handlers)
@@ -65,6 +70,27 @@ async def serve(config: ControllerConfig) -> None:
             for task in running:
                 task.cancel()
         await server.stop(_STOP_GRACE_S)
+        await controller.planner.recorded()
+
+
+def _southbound(config: ControllerConfig, routing: Routing, store: "Store | None") -> P4RuntimeSouthbound:
+    on_write = None if store is None else store.trail.note
+    return P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id, on_write)
+
+
+@asynccontextmanager
+async def _opened(address: str | None, clock: Clock) -> "AsyncIterator[Store | None]":
+    """The store at an address, closed in the end; None without one."""
+    if address is None:
+        yield None
+        return
+    from controller.store.store import Store
+
+    store = Store.open(address, clock)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def _bind(server: grpc.aio.Server, address: str) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from controller.clock import Clock
 from controller.decision import Decision, directives_of
@@ -21,6 +22,7 @@ from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 from controller.ports.link_health import LinkHealth
 from controller.ports.withdrawal import best_effort_where_cut_off, without_dead_ways
+from controller.registration import NotStoredError
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.rules import flow_rules
@@ -31,6 +33,10 @@ from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
+
+if TYPE_CHECKING:
+    # SQLAlchemy takes a while to import, and most controllers need none of it.
+    from controller.store.recorder import Recorder
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,9 +50,10 @@ _LONG_S = 0.2
 class Planner:
     """Plans once at a time; changes that come meanwhile wait together for the next Plan.
 
-    ``decision`` is what is in force: written to the switches and published to the jobs. None before the first. For one
-    lease from the start, jobs that a former controller knew may still come back: until then their rules stay. Nothing
-    is led over the dead ones of ``links``.
+    ``decision`` is what is in force: written to the switches and published to the jobs. None before the first. Until
+    ``grace_end_s`` jobs that a former controller knew may still come back, and their rules stay; None: for one lease
+    from the start. Nothing is led over the dead ones of ``links``. A ``recorder`` knows the last Plan of a former
+    controller, and is told of every Plan.
     """
 
     def __init__(
@@ -63,6 +70,8 @@ class Planner:
         cadence: Cadence = Cadence.JOB_EVENT,
         probed: ProbedPaths | None = None,
         links: LinkHealth | None = None,
+        grace_end_s: float | None = None,
+        recorder: "Recorder | None" = None,
     ) -> None:
         self.decision: Decision | None = None
         self._registry = registry
@@ -77,16 +86,21 @@ class Planner:
         self._cadence = cadence
         self._probed = probed
         self.links = links or LinkHealth(routing.fabric, None)
+        self._recorder = recorder
+        self._recording: asyncio.Task[None] | None = None
+        self._number, self._last_plan = (0, None) if recorder is None else (recorder.number, recorder.plan)
         self._planning = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._grace_end_s: float | None = clock.now_s() + registry.lease_s
+        self._grace_end_s = clock.now_s() + registry.lease_s if grace_end_s is None else grace_end_s
+        self._is_in_grace = True
 
     @property
     def next_timer_s(self) -> float | None:
         """When there is next something to do without a change; None where nothing waits."""
         release_s = self.links.next_release_s(self._clock.now_s())
-        timers = (self._registry.next_lease_end_s, self._grace_end_s, release_s)
+        grace_end_s = self._grace_end_s if self._is_in_grace else None
+        timers = (self._registry.next_lease_end_s, grace_end_s, release_s)
         return min((timer for timer in timers if timer is not None), default=None)
 
     def mark_changed(self) -> None:
@@ -111,7 +125,7 @@ class Planner:
             start_s = time.monotonic()
             try:
                 await self.settle()
-            except SouthboundError:
+            except (SouthboundError, NotStoredError):
                 _LOG.exception("the plan is not in force everywhere; trying again")
                 await asyncio.sleep(_RETRY_S)
             except ValueError:
@@ -139,13 +153,19 @@ class Planner:
     async def settle(self) -> None:
         """Leave dead links, end leases, plan if anything changed; return when the Plan of what there is is in force.
 
-        Raises SouthboundError where a switch refuses its part of the Plan, and ValueError, naming job and field, where
-        the policy can make none; the Plan before it stays in force.
+        Raises SouthboundError where a switch refuses its part of the Plan, NotStoredError where leases that have ended
+        or new source ports cannot be stored, and ValueError, naming job and field, where the policy can make none; the
+        Plan before it stays in force.
         """
         await self.leave_dead_links()
         async with self._planning:
+            not_stored: NotStoredError | None = None
             if self._registry.expire(self._clock.now_s()):
-                self.mark_changed()
+                try:
+                    await self._registry.stored()
+                    self.mark_changed()
+                except NotStoredError as error:
+                    not_stored = error  # they stay for now; what else has changed is planned
             if self._changed.is_set():
                 self._changed.clear()
                 try:
@@ -153,26 +173,41 @@ class Planner:
                 except BaseException:
                     self.mark_changed()
                     raise
-            if self._grace_end_s is not None and self._clock.now_s() >= self._grace_end_s:
+            if self._is_in_grace and self._clock.now_s() >= self._grace_end_s:
                 await self._southbound.forget_found()
-                self._grace_end_s = None
+                self._is_in_grace = False
+            if not_stored is not None:
+                raise not_stored
+
+    async def recorded(self) -> None:
+        """Return once the Plan in force is in the record, if one is kept."""
+        if self._recording is not None:
+            await self._recording
 
     async def _plan(self) -> None:
-        previous, now_s = self.decision, self._clock.now_s()
+        await self.recorded()
+        number, now_s = self._number + 1, self._clock.now_s()
         routing = self._routing.without(self.links.dead(now_s))
         # In threads of their own, so that heartbeats are answered meanwhile.
-        snapshot = await asyncio.to_thread(self._snapshots.take, now_s, previous.plan if previous else None, routing)
-        plan = await asyncio.to_thread(decide, self._policy, snapshot)
-        plan = best_effort_where_cut_off(plan, snapshot)
+        decided_on = snapshot = await asyncio.to_thread(self._snapshots.take, now_s, self._last_plan, routing)
+        decided = await asyncio.to_thread(decide, self._policy, snapshot)
+        plan = best_effort_where_cut_off(decided, snapshot)
         if self._steering is Steering.SOURCE_PORT:
             changes = await asyncio.to_thread(self._source_port_changes, plan, snapshot, routing)
             changed = {key: changes[key] for key in self._registry.change_source_ports(changes)}
+            await self._registry.stored()
             is_probed = self._fabric_hash is FabricHash.UNKNOWN
             snapshot = with_source_ports(snapshot, plan, changed, is_probed=is_probed)
         rules = await asyncio.to_thread(flow_rules, plan, snapshot, routing, self._fabric_hash)
-        decision = Decision(previous.number + 1 if previous else 1, snapshot, plan, rules)
+        decision = Decision(number, snapshot, plan, rules)
+        if self._recorder is not None:
+            self._recorder.begin(number)
         async with self._writing:
             decision = self.decision = await self._write(decision, routing)
+        self._number, self._last_plan = number, decided
+        if self._recorder is not None:
+            # Nobody waits for it but the next Plan.
+            self._recording = asyncio.create_task(self._recorder.record(number, decided_on, decided))
         if self._probed is not None:
             self._probed.note_rules(decision.rules)
         await self._board.publish(directives_of(decision))

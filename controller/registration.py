@@ -1,7 +1,9 @@
 """Registrations: what jobs ask for, what the registry makes of it, and why it may refuse."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from controller.policy.flows import FlowKey
 from controller.policy.profile import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic
@@ -29,6 +31,10 @@ class NotOwnerError(RegistrationError):
 
 class ExhaustedError(RegistrationError):
     """No source port, or no room, is left."""
+
+
+class NotStoredError(RegistrationError):
+    """The database has not taken it; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,13 @@ class RegisteredJob:
     owner_token: str
     flow_groups: tuple[RegisteredFlowGroup, ...] = ()
 
+    @property
+    def five_tuples(self) -> Iterator[tuple[FlowKey, FiveTuple]]:
+        """The 5-tuple of every flow."""
+        for group in self.flow_groups:
+            for number, flow in enumerate(group.flows):
+                yield FlowKey(self.request.name, group.name, number), flow.five_tuple
+
 
 @dataclass(frozen=True, slots=True)
 class InstanceRequest:
@@ -117,3 +130,14 @@ class FlowGroupInstance:
     iteration: int
     reference_s: float
     has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """What becomes of a registered job; None where there is none. Its lease and its instances are those of before."""
+
+    name: str
+    before: RegisteredJob | None
+    after: RegisteredJob | None
+    lease_end_s: float | None = None
+    instances: dict[str, FlowGroupInstance] | None = None

@@ -1,9 +1,9 @@
 """The registry: which jobs there are, what they send, and until when they may be believed."""
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from typing import TypeVar
 
 from controller.admission import check_age, check_flow, check_job, check_name, check_profile, check_transfer
 from controller.policy.flows import FlowKey
@@ -16,6 +16,7 @@ from controller.registration import (
     FlowRequest,
     InstanceRequest,
     InvalidFieldError,
+    JobChange,
     JobRequest,
     NotOwnerError,
     RegisteredFlow,
@@ -24,32 +25,42 @@ from controller.registration import (
     UnknownJobError,
 )
 from controller.source_ports import Batch, SourcePorts
+from controller.store.journal import Journal
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
 MAX_FLOWS = 1_000_000
 """So that nobody fills the memory; ten times what is meant to be served."""
 
+_ValueT = TypeVar("_ValueT")
+
 
 class Registry:
-    """Jobs with their flow groups and leases, in memory.
+    """Jobs with their flow groups and leases.
 
     Every method that takes a registration raises a RegistrationError and changes nothing where it refuses. The caller
-    passes the time; a lease ends ``lease_s`` seconds after it was last renewed.
+    passes the time; a lease ends ``lease_s`` seconds after it was last renewed. With a ``journal``, a change is one
+    that others see only once ``stored`` has returned, and is undone where that raises.
     """
 
-    def __init__(self, fabric: Fabric, lease_s: float) -> None:
+    def __init__(self, fabric: Fabric, lease_s: float, journal: Journal | None = None) -> None:
         self.fabric = fabric
         self.lease_s = lease_s
+        self._journal = journal
         self._jobs: dict[str, RegisteredJob] = {}
+        """As accepted."""
+        self._stored: dict[str, RegisteredJob] = self._jobs
+        if journal is not None:
+            self._stored = {}
+            journal.follow(self._note_stored, self._undo)
         self._lease_ends_s: dict[str, float] = {}
         self._instances: dict[str, dict[str, FlowGroupInstance]] = {}
         self._source_ports = SourcePorts()
 
     @property
     def jobs(self) -> tuple[RegisteredJob, ...]:
-        """Registered jobs, in order of their names."""
-        return tuple(job for _, job in sorted(self._jobs.items()))
+        """Registered jobs that are stored, in order of their names."""
+        return tuple(job for _, job in sorted(self._stored.items()))
 
     @property
     def next_lease_end_s(self) -> float | None:
@@ -57,8 +68,8 @@ class Registry:
         return min(self._lease_ends_s.values(), default=None)
 
     def lease_end_s(self, name: str) -> float:
-        """When the lease of a registered job ends."""
-        return self._lease_ends_s[name]
+        """When the lease of a registered job ends; 0 where it is about to go."""
+        return self._lease_ends_s.get(name, 0.0)
 
     def __contains__(self, job: object) -> bool:
         return job in self._jobs
@@ -81,9 +92,9 @@ class Registry:
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
         if known is None:
-            self._jobs[request.name] = RegisteredJob(request, now_s - age_s, owner_token)
+            self._change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
         elif known.request != request:
-            self._jobs[request.name] = replace(known, request=request)
+            self._change(request.name, replace(known, request=request))
         self._lease_ends_s[request.name] = now_s + self.lease_s
         return known is None or known.request != request
 
@@ -91,8 +102,10 @@ class Registry:
         """Replace the profile of a job; False where it is the same. Raises UnknownJobError and InvalidFieldError."""
         job = self._job(name)
         check_profile(profile)
-        self._jobs[name] = replace(job, request=replace(job.request, profile=profile))
-        return profile != job.request.profile
+        if profile == job.request.profile:
+            return False
+        self._change(name, replace(job, request=replace(job.request, profile=profile)))
+        return True
 
     def register_flow_groups(
         self, name: str, requests: Sequence[FlowGroupRequest]
@@ -122,7 +135,7 @@ class Registry:
                 raise ConflictError(f"{field}.name: job {name!r} has another flow group {request.name!r}")
         new = tuple(group for group in registered.values() if group.name not in known)
         if new:
-            self._jobs[name] = replace(job, flow_groups=job.flow_groups + new)
+            self._change(name, replace(job, flow_groups=job.flow_groups + new))
             batch.commit()
         return bool(new), tuple(registered.values())
 
@@ -159,8 +172,9 @@ class Registry:
         changed: set[FlowKey] = set()
         for name in {key.job for key in five_tuples} & self._jobs.keys():
             job = self._jobs[name]
-            groups = [self._moved(name, group, five_tuples, changed) for group in job.flow_groups]
-            self._jobs[name] = replace(job, flow_groups=tuple(groups))
+            groups = tuple(self._moved(name, group, five_tuples, changed) for group in job.flow_groups)
+            if any(moved is not group for moved, group in zip(groups, job.flow_groups, strict=True)):
+                self._change(name, replace(job, flow_groups=groups))
         return frozenset(changed)
 
     def renew(self, name: str, now_s: float) -> None:
@@ -170,13 +184,14 @@ class Registry:
 
     def deregister(self, name: str) -> bool:
         """Withdraw a job with its flow groups; False where it is not registered."""
-        job = self._jobs.pop(name, None)
+        job = self._jobs.get(name)
         if job is None:
             return False
+        self._change(name, None)
         del self._lease_ends_s[name]
         self._instances.pop(name, None)
-        for flow in chain.from_iterable(group.flows for group in job.flow_groups):
-            self._source_ports.release(flow.five_tuple)
+        for _, five_tuple in job.five_tuples:
+            self._source_ports.release(five_tuple)
         return True
 
     def expire(self, now_s: float) -> tuple[str, ...]:
@@ -185,6 +200,46 @@ class Registry:
         for name in ended:
             self.deregister(name)
         return ended
+
+    async def stored(self) -> None:
+        """Return once all that was changed so far outlives this process; at once where nothing is to.
+
+        Raises NotStoredError where it cannot, and all of it is as it was.
+        """
+        if self._journal is not None:
+            await self._journal.stored()
+
+    def restore(self, jobs: Iterable[RegisteredJob], now_s: float) -> None:
+        """Take over what was stored before, into an empty registry, each job with a lease that begins now."""
+        for job in jobs:
+            name = job.request.name
+            self._jobs[name] = self._stored[name] = job
+            self._lease_ends_s[name] = now_s + self.lease_s
+            for key, five_tuple in job.five_tuples:
+                self._source_ports.take(five_tuple, key)
+
+    def _change(self, name: str, after: RegisteredJob | None) -> None:
+        """Put a job in the place of the one of this name, before its lease and instances are touched."""
+        if self._journal is not None:
+            lease_end_s, instances = self._lease_ends_s.get(name), self._instances.get(name)
+            self._journal.add(JobChange(name, self._jobs.get(name), after, lease_end_s, instances))
+        _put(self._jobs, name, after)
+
+    def _note_stored(self, changes: Iterable[JobChange]) -> None:
+        for change in changes:
+            _put(self._stored, change.name, change.after)
+
+    def _undo(self, changes: Sequence[JobChange]) -> None:
+        """These changes, the newest, have not been."""
+        for change in reversed(changes):
+            for _, five_tuple in change.after.five_tuples if change.after else ():
+                self._source_ports.release(five_tuple)
+            for key, five_tuple in change.before.five_tuples if change.before else ():
+                self._source_ports.take(five_tuple, key)
+            _put(self._jobs, change.name, change.before)
+            if change.before is None or change.after is None:
+                _put(self._lease_ends_s, change.name, change.lease_end_s)
+                _put(self._instances, change.name, change.instances)
 
     def _job(self, name: str) -> RegisteredJob:
         if name not in self._jobs:
@@ -230,7 +285,17 @@ class Registry:
                 changed.add(key)
                 flow = replace(flow, five_tuple=five_tuple)
             flows.append(flow)
-        return replace(group, flows=tuple(flows))
+        # One that is as it was stays the same: only what has changed is written.
+        is_same = all(moved is flow for moved, flow in zip(flows, group.flows, strict=True))
+        return group if is_same else replace(group, flows=tuple(flows))
+
+
+def _put(into: dict[str, _ValueT], name: str, value: _ValueT | None) -> None:
+    """Set what stands under a name; None: nothing."""
+    if value is None:
+        into.pop(name, None)
+    else:
+        into[name] = value
 
 
 def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:

@@ -28,6 +28,7 @@ from controller.registration import (
     InstanceRequest,
     InvalidFieldError,
     NotOwnerError,
+    NotStoredError,
     RegistrationError,
     UnknownJobError,
 )
@@ -53,6 +54,7 @@ _STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     NotOwnerError: grpc.StatusCode.PERMISSION_DENIED,
     ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     FloodError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    NotStoredError: grpc.StatusCode.INTERNAL,
     SouthboundError: grpc.StatusCode.INTERNAL,
 }
 
@@ -105,22 +107,21 @@ class ControllerService:
         check_name(request.owner_token, "owner_token")
         self._registry.authorise(request.name, request.owner_token)
         job = job_request(request)
-        if self._registry.register_job(job, self._clock.now_s(), request.owner_token, request.age_s):
-            self._planner.mark_changed()
+        is_new = self._registry.register_job(job, self._clock.now_s(), request.owner_token, request.age_s)
+        await self._stored(is_change=is_new)
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
     async def _register_flow_groups(self, request: wire.RegisterFlowGroupsRequest) -> wire.RegisterFlowGroupsResponse:
         self._registry.authorise(request.job, request.owner_token)
         requests = [flow_group_request(group) for group in request.flow_groups]
         is_new, groups = self._registry.register_flow_groups(request.job, requests)
-        if is_new:
-            self._planner.mark_changed()
+        await self._stored(is_change=is_new)
         return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
 
     async def _report_profile(self, request: wire.ReportProfileRequest) -> wire.ReportProfileResponse:
         self._registry.authorise(request.job, request.owner_token)
-        if self._registry.report_profile(request.job, profile(request.profile)):
-            self._planner.mark_changed()
+        is_new = self._registry.report_profile(request.job, profile(request.profile))
+        await self._stored(is_change=is_new)
         return wire.ReportProfileResponse()
 
     async def _start_flow_groups(self, request: wire.StartFlowGroupsRequest) -> wire.StartFlowGroupsResponse:
@@ -140,9 +141,18 @@ class ControllerService:
 
     async def _deregister_job(self, request: wire.DeregisterJobRequest) -> wire.DeregisterJobResponse:
         self._registry.authorise(request.job, request.owner_token)
-        if self._registry.deregister(request.job):
-            self._planner.mark_changed()
+        was_there = self._registry.deregister(request.job)
+        await self._stored(is_change=was_there)
         return wire.DeregisterJobResponse()
+
+    async def _stored(self, *, is_change: bool) -> None:
+        """What the registry has been told outlives this process; only then it is planned with, and answered.
+
+        Of what changes nothing the same may still be on its way to the disk.
+        """
+        await self._registry.stored()
+        if is_change:
+            self._planner.mark_changed()
 
     async def _directives(self, request: wire.DirectivesRequest, _: str) -> AsyncIterator[wire.DirectivesResponse]:
         if request.job not in self._registry:

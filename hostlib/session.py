@@ -112,7 +112,7 @@ class JobSession:
             retry_s = min(2 * retry_s, _LAST_RETRY_S, self._period_s or _LAST_RETRY_S)
 
     async def _register(self, connection: Connection) -> None:
-        """Everything anew: a controller that was restarted knows nothing, one that was not changes nothing."""
+        """Everything anew: a controller that was restarted may know nothing, one that knows it changes nothing."""
         self._registered.clear()
         self._heartbeat_due_s = self._clock.now_s()
         job = self.job

@@ -5,6 +5,7 @@ import typer
 from controller.cli.checking import check
 from controller.cli.coflows import coflows
 from controller.cli.demonstration import demo
+from controller.cli.dumping import dump
 from controller.cli.emulating import emulator
 from controller.cli.evaluating import evaluate
 from controller.cli.exits import EXIT_STATUS
@@ -12,6 +13,7 @@ from controller.cli.explaining import explain
 from controller.cli.planning import plan
 from controller.cli.policies import policies
 from controller.cli.probing import agent
+from controller.cli.replaying import replay
 from controller.cli.running import run
 from controller.cli.running_traces import run_trace
 from controller.cli.serving import controller
@@ -29,7 +31,7 @@ application = typer.Typer(
 )
 commands = (
     *(demo, run, sweep, plan, check, policies, coflows, trace, generate_trace, run_trace),
-    *(controller, show, explain, emulator),
+    *(controller, show, explain, dump, replay, emulator),
 )
 for command in commands:
     application.command(epilog=EXIT_STATUS)(command)

@@ -9,6 +9,7 @@ import typer
 
 from controller.cli.config_file import ConfigError, load_config
 from controller.cli.exits import fail, refuse
+from controller.store.errors import StoreError
 
 ConfigOption = Annotated[Path, typer.Option("--config", metavar="FILE", help="YAML file of its configuration.")]
 
@@ -26,7 +27,7 @@ def controller(config: ConfigOption) -> None:
     logging.getLogger("finsy").addFilter(_is_news)
     try:
         asyncio.run(serve(accepted))
-    except OSError as error:
+    except (OSError, StoreError) as error:
         fail(f"the controller failed: {error}")
 
 

@@ -48,7 +48,7 @@ class ControllerProcess:
         await self._process.wait()
 
     async def restart(self, start_s: float = 0.0) -> None:
-        """After ``kill``, start one that knows nothing where the other was; a driven clock stands at ``start_s``."""
+        """After ``kill``, start another one there; a driven clock stands at ``start_s``."""
         await self._start(self._config.model_copy(update={"listen": self.address, "start_s": start_s}))
 
     async def _start(self, config: ControllerConfig) -> None:

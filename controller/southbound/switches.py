@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +28,7 @@ from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, b
 from controller.southbound.reconnecting import keep_connected
 from controller.southbound.rules import FlowRule, RulesBySwitch
 from controller.southbound.southbound import SwitchStatus
-from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWriter
+from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWrite, SwitchWriter
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)
@@ -44,12 +44,20 @@ class P4RuntimeSouthbound:
     A switch that is away is retried until it is back; the pipeline is pushed only where it differs.
     """
 
-    def __init__(self, addresses: Sequence[SwitchAddress], routing: Routing, pipeline: Path, election_id: int) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[SwitchAddress],
+        routing: Routing,
+        pipeline: Path,
+        election_id: int,
+        on_write: Callable[[SwitchWrite], None] | None = None,
+    ) -> None:
         self._fabric = routing.fabric
         self._addresses = tuple(addresses)
         self._flows: dict[str, dict[FlowRule, tuple[EntityKey, Entity]]] = {address.name: {} for address in addresses}
         self._writers = {
-            address.name: SwitchWriter(address.name, base_entries(address.name, routing)) for address in addresses
+            address.name: SwitchWriter(address.name, base_entries(address.name, routing), on_write)
+            for address in addresses
         }
         p4info = pipeline / "trainyard.p4info.txtpb"
         self._encoder = Encoder(P4Schema(p4info))

@@ -1,10 +1,13 @@
 """Keeps one switch at what it should hold, through refusals and restarts."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from controller.southbound.difference import State, Update, difference, state_of
+from controller.southbound.difference import State, Update, UpdateKind, difference, state_of
 from controller.southbound.entries import Entity, EntityKey, Kind
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 
@@ -28,16 +31,39 @@ class Access(Protocol):
     async def write(self, updates: Sequence[Update]) -> None: ...
 
 
+class WriteOutcome(StrEnum):
+    """What became of a request to a switch."""
+
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchWrite:
+    """A request to a switch: how many updates of each kind, what became of it, and why if it was refused."""
+
+    switch: str
+    inserted: int
+    modified: int
+    deleted: int
+    outcome: WriteOutcome
+    problem: str = ""
+
+
 class SwitchWriter:
     """One switch: what it should hold, what it is known to hold, and the difference written whenever it is connected.
 
     The flow rules that it is found with at the first connection stay until ``forget_found``, so that a controller that
     has just started takes nothing away; a rule that is held anew in their place replaces them at once. ``problem`` says
-    what is wrong, and is empty where nothing is.
+    what is wrong, and is empty where nothing is. Every request is told to ``on_write``.
     """
 
-    def __init__(self, name: str, base: Iterable[Entity]) -> None:
+    def __init__(
+        self, name: str, base: Iterable[Entity], on_write: Callable[[SwitchWrite], None] | None = None
+    ) -> None:
         self.name = name
+        self._on_write = on_write
         self._base: State = state_of(base)
         self._held_base: State = self._base
         self._flows: State = {}
@@ -166,8 +192,25 @@ class SwitchWriter:
                 stages += difference(self._held_base, base)
         for stage in stages:
             for first in range(0, len(stage), MAX_UPDATES_PER_WRITE):
-                await access.write(stage[first : first + MAX_UPDATES_PER_WRITE])
+                await self._write(access, stage[first : first + MAX_UPDATES_PER_WRITE])
         self._held, self._held_base = flows, base
+
+    async def _write(self, access: Access, updates: Sequence[Update]) -> None:
+        try:
+            await access.write(updates)
+        except SwitchRefusalError as refusal:
+            self._note(updates, WriteOutcome.REFUSED, str(refusal))
+            raise
+        except BaseException:
+            self._note(updates, WriteOutcome.UNANSWERED)
+            raise
+        self._note(updates, WriteOutcome.ACKNOWLEDGED)
+
+    def _note(self, updates: Sequence[Update], outcome: WriteOutcome, problem: str = "") -> None:
+        if self._on_write is not None:
+            kinds = Counter(update.kind for update in updates)
+            inserted, modified, deleted = (kinds[kind] for kind in UpdateKind)
+            self._on_write(SwitchWrite(self.name, inserted, modified, deleted, outcome, problem))
 
     def _desired_flows(self, held: State) -> State:
         found = self._found if self._keeps_found and self._found else ()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from controller.config import ControllerConfig, SwitchAddress
 from controller.run.controller_process import ControllerProcess
@@ -48,10 +49,10 @@ async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
 
 
 @asynccontextmanager
-async def controlled(served: ServedFabric, lease_s: float = 30.0) -> AsyncIterator[ControllerProcess]:
-    """A controller process in wall-clock time over a served fabric."""
+async def controlled(served: ServedFabric, lease_s: float = 30.0, **options: Any) -> AsyncIterator[ControllerProcess]:
+    """A controller process in wall-clock time over a served fabric, with more options of its configuration."""
     config = ControllerConfig(
-        listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1
+        listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1, **options
     )
     async with ControllerProcess(config) as process:
         yield process

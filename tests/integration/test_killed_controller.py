@@ -1,6 +1,7 @@
 """A controller that is killed and comes back: the fabric forwards on, and no rule is deleted in between."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from emulator.entries import EntryKey
 from emulator.fabric import PS_PER_S
 from emulator.switch import EmulatedSwitch
 from hostlib.client import Client
+from hostlib.connection import Connection
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from tests.integration.fabrics import ServedFabric, controlled, served_dumbbell
 from topologies.addressing import FiveTuple as EmulatedFiveTuple
@@ -68,8 +70,7 @@ async def _killed_and_restarted(deleted: list[str]) -> None:
         assert deleted == ["t0"]
 
 
-def test_rules_survive_a_killed_controller_and_none_is_deleted_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    deleted: list[str] = []
+def _note_deletions(monkeypatch: pytest.MonkeyPatch, deleted: list[str]) -> None:
     delete = EmulatedSwitch.delete
 
     def noted(switch: EmulatedSwitch, table: str, key: EntryKey) -> None:
@@ -77,6 +78,11 @@ def test_rules_survive_a_killed_controller_and_none_is_deleted_in_between(monkey
         delete(switch, table, key)
 
     monkeypatch.setattr(EmulatedSwitch, "delete", noted)
+
+
+def test_rules_survive_a_killed_controller_and_none_is_deleted_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted: list[str] = []
+    _note_deletions(monkeypatch, deleted)
     asyncio.run(_killed_and_restarted(deleted))
 
 
@@ -103,3 +109,39 @@ async def _one_of_two_stays_away() -> None:
 
 def test_rules_of_a_job_that_does_not_come_back_go_after_one_lease() -> None:
     asyncio.run(_one_of_two_stays_away())
+
+
+async def _jobs_stay_away(database: str, deleted: list[str]) -> None:
+    async with (
+        served_dumbbell() as served,
+        controlled(served, _LEASE_S, database=database) as process,
+        Connection(process.address) as client,
+    ):
+        for job, source, destination in _JOBS:
+            await client.register_job(job)
+            flow = Flow(Nic(source), Nic(destination), 1_000_000_000)
+            await client.register_flow_groups(job.name, [FlowGroup("gradients", (flow,))])
+        await _has_rules(served, 2)
+        before = _rules(served)
+        deleted.clear()
+        await process.kill()
+        await process.restart()
+        # Nobody has said anything, and everything is as it was.
+        await client.settle()
+        assert [job.name for job in (await client.plan()).jobs] == ["language", "vision"]
+        assert (_rules(served), deleted) == (before, [])
+        # What it does not know nobody has: rules that a former controller left go at once.
+        await client.deregister("vision")
+        await process.kill()
+        await process.restart()
+        await _has_rules(served, 1)
+        # And a job that stays away for a lease has gone.
+        await _has_rules(served, 0)
+
+
+def test_a_controller_with_a_database_knows_the_jobs_and_gives_each_a_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted: list[str] = []
+    _note_deletions(monkeypatch, deleted)
+    asyncio.run(_jobs_stay_away(str(tmp_path / "trainyard.db"), deleted))

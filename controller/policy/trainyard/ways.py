@@ -52,7 +52,7 @@ def choose_ways(
     chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed, rounds).first_paths
     bounds = pairwise(traffic.first_flow.tolist())
     paths = [chosen[begin:end] for begin, end in bounds]
-    ways = _ways(moving, paths, rates_bps)
+    ways = ways_along(moving, paths, rates_bps)
     return {**kept, **{job.name: way for job, way in zip(moving, ways, strict=True)}}
 
 
@@ -82,7 +82,8 @@ def occupied(ways: Sequence[Ways], num_links: int) -> csr_array:
     return csr_array((seconds, links, first), shape=(len(lengths), num_links))
 
 
-def _ways(jobs: Sequence[Job], paths: Sequence[Sequence[Path]], rates_bps: FloatArray) -> list[Ways]:
+def ways_along(jobs: Sequence[Job], paths: Sequence[Sequence[Path]], rates_bps: FloatArray) -> list[Ways]:
+    """The ways of jobs whose flows take these paths, each of them the same whichever others there are."""
     windows = [job.windows for job in jobs]
     starts = np.cumsum([0, *(len(each.group_of) for each in windows)])
     transfer_of = np.concatenate([each.transfer_of + start for each, start in zip(windows, starts, strict=False)])

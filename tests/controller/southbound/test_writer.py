@@ -9,7 +9,14 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from controller.southbound.difference import Update, UpdateKind, state_of
 from controller.southbound.entries import Entity, key_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
-from controller.southbound.writer import MAX_UPDATES_PER_WRITE, SwitchAwayError, SwitchRefusalError, SwitchWriter
+from controller.southbound.writer import (
+    MAX_UPDATES_PER_WRITE,
+    SwitchAwayError,
+    SwitchRefusalError,
+    SwitchWrite,
+    SwitchWriter,
+    WriteOutcome,
+)
 
 
 def _entry(table: str, number: int, action: str) -> P4TableEntry:
@@ -140,6 +147,31 @@ def test_connection_lost_during_a_write_is_no_error() -> None:
         await writer.hold(state_of([FLOW]))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+
+    asyncio.run(scenario())
+
+
+def test_every_request_is_told_with_what_became_of_it() -> None:
+    async def scenario() -> None:
+        told: list[SwitchWrite] = []
+        writer, access = SwitchWriter("t0", BASE, told.append), FakeAccess()
+        await writer.connect(access)
+        await writer.hold(state_of([FLOW, OTHER_FLOW]))
+        await writer.hold(state_of([_entry("flow", 1, "prioritise")]))
+        access.fail = SwitchRefusalError("table 'flow' is full")
+        with pytest.raises(SouthboundError):
+            await writer.hold(state_of([OTHER_FLOW]))
+        await writer.connect(access)
+        access.fail = SwitchAwayError("the connection is closed")
+        await writer.hold({})
+        assert told == [
+            SwitchWrite("t0", 1, 0, 0, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 2, 0, 0, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 0, 1, 1, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 1, 0, 1, WriteOutcome.REFUSED, "table 'flow' is full"),
+            SwitchWrite("t0", 1, 0, 1, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 0, 0, 1, WriteOutcome.UNANSWERED),
+        ]
 
     asyncio.run(scenario())
 

@@ -1,0 +1,76 @@
+"""Plans as facts, job by job, and back."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from controller.policy.flows import FlowKey
+from controller.policy.job import Job
+from controller.policy.plan import FlowPlan, JobPlan, Plan
+from controller.policy.snapshot import Snapshot
+from controller.policy.trainyard.memory import recalled
+from controller.record.facts import Body, FactKey, FactKind, Facts
+
+PRICES = FactKey(FactKind.PRICES, "")
+
+
+def order_body(plan: JobPlan, flows: Sequence[FlowPlan]) -> Body:
+    """What is decided for a job but for the paths of its flows, those alike and next to each other together."""
+    alike = groupby((flow.level, flow.order) for flow in flows)
+    return {
+        "rank": plan.rank,
+        "level": plan.level,
+        "intensity": plan.intensity,
+        "correction_factor": plan.correction_factor,
+        "priority": plan.priority,
+        "time_shift_s": plan.time_shift_s,
+        "reason": plan.reason,
+        "flows": [[sum(1 for _ in run), *level_and_order] for level_and_order, run in alike],
+    }
+
+
+def paths_body(flows: Sequence[FlowPlan]) -> Body:
+    """The paths of a job's flows."""
+    return [flow.path for flow in flows]
+
+
+def plan_of(policy: str, snapshot: Snapshot, facts: Facts) -> Plan:
+    """The Plan for a Snapshot, with what it remembers, from the facts that were true then."""
+    jobs: list[JobPlan] = []
+    flows: dict[FlowKey, FlowPlan] = {}
+    remembered: dict[str, Any] = {}
+    for job in snapshot.jobs:
+        order = facts[FactKey(FactKind.ORDER, job.name)]
+        jobs.append(_job_plan(job.name, order))
+        flows |= _flow_plans(job, order["flows"], facts[FactKey(FactKind.PATHS, job.name)])
+        memory = facts.get(FactKey(FactKind.MEMORY, job.name))
+        if memory is not None:
+            remembered[job.name] = memory
+    plan = Plan(policy, tuple(sorted(jobs, key=lambda job: job.rank)), flows)
+    prices: Mapping[str, float] | None = facts.get(PRICES)
+    if prices is None:
+        return plan
+    return Plan(policy, plan.jobs, flows, memory=recalled(plan, snapshot, remembered, prices))
+
+
+def _job_plan(name: str, body: Mapping[str, Any]) -> JobPlan:
+    return JobPlan(
+        name=name,
+        rank=body["rank"],
+        level=body["level"],
+        intensity=body["intensity"],
+        correction_factor=body["correction_factor"],
+        priority=body["priority"],
+        time_shift_s=body["time_shift_s"],
+        reason=body["reason"],
+    )
+
+
+def _flow_plans(
+    job: Job, runs: Sequence[Sequence[int]], paths: Sequence[Sequence[int] | None]
+) -> dict[FlowKey, FlowPlan]:
+    levels_and_orders = [(level, order) for count, level, order in runs for _ in range(count)]
+    return {
+        flow.key: FlowPlan(None if path is None else tuple(path), level, order)
+        for flow, path, (level, order) in zip(job.flows, paths, levels_and_orders, strict=True)
+    }

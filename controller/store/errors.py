@@ -1,0 +1,5 @@
+"""What goes wrong with a database, told apart from the library that speaks to it: that takes a while to import."""
+
+
+class StoreError(Exception):
+    """A database that cannot be used, or has not taken what it was given; the message names it."""

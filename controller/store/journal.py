@@ -1,0 +1,73 @@
+"""Group commit: changes of the registry that wait together become durable together, off the event loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from controller.registration import JobChange, NotStoredError
+
+
+class Journal:
+    """Writes changes in the order in which they are added; all that have come during a write go with the next.
+
+    ``write`` writes all it is given, or raises and writes nothing. It is told to who follows what has been stored, and
+    what is lost: with what could not be stored all that has been added since, which may rest on it.
+    """
+
+    def __init__(self, write: Callable[[Sequence[JobChange]], Awaitable[None]]) -> None:
+        self._write = write
+        self._on_stored: Callable[[Sequence[JobChange]], None] = _ignore
+        self._on_lost: Callable[[Sequence[JobChange]], None] = _ignore
+        self._waiting: list[JobChange] = []
+        self._next: asyncio.Future[None] | None = None
+        self._current: asyncio.Future[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    def follow(
+        self, on_stored: Callable[[Sequence[JobChange]], None], on_lost: Callable[[Sequence[JobChange]], None]
+    ) -> None:
+        """Tell what becomes of the changes, in order, and of everyone once."""
+        self._on_stored, self._on_lost = on_stored, on_lost
+
+    def add(self, change: JobChange) -> None:
+        """A change that is to be stored; it is written as soon as somebody waits."""
+        self._waiting.append(change)
+
+    async def stored(self) -> None:
+        """Return once all that was added is stored. Raises NotStoredError where it is lost instead."""
+        if self._waiting and self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        outcome = self._next or self._current
+        if outcome is None:
+            return
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all())
+        await asyncio.shield(outcome)
+
+    async def _write_all(self) -> None:
+        try:
+            while self._next is not None:
+                changes, self._waiting = self._waiting, []
+                self._current, self._next = self._next, None
+                try:
+                    await self._write(changes)
+                except Exception as error:
+                    self._lose(changes, NotStoredError(f"not stored: {error}"))
+                else:
+                    self._current.set_result(None)
+                    self._on_stored(changes)
+                self._current = None
+        finally:
+            self._writing = None
+
+    def _lose(self, changes: list[JobChange], error: NotStoredError) -> None:
+        lost, self._waiting = changes + self._waiting, []
+        for outcome in (self._current, self._next):
+            if outcome is not None:
+                outcome.set_exception(error)
+                outcome.exception()  # whoever waited may have gone
+        self._next = None
+        self._on_lost(lost)
+
+
+def _ignore(_: Sequence[JobChange]) -> None:
+    pass

@@ -1,0 +1,81 @@
+"""The tables of a controller's database; their form has a version.
+
+Times are seconds by the controller's clock. Lists stand as JSON in columns of text, which SQLite and PostgreSQL both
+keep as they are.
+"""
+
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
+
+SCHEMA_VERSION = 1
+METADATA = MetaData()
+
+PROPERTY = Table(
+    "property",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("value", Double, nullable=False),
+)
+"""What there is one of: the version of the schema, and from when on the registry knows every job."""
+
+JOB = Table(
+    "job",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("hosts", Text, nullable=False),
+    Column("gpus", Integer, nullable=False),
+    Column("compute_s", Double, nullable=False),
+    Column("comm_start", Double, nullable=False),
+    Column("work", Double, nullable=False),
+    Column("arrival_s", Double, nullable=False),
+    Column("owner_token", Text, nullable=False),
+)
+"""Registered jobs as they are now; a job that has gone has no row."""
+
+FLOW_GROUP = Table(
+    "flow_group",
+    METADATA,
+    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("flows", Text, nullable=False),
+)
+"""Their flow groups in order of registration, flows with the 5-tuples that they have now."""
+
+PLAN = Table(
+    "plan",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("previous", Integer, nullable=False),
+    Column("time_s", Double, nullable=False),
+)
+"""Plans that have been in force, each with the number of the one that was before it, 0 where none was."""
+
+FACT = Table(
+    "fact",
+    METADATA,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("since", Integer, nullable=False),
+    Column("until", Integer),
+    Column("body", Text, nullable=False),
+    Index("fact_now", "kind", "key", "until"),
+    Index("fact_since", "since"),
+    Index("fact_until", "until"),
+)
+"""What Snapshots and Plans are made up of, from one Plan until another one, by their numbers."""
+
+SWITCH_WRITE = Table(
+    "switch_write",
+    METADATA,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("time_s", Double, nullable=False, index=True),
+    Column("plan", Integer, nullable=False, index=True),
+    Column("switch", Text, nullable=False),
+    Column("inserted", Integer, nullable=False),
+    Column("modified", Integer, nullable=False),
+    Column("deleted", Integer, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("problem", Text, nullable=False),
+)
+"""The audit trail: every request that asked a switch to change what it holds, under which Plan, and the answer."""

@@ -1,0 +1,58 @@
+"""What a controller keeps from one start to the next, in a database."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Self
+
+from controller.clock import Clock
+from controller.config import ControllerConfig
+from controller.record.snapshots import Setting
+from controller.registration import JobChange
+from controller.registry import Registry
+from controller.store import jobs
+from controller.store.audit import AuditTrail
+from controller.store.database import Database
+from controller.store.errors import StoreError
+from controller.store.journal import Journal
+from controller.store.recorder import Recorder
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+
+
+class Store:
+    """A controller's part in a database; its methods raise StoreError."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.database = database
+        self.trail = AuditTrail(database, clock)
+        self._clock = clock
+
+    @classmethod
+    def open(cls, address: str, clock: Clock) -> Self:
+        """The store at a path (SQLite) or an SQLAlchemy URL, made where there is none."""
+        return cls(Database.open(address), clock)
+
+    def registry(self, fabric: Fabric, lease_s: float) -> Registry:
+        """The registry as it was last stored, each job with a new lease; it stores from now on what changes."""
+        registry = Registry(fabric, lease_s, Journal(self._write))
+        try:
+            registry.restore(self.database.read(partial(jobs.read_jobs, fabric)), self._clock.now_s())
+        except jobs.ForeignJobError as error:
+            raise StoreError(f"{self.database.name}: {error}") from error
+        return registry
+
+    def complete_from_s(self, lease_s: float) -> float:
+        """From when on the registry knows all jobs that there are: after one lease where the database is new."""
+        return self.database.write_now(partial(jobs.complete_from_s, self._clock.now_s() + lease_s))
+
+    def recorder(self, config: ControllerConfig, routing: Routing) -> Recorder:
+        """What records the decisions of a controller, and knows the last one of the controller before it."""
+        return Recorder(self.database, self.trail, Setting.of(config), routing, config.record, self._clock)
+
+    async def close(self) -> None:
+        """Close the database, once all that is being written is."""
+        await self.trail.written()
+        self.database.close()
+
+    async def _write(self, changes: Sequence[JobChange]) -> None:
+        await self.database.write(partial(jobs.write_changes, changes))

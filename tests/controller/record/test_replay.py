@@ -1,0 +1,216 @@
+"""What a controller has decided is decided again from its record, under every policy, and after restarts."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from controller.policy.policy_name import PolicyName
+from controller.record.facts import RecordError
+from controller.record.lines import read_decisions
+from controller.record.replay import Replayed, Verdict, replay, replay_under
+from controller.southbound.writer import SwitchWrite, WriteOutcome
+from tests.controller.record.lives import Life
+from topologies.steering import Steering
+
+
+def _replayed(lines: Iterable[str]) -> list[Replayed]:
+    return list(replay(read_decisions("record", lines)))
+
+
+@pytest.mark.parametrize("policy", list(PolicyName))
+def test_every_plan_is_decided_again_across_a_restart(tmp_path: Path, policy: PolicyName) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", policy)
+        life.start()
+        await life.live(7)
+        await life.controller.planner.recorded()
+        decision, jobs = life.controller.planner.decision, life.controller.registry.jobs
+        assert decision is not None
+        life.start()
+        assert life.controller.registry.jobs == jobs
+        await life.controller.planner.settle()
+        again = life.controller.planner.decision
+        assert again is not None
+        assert again.number == decision.number + 1
+        # The same jobs and the same Plan in force: nothing moves, and what nobody asks for is no longer kept.
+        assert life.southbound.written == [again.rules]
+        assert not life.southbound.keeps_found
+        assert again.rules == decision.rules
+        await life.live(7)
+        await life.end()
+
+    asyncio.run(scenario())
+    asyncio.run(_all_the_same(tmp_path / "t.db", policy))
+
+
+async def _all_the_same(path: Path, policy: PolicyName) -> None:
+    life = Life(path, policy)
+    life.start()
+    replayed = _replayed(life.lines())
+    assert [each.recorded.number for each in replayed] == list(range(1, 16))
+    assert [each.verdict for each in replayed] == [Verdict.SAME] * 15
+    assert not any(each.differs_in for each in replayed)
+    # From the middle on, the Plan before comes first, and is not known to follow from one before it.
+    part = _replayed(life.lines(10, 12))
+    assert [(each.recorded.number, each.verdict) for each in part] == [
+        (9, Verdict.NOT_CHECKED),
+        (10, Verdict.SAME),
+        (11, Verdict.SAME),
+        (12, Verdict.SAME),
+    ]
+    await life.end()
+
+
+def test_source_ports_that_have_moved_are_in_the_record(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.CRUX, Steering.SOURCE_PORT)
+        life.start()
+        await life.live(10)
+        await life.controller.planner.recorded()
+        assert {each.verdict for each in _replayed(life.lines())} == {Verdict.SAME}
+        before = life.controller.registry.jobs
+        life.start()
+        assert life.controller.registry.jobs == before
+        await life.end()
+
+    asyncio.run(scenario())
+
+
+def test_another_policy_is_shown_with_its_own_plans_in_force(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life.start()
+        await life.live(8)
+        await life.controller.planner.recorded()
+        decisions = list(read_decisions("record", life.lines()))
+        assert {each.verdict for each in replay_under(PolicyName.CRUX, decisions)} == {Verdict.SAME}
+        other = list(replay_under(PolicyName.ECMP, decisions))
+        assert all(each.plan.policy == PolicyName.ECMP for each in other)
+        moved = [flow for each in other for flow in each.difference.moved]
+        assert moved
+        assert all(flow.after is None for flow in moved)
+        await life.end()
+
+    asyncio.run(scenario())
+
+
+def test_on_another_fabric_no_plan_is_in_force_and_numbers_go_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.TRAINYARD)
+        life.start()
+        await life.live(5)
+        await life.controller.planner.recorded()
+        life.start(hash_seed=2)
+        await life.live(3)
+        await life.end()
+        life.start(hash_seed=2)
+        replayed = _replayed(life.lines())
+        assert [each.recorded.number for each in replayed] == list(range(1, 9))
+        assert {each.verdict for each in replayed} == {Verdict.SAME}
+        assert replayed[5].recorded.snapshot.previous is None
+        await life.end()
+
+    asyncio.run(scenario())
+
+
+def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller.store.recorder._PRUNED_EVERY", 5)
+
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.TRAINYARD, plans=7)
+        life.start()
+        await life.live(20)
+        await life.controller.planner.recorded()
+        replayed = _replayed(life.lines())
+        assert [each.recorded.number for each in replayed] == list(range(14, 21))
+        assert [each.verdict for each in replayed] == [Verdict.NOT_CHECKED] + [Verdict.SAME] * 6
+        await life.end()
+
+    asyncio.run(scenario())
+
+
+def test_requests_to_switches_stand_behind_their_plan(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.ECMP)
+        life.start()
+        life.store.trail.note(SwitchWrite("t0", 9, 0, 0, WriteOutcome.ACKNOWLEDGED))
+        await life.live(1)
+        life.store.trail.note(SwitchWrite("t1", 1, 2, 3, WriteOutcome.REFUSED, "table 'flow' is full"))
+        await life.store.trail.written()
+        await life.controller.planner.recorded()
+        lines = [json.loads(line) for line in life.lines()]
+        told = [line for line in lines if "plan" in line]
+        assert [line.get("switch") for line in told] == [None, "t0", "t1"]
+        assert [line["plan"] for line in told] == [1, 0, 1]
+        assert told[2] == {
+            **{"switch": "t1", "plan": 1, "time_s": life.clock.now_s()},
+            **{"inserted": 1, "modified": 2, "deleted": 3, "outcome": "refused", "problem": "table 'flow' is full"},
+        }
+        await life.end()
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    async def scenario() -> list[str]:
+        life = Life(tmp_path_factory.mktemp("record") / "t.db", PolicyName.CRUX)
+        life.start()
+        await life.live(4)
+        await life.controller.planner.recorded()
+        lines = life.lines()
+        await life.end()
+        return lines
+
+    return asyncio.run(scenario())
+
+
+def test_a_record_that_was_cut_off_anywhere_is_refused_with_the_line(record: list[str]) -> None:
+    for kept in range(len(record)):
+        with pytest.raises(RecordError, match=rf"^record:{kept + 1}: the record is cut off here"):
+            list(read_decisions("record", record[:kept]))
+    with pytest.raises(RecordError, match=r"^record:2: no line of a record, or one that was cut off"):
+        list(read_decisions("record", [record[0], record[1][:40]]))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("name,bytes\n", "record:1: no record of Trainyard"),
+        ('{"end":1}\n', "record:1: no record of Trainyard"),
+        ('{"format":"trainyard-record","version":2}\n', "record:1: a record of version 2, and this Trainyard reads"),
+    ],
+)
+def test_another_file_is_refused(line: str, reason: str) -> None:
+    with pytest.raises(RecordError, match=reason):
+        list(read_decisions("record", [line]))
+
+
+def test_lines_that_are_missing_or_wrong_are_found(record: list[str]) -> None:
+    plan = next(number for number, line in enumerate(record) if line.startswith('{"plan"'))
+    orders = [number for number in range(plan) if '"fact":"order"' in record[number]]
+    without = [line for number, line in enumerate(record) if number != orders[0]]
+    with pytest.raises(RecordError, match=rf"^record:{plan}: plan 1 cannot be put together"):
+        list(read_decisions("record", without))
+    last = [*record[:-2], record[-1]]
+    with pytest.raises(
+        RecordError, match=rf"^record:{len(last)}: {len(record) - 1} lines were written before this one"
+    ):
+        list(read_decisions("record", last))
+    with pytest.raises(RecordError, match=rf"^record:{len(record) + 1}: the record has ended before"):
+        list(read_decisions("record", [*record, record[1]]))
+
+
+def test_a_plan_that_would_be_another_one_now_is_named(record: list[str]) -> None:
+    lines = []
+    for line in record:
+        told = json.loads(line)
+        if told.get("fact") == "job" and told["key"] == "job-0":
+            told["body"]["profile"][2] *= 1e6
+        lines.append(json.dumps(told) + "\n")
+    replayed = _replayed(lines)
+    assert replayed[0].verdict is Verdict.DIFFERENT
+    assert "job-0" in replayed[0].differs_in

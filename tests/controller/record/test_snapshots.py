@@ -1,0 +1,62 @@
+"""A job of a Snapshot is the same after it has been told as facts."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controller.policy.flows import Flow, FlowGroup, FlowKey
+from controller.policy.job import Job
+from controller.policy.policy_name import PolicyName
+from controller.policy.profile import Profile
+from controller.record.snapshots import Setting, SnapshotFacts
+from topologies.addressing import UDP_PROTOCOL, FiveTuple
+from topologies.paths import Paths
+from topologies.pods import FatTreeSpecification
+from topologies.regular import ClosSpecification, DumbbellSpecification
+from topologies.routing import Routing
+from topologies.specification import Topology
+
+TOPOLOGIES = (
+    ClosSpecification(
+        kind="clos", tors=2, aggs=3, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
+    ),
+    DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=100, bottleneck_gbps=100),
+    FatTreeSpecification(kind="fat_tree", k=4, host_link_gbps=100, uplink_gbps=100),
+)
+
+
+def _facts(topology: Topology) -> tuple[SnapshotFacts, Routing]:
+    setting = Setting(topology=topology, hash_seed=1, policy=PolicyName.CRUX, num_levels=8, seed=1)
+    routing = setting.routing()
+    return SnapshotFacts(setting, routing), routing
+
+
+def _job(routing: Routing) -> Job:
+    """A flow between any two hosts."""
+    hosts = routing.fabric.hosts[:6]
+    flows = []
+    for source, destination in ((one, other) for one in hosts for other in hosts if one != other):
+        nics = routing.fabric.nics[source][0], routing.fabric.nics[destination][0]
+        five_tuple = FiveTuple(nics[0].address, nics[1].address, UDP_PROTOCOL, 50_000, 4791)
+        key = FlowKey("gpt", "ring", len(flows))
+        paths = Paths(routing.candidate_paths(*nics))
+        flows.append(Flow(key, five_tuple, 10**9, 0.1, paths, routing.hashed_path(five_tuple)))
+    return Job("gpt", 1 / 3, 16, Profile(0.1, 0.2, 0.3), (FlowGroup("ring", tuple(flows)), FlowGroup("none", ())))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda topology: topology.kind)
+def test_paths_are_told_only_where_some_are_missing(topology: Topology) -> None:
+    facts, routing = _facts(topology)
+    job = _job(routing)
+    body = facts.job_body(job)
+    assert set(body["candidates"]) == {None}
+    assert facts.job("gpt", json.loads(json.dumps(body))) == job
+    ring = job.flow_groups[0]
+    flows = list(ring.flows)
+    chosen = max(range(len(flows)), key=lambda number: len(flows[number].candidates))
+    fewer = Paths(flows[chosen].candidates[1:] or flows[chosen].candidates)
+    flows[chosen] = replace(flows[chosen], candidates=fewer, hashed_path=fewer[0], is_hash_probed=True)
+    without = replace(job, flow_groups=(replace(ring, flows=tuple(flows)), *job.flow_groups[1:]))
+    body = facts.job_body(without)
+    assert facts.job("gpt", json.loads(json.dumps(body))) == without

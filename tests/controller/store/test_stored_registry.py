@@ -1,0 +1,263 @@
+"""A registry on a database: what was acknowledged is there after a crash at any byte, what was refused has not been."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, event
+
+from controller.clock import DrivenClock
+from controller.policy.flows import FlowKey
+from controller.policy.profile import Profile
+from controller.registration import (
+    FlowGroupRequest,
+    FlowRequest,
+    JobRequest,
+    NicReference,
+    NotStoredError,
+    RegisteredJob,
+    RegistrationError,
+)
+from controller.registry import Registry
+from controller.store.errors import StoreError
+from controller.store.store import Store
+from topologies.addressing import UDP_PROTOCOL, FiveTuple
+from topologies.fabric import Fabric
+from topologies.specification import ClosSpecification
+
+FABRIC = ClosSpecification(
+    kind="clos", tors=2, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
+).build()
+LEASE_S = 10.0
+_ADDRESSES = [FABRIC.nics[host][0].address for host in FABRIC.hosts]
+
+Step = Callable[[Registry], object]
+
+
+@dataclass
+class Written:
+    """A database of which copies can be taken, as they would lie there after a crash."""
+
+    folder: Path
+    store: Store
+    fails: bool = False
+    states: list[tuple[int, tuple[RegisteredJob, ...]]] = field(default_factory=list)
+    """How long the log was after every commit, and the jobs then."""
+
+    def note(self, registry: Registry) -> None:
+        self.states.append((self._log.stat().st_size if self._log.exists() else 0, registry.jobs))
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "trainyard.db-wal"
+
+    def crashed(self, log_bytes: int, fabric: Fabric = FABRIC) -> Registry:
+        """The registry that is restored when the log has been written up to a byte."""
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "trainyard.db"
+            shutil.copyfile(self.folder / "trainyard.db", copy)
+            copy.with_name("trainyard.db-wal").write_bytes(self._log.read_bytes()[:log_bytes])
+            store = Store.open(str(copy), DrivenClock(100.0))
+            try:
+                return store.registry(fabric, LEASE_S)
+            finally:
+                store.database.close()
+
+
+@contextmanager
+def written() -> Iterator[Written]:
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store.open(str(Path(folder) / "trainyard.db"), DrivenClock())
+        files = Written(Path(folder), store)
+
+        @event.listens_for(store.database.engine, "before_execute")
+        def before(*_: Any) -> None:
+            if files.fails:
+                raise StoreError("the disk is full")
+
+        yield files
+        store.database.close()
+
+
+def _flow(ends: tuple[int, int], size_bytes: int, held: int | None) -> FlowRequest:
+    return FlowRequest(*(NicReference(f"h{end}", 0) for end in ends), size_bytes, 0.5, None, held)
+
+
+_JOBS = ("a", "b")
+_ENDS = {"g": (0, 2), "h": (2, 0), "i": (0, 2)}
+"""Groups, and between which hosts they send."""
+
+
+@st.composite
+def _groups(draw: st.DrawFn) -> FlowGroupRequest:
+    name = draw(st.sampled_from(sorted(_ENDS)))
+    flows = draw(st.lists(st.tuples(st.integers(0, 1 << 63), st.none() | st.just(50_000)), max_size=3))
+    return FlowGroupRequest(name, tuple(_flow(_ENDS[name], *flow) for flow in flows))
+
+
+_PROFILES = st.builds(Profile, st.floats(0, 10), st.floats(0, 1), st.floats(0, 1e9))
+
+
+@st.composite
+def _steps(draw: st.DrawFn) -> Step:
+    """A call that changes a registry, or is refused."""
+    name, profile = draw(st.sampled_from(_JOBS)), draw(_PROFILES)
+    match draw(st.integers(0, 5)):
+        case 0:
+            job = JobRequest(name, ("h0", "h2"), 16, profile)
+            age_s = draw(st.floats(0, 100))
+            return lambda registry: registry.register_job(job, 3.0, f"token of {name}", age_s)
+        case 1 | 2:
+            groups = draw(st.lists(_groups(), max_size=3))
+            return lambda registry: registry.register_flow_groups(name, groups)
+        case 3:
+            return lambda registry: registry.report_profile(name, profile)
+        case 4:
+            return lambda registry: registry.deregister(name)
+    port = draw(st.integers(50_000, 50_002))
+    changes = {
+        FlowKey(job, group, 0): FiveTuple(*(_ADDRESSES[end] for end in ends), UDP_PROTOCOL, port, 4791)
+        for job, group, ends in ((job, *group) for job in _JOBS for group in _ENDS.items())
+    }
+    return lambda registry: registry.change_source_ports(changes)
+
+
+def _outcome(step: Step, registry: Registry) -> object:
+    try:
+        return step(registry)
+    except RegistrationError as error:
+        return str(error)
+
+
+def _assert_alike(one: Registry, other: Registry) -> None:
+    """By what they hold and by what they answer: the same source ports are free."""
+    assert one.jobs == other.jobs
+    request = JobRequest("new", ("h0", "h2"), 1, Profile(1.0, 0.5, 1.0))
+    flows = FlowGroupRequest("g", tuple(_flow(ends, 1, None) for ends in ((0, 2), (2, 0)) for _ in range(8)))
+    for registry in (one, other):
+        registry.register_job(request, 0.0)
+    assert one.register_flow_groups("new", [flows]) == other.register_flow_groups("new", [flows])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.booleans()), max_size=6), st.data())
+def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
+    batches: list[tuple[list[Step], bool]], data: st.DataObject
+) -> None:
+    async def scenario() -> None:
+        with written() as files:
+            registry = files.store.registry(FABRIC, LEASE_S)
+            model = Registry(FABRIC, LEASE_S)
+            files.note(registry)
+            for steps, fails in batches:
+                files.fails = fails
+                trial = Registry(FABRIC, LEASE_S)
+                trial.restore(model.jobs, now_s=0.0)
+                answers = [_outcome(step, registry) for step in steps]
+                assert answers == [_outcome(step, trial) for step in steps]
+                assert registry.jobs == model.jobs  # nobody sees what is not stored
+                try:
+                    await registry.stored()
+                    model = trial
+                except NotStoredError:
+                    assert fails
+                assert registry.jobs == model.jobs
+                files.note(registry)
+            files.fails = False
+            position = data.draw(st.integers(0, len(files.states) - 1), label="crash after commit")
+            last = position + 1 == len(files.states)
+            end = files.states[position][0] if last else files.states[position + 1][0] - 1
+            cut = data.draw(st.integers(files.states[position][0], max(end, files.states[position][0])), label="cut")
+            restored = files.crashed(cut)
+            expected = Registry(FABRIC, LEASE_S)
+            expected.restore(files.states[position][1], now_s=100.0)
+            assert restored.next_lease_end_s == expected.next_lease_end_s
+            assert restored.jobs == expected.jobs
+
+            final, plain = Registry(FABRIC, LEASE_S), files.crashed(files.states[-1][0])
+            final.restore(plain.jobs, now_s=0.0)
+            _assert_alike(final, model)
+
+    asyncio.run(scenario())
+
+
+def test_a_job_of_another_topology_is_refused_by_name_and_stays() -> None:
+    async def scenario() -> None:
+        with written() as files:
+            registry = files.store.registry(FABRIC, LEASE_S)
+            registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+            await registry.stored()
+            smaller = ClosSpecification(
+                kind="clos", tors=2, aggs=2, hosts_per_tor=1, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
+            ).build()
+            with pytest.raises(StoreError, match=r"trainyard.db: job 'gpt' .* unknown host 'h2'"):
+                files.store.registry(smaller, LEASE_S)
+            assert [job.request.name for job in files.store.registry(FABRIC, LEASE_S).jobs] == ["gpt"]
+
+    asyncio.run(scenario())
+
+
+def test_a_refused_withdrawal_leaves_lease_and_source_ports() -> None:
+    async def scenario() -> None:
+        with written() as files:
+            registry = files.store.registry(FABRIC, LEASE_S)
+            registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+            ring = FlowGroupRequest("ring", (_flow((0, 2), 1, None),))
+            registry.register_flow_groups("gpt", [ring])
+            await registry.stored()
+            registry.renew("gpt", 4.0)
+            files.fails = True
+            registry.deregister("gpt")
+            with pytest.raises(NotStoredError, match="the disk is full"):
+                await registry.stored()
+            assert registry.lease_end_s("gpt") == 4.0 + LEASE_S
+            registry.register_job(JobRequest("bert", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+            _, groups = registry.register_flow_groups("bert", [ring])
+            assert (
+                groups[0].flows[0].five_tuple.source_port
+                > registry.jobs[0].flow_groups[0].flows[0].five_tuple.source_port
+            )
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_is_named_and_what_is_stored_stays() -> None:
+    async def scenario() -> None:
+        with written() as files:
+            registry = files.store.registry(FABRIC, LEASE_S)
+            most_pages = 0
+
+            @event.listens_for(files.store.database.engine, "begin")
+            def limit(connection: Connection) -> None:
+                connection.exec_driver_sql(f"PRAGMA max_page_count = {most_pages or 1 << 30}")
+
+            registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+            await registry.stored()
+            before, most_pages = registry.jobs, 1
+            ring = FlowGroupRequest("ring", tuple(_flow((0, 2), 1, None) for _ in range(500)))
+            registry.register_flow_groups("gpt", [ring])
+            with pytest.raises(NotStoredError, match=r"not stored: database .*trainyard.db: database or disk is full"):
+                await registry.stored()
+            assert registry.jobs == before
+            most_pages = 0
+            is_new, _ = registry.register_flow_groups("gpt", [ring])
+            await registry.stored()
+            assert is_new
+            assert files.store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+
+    asyncio.run(scenario())
+
+
+def test_only_the_first_controller_waits_for_jobs_that_it_cannot_know() -> None:
+    with written() as files:
+        assert files.store.complete_from_s(10.0) == 10.0
+        later = Store(files.store.database, DrivenClock(500.0))
+        assert later.complete_from_s(10.0) == 10.0

@@ -1,0 +1,86 @@
+"""A controller process that is killed while jobs register: what it has acknowledged is there afterwards."""
+
+import asyncio
+import random
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from controller.config import ControllerConfig, SwitchAddress
+from controller.operations.client import Operations
+from controller.operations.methods import LIST_JOBS
+from controller.run.controller_process import ControllerProcess
+from hostlib.connection import Connection
+from hostlib.errors import ControllerError
+from hostlib.types import FlowGroupAssignments
+from tests.hostlib.served import GPT, RING
+from tests.integration.fabrics import DUMBBELL
+
+_KILLS = 3
+_AT_ONCE = 4
+_ASKED_AGAIN = 20
+
+
+class Witness:
+    """Remembers what was acknowledged, and what has been asked for without an answer."""
+
+    def __init__(self, address: str) -> None:
+        self.groups: dict[str, FlowGroupAssignments] = {}
+        self.gone: set[str] = set()
+        self._address = address
+        self._numbers = count()
+
+    async def register_until_it_dies(self) -> None:
+        """Many at once: register jobs and groups, withdraw every third."""
+        async with Connection(self._address, "token", deadline_s=5.0) as client:
+            await asyncio.gather(*(self._register(client) for _ in range(_AT_ONCE)))
+
+    async def _register(self, client: Connection) -> None:
+        try:
+            for number in self._numbers:
+                name = f"job-{number}"
+                await client.register_job(replace(GPT, name=name))
+                self.groups[name] = {}
+                self.groups[name] = await client.register_flow_groups(name, [RING])
+                if number % 3 == 0:
+                    # Without an answer it may be there or not.
+                    del self.groups[name]
+                    await client.deregister(name)
+                    self.gone.add(name)
+        except ControllerError:
+            pass
+
+
+async def _killed_again_and_again(database: Path) -> None:
+    chance = random.Random(7)
+    switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in ("t0", "t1"))
+    config = ControllerConfig(
+        listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, lease_s=600.0, database=str(database)
+    )
+    async with ControllerProcess(config) as process:
+        witness = Witness(process.address)
+        for _ in range(_KILLS):
+            registering = asyncio.create_task(witness.register_until_it_dies())
+            await asyncio.sleep(chance.uniform(0.02, 0.3))
+            await process.kill()
+            await registering
+            await process.restart()
+            await _has_all(witness, process.address)
+
+
+async def _has_all(witness: Witness, address: str) -> None:
+    with Operations(address) as operations:
+        jobs = {job.name: job.flow_groups for job in await asyncio.to_thread(operations.list, LIST_JOBS)}
+    assert witness.groups.keys() <= jobs.keys()
+    assert not witness.gone & jobs.keys()
+    async with Connection(address, "token") as client:
+        assigned = {name: groups for name, groups in witness.groups.items() if groups}
+        assert all(jobs[name] == 1 for name in assigned)
+        for name, groups in list(assigned.items())[-_ASKED_AGAIN:]:
+            # The same again changes nothing, and is answered with what was assigned before.
+            assert await client.register_flow_groups(name, [RING]) == groups
+    assert witness.groups
+
+
+def test_nothing_acknowledged_is_lost_when_the_controller_is_killed(tmp_path: Path) -> None:
+    asyncio.run(_killed_again_and_again(tmp_path / "trainyard.db"))
