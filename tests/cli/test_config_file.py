@@ -46,10 +46,11 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
         "topology.host_link_gbps: expected greater than 0, got -1",
         "switches[0].address: missing; this key is required",
         "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
-        "switches[1].port: unknown key; expected one of address, device_id, name",
+        "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
         f"policy: expected {', '.join(others)} or {last}, got 'magic'",
-        "colour: unknown key; expected one of clock, database, election_id, hash, hash_seed, lease_s, listen,"
-        " num_levels, pipeline, policy, record, seed, start_s, steering, switches, topology, utilisation_window_us",
+        "colour: unknown key; expected one of clock, damping, database, election_id, hash, hash_seed, lease_s, listen,"
+        " num_levels, pipeline, policy, reads_ports, record, seed, start_s, steering, switches, topology,"
+        " utilisation_window_us",
     ]
 
 

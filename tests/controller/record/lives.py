@@ -83,6 +83,11 @@ class Life:
             self.clock.advance_to(now_s + self._chance.random())
             await planner.settle()
 
+    def fail(self, *ports: tuple[str, int]) -> None:
+        """These ports of switches are down, and all others up."""
+        states = {switch: {port: False for named, port in ports if named == switch} for switch, _ in ports}
+        self.controller.planner.links.note(states, self.clock.now_s())
+
     def _job(self, name: str) -> JobRequest:
         self._hosts = tuple(self._chance.sample([f"h{number}" for number in range(6)], 3))
         return JobRequest(name, self._hosts, 16, self._profile())

@@ -79,6 +79,28 @@ def test_source_ports_that_have_moved_are_in_the_record(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("policy", [PolicyName.CRUX, PolicyName.TRAINYARD])
+def test_what_was_decided_around_dead_links_is_decided_again(tmp_path: Path, policy: PolicyName) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", policy)
+        life.start()
+        await life.live(4)
+        for port in range(1, 7):
+            life.fail(("t0", port), ("a0", 2))
+            await life.live(1)
+        life.fail()
+        await life.live(2)
+        await life.controller.planner.recorded()
+        replayed = _replayed(life.lines())
+        assert {each.verdict for each in replayed} == {Verdict.SAME}
+        flows = [flow for each in replayed for job in each.recorded.snapshot.jobs for flow in job.flows]
+        assert any(flow.is_cut_off for flow in flows)
+        assert len({len(flow.candidates) for flow in flows}) > 1
+        await life.end()
+
+    asyncio.run(scenario())
+
+
 def test_another_policy_is_shown_with_its_own_plans_in_force(tmp_path: Path) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", PolicyName.CRUX)
