@@ -76,6 +76,8 @@ class Recorder:
                 await self._database.write(self._prune)
         except StoreError as error:
             _LOG.error("plan %d is not in the record: %s", number, error)
+        except Exception:
+            _LOG.exception("plan %d cannot be told to the record", number)
 
     def _go_on_from(self, last: RecordedDecision) -> None:
         self.number = last.number

@@ -12,6 +12,7 @@ from controller.record.facts import RecordError
 from controller.record.lines import read_decisions
 from controller.record.replay import Replayed, Verdict, replay, replay_under
 from controller.southbound.writer import SwitchWrite, WriteOutcome
+from controller.store.errors import StoreError
 from tests.controller.record.lives import Life
 from topologies.steering import Steering
 
@@ -149,6 +150,34 @@ def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monke
         replayed = _replayed(life.lines())
         assert [each.recorded.number for each in replayed] == list(range(14, 21))
         assert [each.verdict for each in replayed] == [Verdict.NOT_CHECKED] + [Verdict.SAME] * 6
+        await life.end()
+
+    asyncio.run(scenario())
+
+
+def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("database t.db: database or disk is full")
+
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.TRAINYARD)
+        life.start()
+        await life.live(3)
+        await life.controller.planner.recorded()
+        with monkeypatch.context() as patched:
+            patched.setattr("controller.store.facts.write_decision", full)
+            await life.live(2)
+            await life.controller.planner.recorded()
+        assert life.controller.planner.decision is not None
+        assert life.controller.planner.decision.number == 5
+        assert "plan 4 is not in the record: database t.db: database or disk is full" in caplog.text
+        await life.live(2)
+        await life.controller.planner.recorded()
+        replayed = _replayed(life.lines())
+        assert [each.recorded.number for each in replayed] == [1, 2, 3, 6, 7]
+        assert [each.verdict for each in replayed] == [Verdict.SAME] * 3 + [Verdict.NOT_CHECKED, Verdict.SAME]
         await life.end()
 
     asyncio.run(scenario())
