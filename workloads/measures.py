@@ -1,7 +1,8 @@
 """What a run has achieved, from the records of its jobs: GPU utilisation and iteration times inside the window."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from workloads.replay import JobReplay
 from workloads.scenario import Scenario
@@ -78,6 +79,24 @@ def gpu_utilisation(replays: Sequence[JobReplay], windows: Mapping[str, Window])
     if not allocated:
         raise ValueError("no job holds a GPU inside the measurement window")
     return sum(computing_gpu_seconds(replays, windows).values()) / allocated
+
+
+def stretches(window: Window, moments: Iterable[float]) -> list[Window]:
+    """A window cut at those of the moments that lie inside it; no part is empty."""
+    cuts = sorted({moment for moment in moments if window.from_s < moment < window.to_s})
+    return [Window(*ends) for ends in pairwise((window.from_s, *cuts, window.to_s)) if ends[0] < ends[1]]
+
+
+def utilisation_in(part: Window, replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float | None:
+    """GPU utilisation in a part of the jobs' windows; None where no GPU is allocated in it."""
+    clipped = {name: _common(own, part) for name, own in windows.items()}
+    is_allocated = any(window.length_s > 0 for window in clipped.values())
+    return gpu_utilisation(replays, clipped) if is_allocated else None
+
+
+def _common(own: Window, part: Window) -> Window:
+    from_s = min(max(own.from_s, part.from_s), part.to_s)
+    return Window(from_s, max(from_s, min(own.to_s, part.to_s)))
 
 
 def mean_iteration_time_s(replay: JobReplay, window: Window) -> float | None:

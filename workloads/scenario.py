@@ -338,6 +338,15 @@ class ScenarioEvent(ScenarioModel):
             raise ValueError("expected parallel only beside link")
         return self
 
+    @property
+    def in_words(self) -> str:
+        """What happens, for people."""
+        if self.link is not None:
+            element = f"cable {self.link[0]} to {self.link[1]}{f' ({self.parallel})' if self.parallel else ''}"
+        else:
+            element = f"switch {self.switch}" if self.switch else f"host {self.host}" if self.host else "controller"
+        return f"{element} {self.state}"
+
 
 EVENT_KEYS = ("link", "switch", "host", "controller")
 """What an event may name."""

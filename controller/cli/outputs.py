@@ -11,9 +11,12 @@ from controller.run.results import RunResult
 
 def print_results(results: Sequence[RunResult]) -> None:
     """Print what people want to know of the results, compared with the first."""
-    from controller.cli.tables import iteration_times, utilisation
+    from controller.cli.tables import between_events, iteration_times, utilisation
 
-    Console().print(utilisation(results), iteration_times(results), sep="\n")
+    tables = [utilisation(results), iteration_times(results)]
+    if results[0].events:
+        tables.append(between_events(results))
+    Console().print(*tables, sep="\n")
 
 
 def print_overview(comparisons: Sequence[Sequence[RunResult]]) -> None:

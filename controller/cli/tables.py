@@ -1,6 +1,8 @@
 """Plans and results as tables for people."""
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rich.table import Table
 from rich.text import Text
@@ -50,6 +52,21 @@ def overview(comparisons: Sequence[Sequence[RunResult]]) -> Table:
         limits = (results[-1].ideal_gpu_utilisation, results[-1].fluid_bound_gpu_utilisation)
         utilisations = (*(result.gpu_utilisation for result in results), *limits)
         table.add_row(Text(results[0].scenario), *map(percent, utilisations))
+    return table
+
+
+def between_events(results: Sequence[RunResult]) -> Table:
+    """GPU utilisation before, between and after what failed and came back; of a policy in its own window."""
+    title = f"{results[0].scenario}: GPU utilisation between events"
+    table = number_table(title, "From", *(result.policy for result in results), "Then", left=("Then",))
+    moments = sorted({event.at_s for result in results for event in result.events})
+    for from_s, to_s in pairwise((0.0, *moments, math.inf)):
+        shares = [
+            next((stretch.gpu_utilisation for stretch in result.stretches if from_s <= stretch.from_s < to_s), None)
+            for result in results
+        ]
+        happens = [event.in_words for event in results[0].events if event.at_s == to_s]
+        table.add_row(f"{from_s:g} s", *map(_or_dash, shares), Text(", ".join(happens)))
     return table
 
 
@@ -120,6 +137,10 @@ def swept(cells: Sequence[Cell]) -> Table:
             _in_percent(cell.limit),
         )
     return table
+
+
+def _or_dash(share: float | None) -> str:
+    return "\N{EN DASH}" if share is None else percent(share)
 
 
 def _in_percent(share: float | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from controller.report.axis import close_look
 from controller.report.charts import NUM_LEVELS, busiest_links, link_loads, utilisation_bars
 from controller.report.numbers import change, count, percent, points, quantity, seconds
+from controller.report.recovery import recovery
 from controller.report.svg import Markup, element, joined, line, rectangle
 from controller.report.timeline import timeline
 from controller.report.topology import HeatScale, topology
@@ -26,6 +27,7 @@ def comparison(results: Sequence[RunResult], anchor: str) -> Markup:
         _headline(results),
         _utilisation(results),
         _jobs(results),
+        *_recovery(results),
         _timelines(results),
         _loads(results),
         _topologies(results),
@@ -100,6 +102,16 @@ def _comparison(job: JobResult, reference: JobResult) -> Iterable[Markup]:
     yield element("td", seconds(job.iteration_time_s))
     yield element("td", change(job.iteration_time_s, reference.iteration_time_s), class_=faster)
     yield element("td", count(job.level))
+
+
+def _recovery(results: Sequence[RunResult]) -> Iterable[Markup]:
+    if any(result.events for result in results):
+        yield _section(
+            "What failed",
+            "GPU utilisation over the run, in steps about as long as the longest iteration; the top of a panel is "
+            "100 %. Dashed: what fails, and comes back.",
+            _figure(recovery(results)),
+        )
 
 
 def _timelines(results: Sequence[RunResult]) -> Markup:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.report.axis import TimeAxis
+from controller.report.event_marks import EVENT_ROW, event_marks
 from controller.report.numbers import count
 from controller.report.svg import Markup, element, joined, line, picture, rectangle, text
 from controller.run.results import JobResult, RunResult
 from workloads.replay import ComputeInterval
-from workloads.scenario import ScenarioEvent
 
 _WIDTH = 1000.0
 _LABELS = 132.0
@@ -20,8 +20,6 @@ _COMMUNICATION = 9.0
 _LANE_GAP = 3.0
 _TICKS = 8
 _AXIS = 22.0
-_EVENT_ROW = 16.0
-_GAP = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +39,12 @@ def timeline(result: RunResult, from_s: float, to_s: float) -> Markup:
     events = [event for event in result.events if from_s <= event.at_s <= to_s]
     return picture(
         _WIDTH,
-        bottom + _AXIS + _EVENT_ROW * len(events),
+        bottom + _AXIS + EVENT_ROW * len(events),
         f"Computation and communication of every job under {result.policy}, {from_s:.2f} to {to_s:.2f} s",
         axis.draw(_TOP, bottom, _TICKS),
         *rows,
-        *(_event(event, axis, bottom + _AXIS + _EVENT_ROW * number) for number, event in enumerate(events)),
+        event_marks(events, axis, _TOP, bottom + _AXIS),
     )
-
-
-def _event(event: ScenarioEvent, axis: TimeAxis, top: float) -> Markup:
-    """A line through all lanes down to a row of its own, and there what happened; written towards the middle."""
-    x, baseline = axis.x(event.at_s), top + _EVENT_ROW - _GAP
-    is_left = x < axis.left + axis.width / 2
-    words = f"{_element(event)} {event.state} at {event.at_s:g} s"
-    place = text(x + _GAP, baseline, words, "note") if is_left else text(x - _GAP, baseline, words, "note", "end")
-    return joined((line(x, _TOP, x, baseline, "event"), place))
-
-
-def _element(event: ScenarioEvent) -> str:
-    """What an event happens to."""
-    if event.link is not None:
-        return f"cable {event.link[0]} to {event.link[1]}{f' ({event.parallel})' if event.parallel else ''}"
-    return f"switch {event.switch}" if event.switch else f"host {event.host}" if event.host else "controller"
 
 
 def _row(job: JobResult, axis: TimeAxis, top: float) -> Markup:

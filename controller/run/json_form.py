@@ -38,4 +38,8 @@ def run_object(result: RunResult) -> dict[str, Any]:
             for group in result.flow_groups
         ],
         "total_tardiness_s": result.total_tardiness_s,
+        "stretches": [
+            {"from_s": stretch.from_s, "to_s": stretch.to_s, "gpu_utilisation": stretch.gpu_utilisation}
+            for stretch in result.stretches
+        ],
     }

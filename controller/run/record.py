@@ -8,11 +8,19 @@ from controller.policy.flows import FlowKey
 from controller.policy.plan import JobPlan
 from controller.policy.policy_name import PolicyName
 from controller.run.noted_plan import NotedPlan
-from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult
+from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult, Stretch
 from topologies.routing import Routing
 from workloads.alone import Alone, run_alone
 from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
-from workloads.measures import Window, allocated_gpu_seconds, gpu_utilisation, job_windows, mean_iteration_time_s
+from workloads.measures import (
+    Window,
+    allocated_gpu_seconds,
+    gpu_utilisation,
+    job_windows,
+    mean_iteration_time_s,
+    stretches,
+    utilisation_in,
+)
 from workloads.measures import run_window as measured_window
 from workloads.replay import JobReplay
 from workloads.scenario import Scenario, ScenarioEvent
@@ -65,6 +73,11 @@ def result_of(
         for group in job.graph.flow_groups
         for number, flow in enumerate(group.flows)
     }
+    happened = tuple(event for event in events if event.at_s <= record.ended_s)
+
+    def measured(parts: Iterable[Window]) -> tuple[Stretch, ...]:
+        return tuple(Stretch(part.from_s, part.to_s, utilisation_in(part, record.replays, windows)) for part in parts)
+
     return RunResult(
         scenario=scenario.name,
         policy=policy,
@@ -94,8 +107,16 @@ def result_of(
         ),
         flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items()),
         loads=tuple(record.loads),
-        events=tuple(event for event in events if event.at_s <= record.ended_s),
+        events=happened,
+        stretches=measured(stretches(window, (event.at_s for event in happened))),
+        steps=measured(_steps(window, max(one.iteration_time_s for one in alone.values()))),
     )
+
+
+def _steps(window: Window, step_s: float) -> list[Window]:
+    """A window in equal parts of about so many seconds."""
+    num_steps = max(1, round(window.length_s / step_s)) if step_s > 0 else 1
+    return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
 
 
 def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | None) -> JobResult:

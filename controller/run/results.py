@@ -62,10 +62,20 @@ class LoadSample:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """GPU utilisation over a part of the window, None where no GPU was allocated in it."""
+
+    from_s: float
+    to_s: float
+    gpu_utilisation: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """A whole run. ``window`` is what was measured, ``ended_s`` when the run was over.
 
-    ``events`` are those of the scenario that happened.
+    ``events`` are those of the scenario that happened. ``stretches`` part the window at them; ``steps`` part it evenly,
+    each about as long as the longest iteration.
     """
 
     scenario: str
@@ -88,6 +98,8 @@ class RunResult:
     flows: tuple[FlowResult, ...]
     loads: tuple[LoadSample, ...]
     events: tuple[ScenarioEvent, ...]
+    stretches: tuple[Stretch, ...]
+    steps: tuple[Stretch, ...]
 
     @property
     def total_tardiness_s(self) -> float:

@@ -15,7 +15,7 @@ from controller.cli.application import application
 from controller.policy.policy_name import PolicyName
 from controller.run.results import RunResult
 from tests.report.builders import make_result
-from workloads.scenario import Scenario
+from workloads.scenario import Scenario, ScenarioEvent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -83,12 +83,18 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, PolicyName]]:
         on_progress(1.0, 2.0)
         if scenario.seed == 13:
             raise ValueError("no job has departed")
-        return make_result(policy, 0.5 if policy is PolicyName.ECMP else 0.75, scenario=scenario.name)
+        share = 0.5 if policy is PolicyName.ECMP else 0.75
+        return make_result(policy, share, scenario=scenario.name, events=within(scenario.events))
 
     emulated = ModuleType("controller.run.emulated")
     emulated.run_on_emulator = run_on_emulator  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "controller.run.emulated", emulated)
     return calls
+
+
+def within(events: Sequence[ScenarioEvent]) -> tuple[ScenarioEvent, ...]:
+    """The events, at times within the made-up window."""
+    return tuple(event.model_copy(update={"at_s": 2.0 + number}) for number, event in enumerate(events))
 
 
 def in_this_process(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.demonstration import SCENARIOS
+from controller.cli.demonstration import FAILURE_SCENARIOS, SCENARIOS
 from controller.policy.policy_name import PolicyName
 from tests.cli.conftest import Trainyard
 from workloads.scenario import Scenario
@@ -35,3 +35,15 @@ def test_pictures_go_to_out_where_nothing_else_is_said(
     trainyard("demo")
     assert (tmp_path / "out" / "demo.html").is_file()
     assert len(ran) == 3 * len(SCENARIOS)
+
+
+def test_failures_are_shown_between_one_event_and_the_next(trainyard: Trainyard, ran: Ran, tmp_path: Path) -> None:
+    result = trainyard("demo", "--failures", "--out", tmp_path)
+    assert result.exit_code == 0
+    policies = [PolicyName.ECMP, PolicyName.CRUX]
+    assert [(scenario.name, policy) for scenario, policy in ran] == list(product(FAILURE_SCENARIOS, policies))
+    assert all(scenario.events for scenario, _ in ran)
+    between = result.stdout.partition("utilisation between")[2].replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    rows = [line.split() for line in between if " s " in line]
+    assert rows[0] == ["0", "s", "50.0", "%", "75.0", "%", "cable", "t0", "to", "a0", "down"]
+    assert (tmp_path / "failures.html").is_file()

@@ -1,7 +1,9 @@
 """Results of runs that never took place, with numbers that are easy to find again."""
 
+from itertools import pairwise
+
 from controller.policy.enforcement import Enforcement
-from controller.run.results import FlowResult, JobResult, LoadSample, RunResult
+from controller.run.results import FlowResult, JobResult, LoadSample, RunResult, Stretch
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
 from workloads.replay import CommunicationInterval, ComputeInterval
@@ -102,4 +104,8 @@ def make_result(
         flows=(FlowResult(jobs[0].name, path, 1e6),),
         loads=loads,
         events=events,
+        stretches=tuple(
+            Stretch(*ends, gpu_utilisation) for ends in pairwise((1.0, *(event.at_s for event in events), 9.0))
+        ),
+        steps=(Stretch(1.0, 5.0, gpu_utilisation / 2), Stretch(5.0, 9.0, gpu_utilisation)),
     )

@@ -13,6 +13,8 @@ from workloads.measures import (
     job_windows,
     mean_iteration_time_s,
     run_window,
+    stretches,
+    utilisation_in,
 )
 from workloads.replay import Action, JobReplay, StartComputation
 from workloads.scenario import Scenario
@@ -130,3 +132,21 @@ def test_a_window_without_end_or_gpus_is_refused(scenario: Scenario, replays: li
     late = Scenario.model_validate(scenario.model_dump() | {"measure": {"from_s": 50.0, "to_s": 60.0}})
     with pytest.raises(ValueError, match="no job holds a GPU"):
         gpu_utilisation(replays, job_windows(late, replays))
+
+
+def test_a_window_is_cut_at_what_lies_inside_it() -> None:
+    assert stretches(Window(1.0, 9.0), [9.0, 4.0, 0.5, 4.0, 6.0]) == [
+        Window(1.0, 4.0),
+        Window(4.0, 6.0),
+        Window(6.0, 9.0),
+    ]
+    assert stretches(Window(1.0, 1.0), [1.0]) == []
+
+
+def test_utilisation_of_a_part_counts_what_is_allocated_and_computes_there(
+    scenario: Scenario, replays: list[JobReplay]
+) -> None:
+    windows = job_windows(scenario, replays)
+    assert utilisation_in(Window(0.0, 4.0), replays, windows) == pytest.approx((2 + 1) / 4)
+    assert utilisation_in(Window(4.0, 10.0), replays, windows) == pytest.approx((8 * 3 + 6) / (8 * 6 + 6))
+    assert utilisation_in(Window(10.0, 12.0), replays, windows) is None
