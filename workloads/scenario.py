@@ -359,7 +359,7 @@ class Scenario(ScenarioModel):
     ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
     ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
     ``hash`` is whether the controller is to know the switches' hash, ``probes`` whether hosts send probes; both matter
-    in a packet-level run alone. Of what goes down in ``events`` a switch or a controller serves again ``recovery_s``
+    in a packet-level run alone. ``reads_ports``: switches tell the controller which ports are up. Of what goes down in ``events`` a switch or a controller serves again ``recovery_s``
     after it came up.
     Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one. What jobs tell
     the controller of themselves is off by ``profile_error``; what they do is not.
@@ -373,6 +373,7 @@ class Scenario(ScenarioModel):
     steering: Steering = Steering.RULE
     hash: FabricHash = FabricHash.KNOWN
     probes: Annotated[bool, Field(strict=True)] = False
+    reads_ports: Annotated[bool, Field(strict=True)] = True
     seed: Annotated[int, Field(strict=True)] = 1
     num_levels: Annotated[int, Field(strict=True, ge=1, le=8)] = 8
     scale: Scale | None = None

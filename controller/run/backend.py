@@ -34,6 +34,8 @@ def why_not_carried(scenario: Scenario, backend: Backend, enforcement: Enforceme
             as_carried(scenario.topology.build())
         except ValueError as error:
             return f"topology.pcie.nics_per_switch: {error}"
+    elif not scenario.reads_ports:
+        return "reads_ports: only the emulator has the probes that tell instead; expected --on emulator"
     return None
 
 

@@ -82,6 +82,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             steering=scenario.steering,
             seed=scenario.seed,
             num_levels=scenario.num_levels,
+            reads_ports=scenario.reads_ports,
             lease_s=LEASE_S,
             clock=ClockName.DRIVEN,
             # Bytes are fewer by the scale, and more by headers.

@@ -30,6 +30,7 @@ class Faults:
         self._probing = probing
         self._cut: set[int] = set()
         self._hosts_down: set[str] = set()
+        self._reads_ports = scenario.reads_ports
         self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         for event in scenario.events:
@@ -69,8 +70,10 @@ class Faults:
             await self._dialogue.restore(self._now_s)
 
     @property
-    def ports_down(self) -> list[tuple[str, int]]:
-        """The ports of switches with power that are down."""
+    def ports_down(self) -> list[tuple[str, int]] | None:
+        """The ports of switches with power that are down; None where the controller is not to hear of them."""
+        if not self._reads_ports:
+            return None
         switches = self._emulated.switches.values()
         return [
             (switch.name, port)

@@ -106,6 +106,16 @@ def test_the_simulator_runs_the_same_scenario(trainyard: Trainyard, scenario: Pa
     assert "ideal rates" in words
 
 
+def test_a_controller_that_hears_no_ports_is_the_emulators_alone(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    path = write(document | {"reads_ports": False})
+    assert trainyard("run", path).exit_code == 0
+    result = trainyard("run", path, "--on", "simulator")
+    assert result.exit_code == 2
+    assert "reads_ports: only the emulator" in result.stderr
+
+
 def test_ideal_rates_are_the_simulators_alone(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
     ended = trainyard("run", scenario, "--enforcement", "ideal")
     assert (ended.exit_code, ended.stdout, ran) == (2, "", [])
