@@ -359,8 +359,8 @@ class Scenario(ScenarioModel):
     ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
     ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
     ``hash`` is whether the controller is to know the switches' hash, ``probes`` whether hosts send probes; both matter
-    in a packet-level run alone. ``reads_ports``: switches tell the controller which ports are up. Of what goes down in ``events`` a switch or a controller serves again ``recovery_s``
-    after it came up.
+    in a packet-level run alone. ``reads_ports``: switches tell the controller which ports are up. Of what goes down in
+    ``events`` a switch or a controller serves again ``recovery_s`` after it came up.
     Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one. What jobs tell
     the controller of themselves is off by ``profile_error``; what they do is not.
     The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the window outright instead.

@@ -111,6 +111,7 @@ def test_a_controller_that_hears_no_ports_is_the_emulators_alone(
 ) -> None:
     path = write(document | {"reads_ports": False})
     assert trainyard("run", path).exit_code == 0
+    assert len(ran) == 1
     result = trainyard("run", path, "--on", "simulator")
     assert result.exit_code == 2
     assert "reads_ports: only the emulator" in result.stderr
