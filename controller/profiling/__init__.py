@@ -1,0 +1,1 @@
+"""Jobs that tell nothing of themselves, profiled from what switches count."""

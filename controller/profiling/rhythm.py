@@ -1,0 +1,186 @@
+"""The rhythm of a job's traffic: how many bytes an iteration sends, and how long iterations take.
+
+Iterations differ in length, but hardly in what they send. So the period is looked for where it does not jitter: in the
+time that passes from byte to byte, as a function of the bytes sent. There a gap recurs after exactly an iteration's
+bytes, however long it lasts. Crux (section 5) takes the length of iterations from the Fourier transform of the traffic
+in time, which smears where lengths vary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.policy.flow_arrays import FloatArray
+
+MIN_ITERATIONS = 8
+"""Fewer are no rhythm yet."""
+
+_BINS = 1 << 13
+_MOST_ITERATIONS = _BINS // 32
+_BLURS_BINS = 5, 33, 129
+"""The more, the more may the bytes of iterations differ, and the less is seen of what is inside them."""
+_MULTIPLES = 8
+_SAME = 0.9
+"""Of two lags that explain nearly as much the longer one is taken for no more than a multiple of the other."""
+_LEAST_STRENGTH = 0.3
+_EVIDENCE = 10.0
+"""Beyond twice the penalty of the Bayesian information criterion, before several cycles are taken for an iteration."""
+_NOTHING = 1e-18
+_PHASES = 8
+_BUSIEST = 0.9
+_LONGEST_CYCLE = 3.0
+"""In medians: whatever takes longer (a checkpoint, say) is no iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """What recurs: an iteration sends ``iteration_bytes``, as counted, and takes ``period_s`` on the mean.
+
+    ``gap_s`` is how long it sends nothing at a stretch, the longest such one. ``strength`` is 1 where every iteration
+    is like any other, 0 where nothing recurs; ``iterations`` were seen whole.
+    """
+
+    iteration_bytes: float
+    period_s: float
+    gap_s: float
+    iterations: int
+    strength: float
+
+
+def find_rhythm(times_s: FloatArray, counted_bytes: FloatArray) -> Rhythm | None:
+    """The rhythm of a counter that was read at these times; None where none can be told, or not yet.
+
+    Bursts that are equally long and equally far apart are iterations of their own. Raises ValueError where times do not
+    ascend, or counts fall.
+    """
+    if times_s.shape != counted_bytes.shape or np.any(np.diff(times_s) <= 0) or np.any(np.diff(counted_bytes) < 0):
+        raise ValueError("times must ascend, and counts must not fall")
+    changes = np.flatnonzero(np.diff(counted_bytes))
+    if len(changes) < 2 * MIN_ITERATIONS:
+        return None
+    sent = slice(changes[0], changes[-1] + 2)
+    counter = _Counter(times_s[sent], counted_bytes[sent])
+    passing_s = counter.passing_s(_BINS)
+    # What only a few of them exceed is no part of every iteration.
+    few = MIN_ITERATIONS // 2
+    passing_s = np.minimum(passing_s, np.partition(passing_s, -few)[-few])
+    # Roots, as gaps differ in length more than in place.
+    found = next(filter(None, (_fundamental(_blurred(np.sqrt(passing_s), width)) for width in _BLURS_BINS)), None)
+    if found is None:
+        return None
+    bins, strength = found
+    bins *= _parts(_Cycles(counter, passing_s, bins).lengths_s)
+    cycles = _Cycles(counter, passing_s, bins)
+    usual_s = cycles.lengths_s[cycles.lengths_s <= _LONGEST_CYCLE * np.median(cycles.lengths_s)]
+    if len(usual_s) < MIN_ITERATIONS - 1:
+        return None
+    period_s = float(usual_s.mean())
+    return Rhythm(cycles.bytes, period_s, min(cycles.longest_gap_s(), period_s), len(usual_s), strength)
+
+
+class _Counter:
+    """When how many bytes had been sent."""
+
+    def __init__(self, times_s: FloatArray, counted_bytes: FloatArray) -> None:
+        self._times_s = times_s
+        self._sent_bytes = counted_bytes - counted_bytes[0]
+        self.total_bytes = float(self._sent_bytes[-1])
+        samples_bytes = np.diff(counted_bytes)
+        self.busiest_bytes = float(np.quantile(samples_bytes[samples_bytes > 0], _BUSIEST))
+        """What a sample counts while the job sends at its full rate."""
+        self.sample_s = float(np.median(np.diff(times_s)))
+
+    def times_at(self, sent_bytes: FloatArray) -> FloatArray:
+        """Times at which so many bytes had been sent."""
+        return np.interp(sent_bytes, self._sent_bytes, self._times_s)
+
+    def passing_s(self, bins: int) -> FloatArray:
+        """The time that each of so many equal parts of the bytes took."""
+        return np.diff(self.times_at(np.linspace(0.0, self.total_bytes, bins + 1)))
+
+
+class _Cycles:
+    """Traffic cut into equal numbers of bytes, ``bins`` each, at a phase where little time passes."""
+
+    def __init__(self, counter: _Counter, passing_s: FloatArray, bins: float) -> None:
+        self.bytes = bins / len(passing_s) * counter.total_bytes
+        self._counter = counter
+        phases = max(_PHASES, round(bins / 2))
+        phase = (np.arange(len(passing_s)) % bins * (phases / bins)).astype(np.int64) % phases
+        self._folded_s = np.bincount(phase, passing_s, phases) * bins / len(passing_s)
+        """What each phase takes of a cycle, on the mean."""
+        calm = int(np.argmin(np.convolve(np.tile(self._folded_s, 3), np.hanning(7), mode="same")[phases : 2 * phases]))
+        begin = calm / phases
+        cuts = np.arange(begin, len(passing_s) / bins)
+        self.lengths_s = np.diff(counter.times_at(cuts * self.bytes))
+
+    def longest_gap_s(self) -> float:
+        """The longest time at a stretch in which a cycle sends nothing, on the mean; samples blur its ends."""
+        phases = len(self._folded_s)
+        phase_bytes = self.bytes / phases
+        half = min(int(np.ceil(self._counter.busiest_bytes / phase_bytes)) + 1, (phases - 1) // 2)
+        width = 2 * half + 1
+        around_s = np.concatenate([self._folded_s[-half:], self._folded_s, self._folded_s[:half]])
+        longest_s = float(np.convolve(around_s, np.ones(width), mode="valid").max())
+        sending_s = width * phase_bytes / self._counter.busiest_bytes * self._counter.sample_s
+        return max(0.0, longest_s - sending_s)
+
+
+def _blurred(signal: FloatArray, width: int) -> FloatArray:
+    window = np.hanning(width + 2)
+    return np.convolve(signal, window / window.sum(), mode="same")
+
+
+def _fundamental(signal: FloatArray) -> tuple[float, float] | None:
+    """The shortest period of a signal, in bins, and how much of its variance recurs with it; None where none does."""
+    correlation = _autocorrelation(signal)
+    if correlation[0] <= 0:
+        return None
+    correlation /= correlation[0]
+    shortest, longest = len(signal) // _MOST_ITERATIONS, len(signal) // MIN_ITERATIONS
+    middle = correlation[shortest : longest + 1]
+    is_peak = (middle >= correlation[shortest - 1 : longest]) & (middle >= correlation[shortest + 1 : longest + 2])
+    peaks = np.flatnonzero(is_peak & (middle >= _LEAST_STRENGTH / 2)) + shortest
+    candidates = [_refined(correlation, int(peak)) for peak in peaks]
+    best = max((strength for _, strength in candidates), default=0.0)
+    if best < _LEAST_STRENGTH:
+        return None
+    return min(candidate for candidate in candidates if candidate[1] >= _SAME * best)
+
+
+def _autocorrelation(signal: FloatArray) -> FloatArray:
+    """By lag, of what differs from the mean; each lag is a mean over the pairs that it has."""
+    size = len(signal)
+    spectrum = np.fft.rfft(signal - signal.mean(), 2 * size)
+    products = np.fft.irfft(np.abs(spectrum) ** 2)[:size]
+    return np.asarray(products / np.arange(size, 0, -1), dtype=np.float64)
+
+
+def _refined(correlation: FloatArray, lag: int) -> tuple[float, float]:
+    """A lag to a fraction, from its multiples, and the mean of the correlation there, weighted by pairs."""
+    period, heights, pairs = float(lag), [], []
+    for multiple in range(1, _MULTIPLES + 1):
+        near = round(multiple * period)
+        if near + 2 >= len(correlation) * (MIN_ITERATIONS - 1) // MIN_ITERATIONS:
+            break
+        place = near - 2 + int(np.argmax(correlation[near - 2 : near + 3]))
+        heights.append(correlation[place])
+        pairs.append(len(correlation) - place)
+        period = place / multiple
+    return period, float(np.average(heights, weights=pairs))
+
+
+def _parts(lengths_s: FloatArray) -> int:
+    """How many of these cycles make an iteration: as many as systematically differ in length.
+
+    The number with the best Bayesian information criterion, where every cycle of an iteration has a mean of its own.
+    """
+    num_cycles = len(lengths_s)
+    best, best_score = 1, np.inf
+    for parts in range(1, num_cycles // MIN_ITERATIONS + 1):
+        left = sum(((own - own.mean()) ** 2).sum() for own in (lengths_s[part::parts] for part in range(parts)))
+        penalty = 2 * (parts - 1) * np.log(num_cycles) + _EVIDENCE * (parts > 1)
+        score = num_cycles * np.log(max(left, _NOTHING)) + penalty
+        if score < best_score:
+            best, best_score = parts, score
+    return best
