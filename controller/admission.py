@@ -1,10 +1,19 @@
 """What the registry requires of a registration, taken by itself: pure checks against the fabric."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 
 from controller.policy.job import LONGEST_COMPUTATION_S, MOST_WORK
 from controller.policy.profile import Profile
-from controller.registration import FlowRequest, InvalidFieldError, JobRequest, NicReference
+from controller.registration import (
+    ConflictError,
+    ExhaustedError,
+    FlowRequest,
+    InvalidFieldError,
+    JobRequest,
+    NicReference,
+)
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Nic
 from topologies.names import MAX_NAME_LENGTH, is_plain
@@ -12,6 +21,8 @@ from topologies.names import MAX_NAME_LENGTH, is_plain
 MAX_SIZE_BYTES = 1 << 63
 MAX_TRANSFER_S = 5e6
 """Of all that an iteration sends, were it all to cross the fabric's slowest link: no policy decides on a longer one."""
+MAX_JOB_RULES = 1024
+"""Rows of a switch's table ``job`` (``p4src/shared/constants.p4``)."""
 _MAX_PORT = 0xFFFF
 
 
@@ -26,7 +37,33 @@ def check_job(request: JobRequest, fabric: Fabric) -> None:
         seen.add(host)
     num_gpus = len(request.hosts) * fabric.gpus_per_host
     _require(1 <= request.gpus <= num_gpus, f"gpus: must lie between 1 and the hosts' {num_gpus}, not {request.gpus}")
-    check_profile(request.profile)
+    if request.profile is not None:
+        check_profile(request.profile)
+
+
+def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric: Fabric) -> None:
+    """Raise ConflictError or ExhaustedError where a job cannot be measured beside those that are.
+
+    Nothing tells the traffic of two jobs between the same hosts apart, and a switch has room for MAX_JOB_RULES.
+    """
+    for other in measured:
+        shared = [host for host in request.hosts if host in other.hosts]
+        if len(shared) > 1:
+            raise ConflictError(
+                f"hosts: {shared[0]!r} and {shared[1]!r} are hosts of {other.name!r} too; between the same hosts the"
+                " traffic of one job can be measured"
+            )
+    rules: Counter[str] = Counter()
+    for job in (request, *measured):
+        for host in job.hosts:
+            for nic in fabric.nics[host]:
+                rules[fabric.links[nic.link].destination] += len(job.hosts) - 1
+    for switch, needed in rules.items():
+        if needed > MAX_JOB_RULES:
+            raise ExhaustedError(
+                f"hosts: switch {switch!r} would need {needed:,} entries to measure what they send each other, it has"
+                f" {MAX_JOB_RULES:,}"
+            )
 
 
 def check_name(name: str, field: str) -> None:

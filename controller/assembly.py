@@ -1,5 +1,6 @@
 """A controller's parts put together, whatever carries its messages and whatever speaks to its switches."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ from controller.planner import Planner
 from controller.policy.enforcement import Enforcement, rate_control
 from controller.ports.heard_ports import HeardPorts
 from controller.ports.link_health import LinkHealth
+from controller.profiling.counters import Counters
+from controller.profiling.profiler import Profiler
+from controller.profiling.results import ProfilingResults
 from controller.registry import Registry
 from controller.service import ControllerService
 from controller.snapshots import Snapshots
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from controller.store.store import Store
 
 _LOG = logging.getLogger(__name__)
+_IDLE_S = 0.5
+"""In which jobs may have come that are to be measured."""
 
 
 class Controller:
@@ -33,7 +39,8 @@ class Controller:
 
     ``handlers`` answer the host library and the operator, by method name and on serialised messages. ``ports`` is told
     by whoever listens to switches what they say of their ports. With a ``store`` it goes on where the controller before
-    it has ended. Raises StoreError where that cannot be.
+    it has ended. Without ``counters`` jobs that tell nothing of themselves are not measured. Raises StoreError where
+    that cannot be gone on with.
     """
 
     def __init__(
@@ -43,6 +50,7 @@ class Controller:
         southbound: Southbound,
         clock: Clock,
         store: "Store | None" = None,
+        counters: Counters | None = None,
     ) -> None:
         self.ports = HeardPorts(routing.fabric.switches)
         self._clock = clock
@@ -56,10 +64,11 @@ class Controller:
             recorder = store.recorder(config, routing)
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry)
+        results = ProfilingResults()
         board = DirectiveBoard(self.registry)
         self.planner = Planner(
             self.registry,
-            Snapshots(self.registry, routing, config.num_levels, config.seed, probed),
+            Snapshots(self.registry, routing, config.num_levels, config.seed, probed, results),
             routing,
             config.policy,
             config.steering,
@@ -75,8 +84,16 @@ class Controller:
         )
         if self.registry.jobs:
             self.planner.mark_changed()
-        service = ControllerService(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports)
-        operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry)
+        self._profiler = None
+        if counters is not None:
+            self._profiler = Profiler(
+                *(self.registry, results, routing, counters),
+                *(config.profiling, config.num_levels, config.bytes_per_count),
+            )
+        service = ControllerService(
+            *(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports, self._profiler)
+        )
+        operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry, results)
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())
 
     async def follow_ports(self) -> None:
@@ -89,3 +106,13 @@ class Controller:
             except SouthboundError:
                 _LOG.exception("what died is not left everywhere; the next plan tries again")
             await news.wait()
+
+    async def measure(self) -> None:
+        """Measure the jobs that tell nothing of themselves, as time passes; until cancelled."""
+        profiler = self._profiler
+        while profiler is not None:
+            if await profiler.turn(self._clock.now_s(), self.planner.snapshot):
+                self.planner.mark_changed()
+            next_s = profiler.next_turn_s
+            waiting_s = _IDLE_S if next_s is None else min(_IDLE_S, next_s - self._clock.now_s())
+            await asyncio.sleep(max(0.0, waiting_s))

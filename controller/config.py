@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from controller.policy.policy_name import PolicyName
 from controller.ports.damping import Damping
+from controller.profiling.options import ProfilingOptions
 from controller.store.config import RecordConfig
 from controller.telemetry.window import WINDOW_US
 from topologies.ecmp import FabricHash
@@ -61,7 +62,9 @@ class ControllerConfig(BaseModel):
     of the compiled P4 program, ``utilisation_window_us`` how long the switches' windows are in which they count bytes.
     ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap (None: one
     that is up is used). ``database`` is a path or an SQLAlchemy URL (None: nothing outlives the process), ``record``
-    how long decisions stay there.
+    how long decisions stay there. ``profiling`` says how jobs that tell nothing of themselves are measured;
+    ``bytes_per_count`` is what a byte that switches count of them stands for, more than 1 where rates and sizes are
+    divided.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,6 +88,8 @@ class ControllerConfig(BaseModel):
     utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = WINDOW_US
     reads_ports: bool = True
     damping: Damping | None = Damping()
+    profiling: ProfilingOptions = ProfilingOptions()
+    bytes_per_count: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
     @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:

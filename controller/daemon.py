@@ -56,7 +56,7 @@ async def serve(config: ControllerConfig) -> None:
     async with _opened(config.database, clock) as store, _southbound(config, routing, store) as southbound:
         if config.clock is ClockName.WALL:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
-        controller = Controller(config, routing, southbound, clock, store)
+        controller = Controller(config, routing, southbound, clock, store, counters=southbound)
         listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
         server = grpc.aio.server(options=SERVER_OPTIONS)
         server.add_generic_rpc_handlers(controller.handlers)
@@ -64,7 +64,11 @@ async def serve(config: ControllerConfig) -> None:
         await server.start()
         print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
         async with listening, asyncio.TaskGroup() as tasks:
-            works = (controller.planner.run(), controller.follow_ports()) if config.clock is ClockName.WALL else ()
+            works = (
+                (controller.planner.run(), controller.follow_ports(), controller.measure())
+                if config.clock is ClockName.WALL
+                else ()
+            )
             running = [tasks.create_task(work) for work in works]
             await stop.wait()
             for task in running:

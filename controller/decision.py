@@ -1,23 +1,31 @@
 """A decision: a Plan with what it was decided on, and what of it every job is told."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
 from controller.policy.snapshot import Snapshot
-from controller.southbound.rules import RulesBySwitch
+from controller.southbound.job_rules import JobRule
+from controller.southbound.rules import FlowRulesBySwitch, RulesBySwitch
 from topologies.fabric import Path
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The Plan with its number (from 1), the Snapshot it was decided on, and its rules."""
+    """The Plan with its number (from 1), the Snapshot it was decided on, and its rules for flows and for whole jobs."""
 
     number: int
     snapshot: Snapshot
     plan: Plan
-    rules: RulesBySwitch
+    rules: FlowRulesBySwitch
+    job_rules: Mapping[str, tuple[JobRule, ...]] = field(default_factory=dict)
+
+    @property
+    def switch_rules(self) -> RulesBySwitch:
+        """What every switch is to hold."""
+        switches = self.rules.keys() | self.job_rules.keys()
+        return {switch: self.rules.get(switch, ()) + self.job_rules.get(switch, ()) for switch in switches}
 
     @property
     def num_rules(self) -> int:
@@ -56,7 +64,7 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
                 FlowDirective(
                     flow.key, plan.path or flow.hashed_path, plan.level, plan.order, flow.five_tuple.source_port
                 )
-                for flow in job.flows
+                for flow in job.told_flows
                 for plan in (decision.plan.flows[flow.key],)
             ),
         )

@@ -26,7 +26,8 @@ _FLOWS_PER_PAGE = 2_000
 
 
 def job_request(message: wire.RegisterJobRequest) -> JobRequest:
-    return JobRequest(message.name, tuple(message.hosts), message.gpus, profile(message.profile))
+    told = profile(message.profile) if message.HasField("profile") else None
+    return JobRequest(message.name, tuple(message.hosts), message.gpus, told)
 
 
 def profile(message: wire.Profile) -> Profile:
@@ -101,7 +102,7 @@ def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanRespo
     yield page()
     for jobs in _pages(decision.plan.jobs):
         yield page(jobs=jobs)
-    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.flows)):
+    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.told_flows)):
         yield page(flows=flows)
 
 

@@ -25,6 +25,7 @@ from controller.ports.withdrawal import best_effort_where_cut_off, without_dead_
 from controller.registration import NotStoredError
 from controller.registry import Registry
 from controller.snapshots import Snapshots
+from controller.southbound.job_rules import job_rules
 from controller.southbound.rules import flow_rules
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.steering import probed_port_changes, source_port_changes, with_source_ports
@@ -96,6 +97,11 @@ class Planner:
         self._is_in_grace = True
 
     @property
+    def snapshot(self) -> Snapshot | None:
+        """What the Plan in force was decided on; None before the first."""
+        return None if self.decision is None else self.decision.snapshot
+
+    @property
     def next_timer_s(self) -> float | None:
         """When there is next something to do without a change; None where nothing waits."""
         release_s = self.links.next_release_s(self._clock.now_s())
@@ -148,7 +154,7 @@ class Planner:
             self._routing = self._routing.without(self._routing.dead | dead)
             if self.decision is not None:
                 self.decision = replace(self.decision, rules=without_dead_ways(self.decision, self._routing.dead))
-            await self._southbound.reroute(self.decision.rules if self.decision else {}, self._routing)
+            await self._southbound.reroute(self.decision.switch_rules if self.decision else {}, self._routing)
 
     async def settle(self) -> None:
         """Leave dead links, end leases, plan if anything changed; return when the Plan of what there is is in force.
@@ -199,7 +205,8 @@ class Planner:
             is_probed = self._fabric_hash is FabricHash.UNKNOWN
             snapshot = with_source_ports(snapshot, plan, changed, is_probed=is_probed)
         rules = await asyncio.to_thread(flow_rules, plan, snapshot, routing, self._fabric_hash)
-        decision = Decision(number, snapshot, plan, rules)
+        of_jobs = job_rules(plan, snapshot, routing.fabric)
+        decision = Decision(number, snapshot, plan, rules, of_jobs)
         if self._recorder is not None:
             self._recorder.begin(number)
         async with self._writing:
@@ -219,10 +226,10 @@ class Planner:
             routing = routing.without(routing.dead | died)
             decision = replace(decision, rules=without_dead_ways(decision, died))
         if routing.dead == self._routing.dead:
-            await self._southbound.write(decision.rules)
+            await self._southbound.write(decision.switch_rules)
         else:
             self._routing = routing
-            await self._southbound.reroute(decision.rules, routing)
+            await self._southbound.reroute(decision.switch_rules, routing)
         return decision
 
     def _source_port_changes(self, plan: Plan, snapshot: Snapshot, routing: Routing) -> Mapping[FlowKey, FiveTuple]:

@@ -39,12 +39,15 @@ class NotStoredError(RegistrationError):
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A job as it asks to be registered; ``gpus`` counts those on all its hosts."""
+    """A job as it asks to be registered; ``gpus`` counts those on all its hosts.
+
+    Without a ``profile`` it tells nothing of its traffic either: both are measured.
+    """
 
     name: str
     hosts: tuple[str, ...]
     gpus: int
-    profile: Profile
+    profile: Profile | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from controller.admission import check_age, check_flow, check_job, check_name, check_profile, check_transfer
+from controller.admission import (
+    check_age,
+    check_flow,
+    check_job,
+    check_measurable,
+    check_name,
+    check_profile,
+    check_transfer,
+)
 from controller.policy.flows import FlowKey
 from controller.policy.profile import Profile
 from controller.registration import (
@@ -84,13 +92,21 @@ class Registry:
         """Register a job and start its lease; False where exactly this job is registered, whose lease is then renewed.
 
         It arrived ``age_s`` ago. The same job with another profile has that from now on. Raises InvalidFieldError, and
-        ConflictError where another job has the name.
+        ConflictError where another job has the name. One without a profile is refused too where its traffic could not
+        be told from another's (ConflictError), or switches have no room to count it (ExhaustedError).
         """
         check_job(request, self.fabric)
         check_age(age_s)
         known = self._jobs.get(request.name)
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
+        if request.profile is None:
+            if known is not None and known.flow_groups:
+                raise ConflictError(
+                    f"profile: job {request.name!r} has flow groups, so that it has to tell its profile"
+                )
+            measured = [job.request for job in self.jobs if job.request.profile is None and job is not known]
+            check_measurable(request, measured, self.fabric)
         if known is None:
             self._change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
         elif known.request != request:
@@ -99,7 +115,10 @@ class Registry:
         return known is None or known.request != request
 
     def report_profile(self, name: str, profile: Profile) -> bool:
-        """Replace the profile of a job; False where it is the same. Raises UnknownJobError and InvalidFieldError."""
+        """Replace the profile of a job; False where it is the same. Raises UnknownJobError and InvalidFieldError.
+
+        What was measured of one that had told none counts no longer.
+        """
         job = self._job(name)
         check_profile(profile)
         if profile == job.request.profile:
@@ -116,6 +135,8 @@ class Registry:
         something else, and ExhaustedError.
         """
         job = self._job(name)
+        if requests and job.request.profile is None:
+            raise ConflictError(f"flow_groups: job {name!r} has told no profile, so that its traffic is measured")
         known = {group.name: group for group in job.flow_groups}
         chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
         batch = self._source_ports.batch(chosen)

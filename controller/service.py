@@ -22,6 +22,7 @@ from controller.messages import (
 )
 from controller.planner import Planner
 from controller.ports.heard_ports import HeardPorts
+from controller.profiling.profiler import Profiler
 from controller.registration import (
     ConflictError,
     ExhaustedError,
@@ -71,6 +72,7 @@ class ControllerService:
         clock: Clock,
         telemetry: Telemetry,
         ports: HeardPorts,
+        profiler: Profiler | None = None,
     ) -> None:
         self._registry = registry
         self._planner = planner
@@ -79,6 +81,7 @@ class ControllerService:
         self._clock = clock
         self._telemetry = telemetry
         self._ports = ports
+        self._profiler = profiler
         self._watched: Decision | None = None
         self._gate = FloodGate()
 
@@ -172,7 +175,7 @@ class ControllerService:
         # What is to be probed is only looked up where there is somebody who probes.
         decision = self._planner.decision
         if decision is not None and decision is not self._watched:
-            self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows)
+            self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows)
             self._watched = decision
         version = self._telemetry.version
         answer = self._telemetry.exchange(request, now_s)
@@ -192,6 +195,8 @@ class ControllerService:
                 down = [(port.switch, port.port) for port in request.ports_down.ports]
                 await self._ports.caught_up(down, silent=request.switches_down)
                 self._planner.links.note(self._ports.states, self._clock.now_s())
+            if self._profiler is not None and await self._profiler.turn(request.time_s, self._planner.snapshot):
+                self._planner.mark_changed()
         await self._planner.settle()
         if isinstance(self._clock, DrivenClock):
             # Time stands still until all that have power are there, and it is known of all that have none.
@@ -199,9 +204,14 @@ class ControllerService:
         decision = self._planner.decision
         return wire.SettleResponse(
             plan_number=decision.number if decision else 0,
-            next_timer_s=self._planner.next_timer_s,
+            next_timer_s=self._next_timer_s,
             num_rules=decision.num_rules if decision else 0,
         )
+
+    @property
+    def _next_timer_s(self) -> float | None:
+        timers = (self._planner.next_timer_s, None if self._profiler is None else self._profiler.next_turn_s)
+        return min((timer for timer in timers if timer is not None), default=None)
 
     async def _get_plan(self, _: wire.GetPlanRequest, connection: str) -> AsyncIterator[wire.GetPlanResponse]:
         decision = self._planner.decision

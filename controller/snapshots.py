@@ -1,15 +1,21 @@
 """From the registry to the Snapshot that a policy decides on."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from controller.policy.flows import Flow, FlowGroup, FlowKey
 from controller.policy.job import Job
 from controller.policy.plan import Plan
+from controller.policy.profile import Profile
 from controller.policy.snapshot import Links, LinkState, OpenGroup, OrderKeeper, Snapshot
+from controller.profiling.measured import Measured
+from controller.profiling.results import ProfilingResults
+from controller.profiling.shares import PathShare
 from controller.registration import RegisteredFlow, RegisteredJob
 from controller.registry import Registry
+from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Path
 from topologies.paths import Paths
 from topologies.routing import Routing
@@ -19,26 +25,39 @@ if TYPE_CHECKING:
     from controller.telemetry.probed_paths import ProbedPaths
 
 
+MEASURED_GROUP = "measured"
+"""The flow group of what was measured of a job."""
+NOTHING_KNOWN = Profile(0.0, 0.0, 0.0)
+
+
 class Snapshots:
     """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get.
 
     Where hosts probe, ``probed`` has what they have found: paths that do not answer any longer are no candidates, and
     flows take by themselves what probes show. Paths over dead links are none either; a flow that has no other is cut
-    off.
+    off. ``profiling`` has what was measured of jobs that have told their hosts alone; nothing is known of them without
+    it.
     """
 
     def __init__(
-        self, registry: Registry, routing: Routing, num_levels: int, seed: int, probed: "ProbedPaths | None" = None
+        self,
+        registry: Registry,
+        routing: Routing,
+        num_levels: int,
+        seed: int,
+        probed: "ProbedPaths | None" = None,
+        profiling: ProfilingResults | None = None,
     ) -> None:
         self._registry = registry
         self._whole = self._routing = routing
         self._num_levels = num_levels
         self._seed = seed
         self._probed = probed
+        self._profiling = profiling or ProfilingResults()
         self._probed_version: tuple[int, int] | None = None
         self._links = link_states(routing.fabric)
         self._candidates: dict[tuple[int, int, int, int], Paths] = {}
-        self._jobs: dict[str, tuple[RegisteredJob, Job]] = {}
+        self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
         """The state at ``time_s``, with the Plan in force; ``routing`` is the fabric's where links of it are dead."""
@@ -52,17 +71,21 @@ class Snapshots:
         known, self._jobs = self._jobs, {}
         for job in self._registry.jobs:
             name = job.request.name
-            seen = known.get(name)
-            self._jobs[name] = seen if seen is not None and seen[0] is job else (job, self._job(job, time_s))
+            seen, measured = known.get(name), self._profiling.measured(name)
+            if seen is None or seen[0] is not job or seen[1] is not measured:
+                seen = job, measured, self._job(job, measured, time_s)
+            self._jobs[name] = seen
+        profiled = self._profiling.profiled
         return Snapshot(
             time_s=time_s,
             links=self._links,
-            jobs=tuple(job for _, job in self._jobs.values()),
-            num_levels=self._num_levels,
-            open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, job in self._jobs.values())),
+            jobs=tuple(job for _, _, job in self._jobs.values()),
+            num_levels=self._num_levels if profiled is None else self._num_levels - 1,
+            open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, _, job in self._jobs.values())),
             loads_bps={} if probed is None else probed.loads_bps(time_s),
             previous=previous,
             seed=self._seed,
+            profiled=profiled,
         )
 
     def _open_groups(self, job: Job) -> Iterator[OpenGroup]:
@@ -73,8 +96,10 @@ class Snapshots:
                 size_bytes = sum(flow.size_bytes for flow in group.flows)
                 yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
 
-    def _job(self, job: RegisteredJob, time_s: float) -> Job:
+    def _job(self, job: RegisteredJob, measured: Measured | None, time_s: float) -> Job:
         request = job.request
+        if request.profile is None:
+            return measured_job(job, measured, self._routing)
         groups = tuple(
             FlowGroup(
                 group.name,
@@ -117,6 +142,37 @@ class Snapshots:
             return paths
         stale = self._probed.stale_paths(flow.five_tuple, time_s)
         return tuple(path for path in paths if path not in stale) or paths
+
+
+def measured_job(job: RegisteredJob, measured: Measured | None, routing: Routing) -> Job:
+    """A job that has told its hosts alone: it sends what was measured, by the paths that this took.
+
+    What came by a link that is dead now is spread over the paths that are left.
+    """
+    request = job.request
+    shares = () if measured is None else measured.shares
+    flows = tuple(
+        Flow(
+            FlowKey(request.name, MEASURED_GROUP, number),
+            FiveTuple(share.source.address, share.destination.address, UDP_PROTOCOL, 0, FLOW_DESTINATION_PORT),
+            share.size_bytes,
+            0.0,
+            Paths((share.path,)),
+            share.path,
+            routing.fabric.host_links_between(share.source, share.destination),
+        )
+        for number, share in enumerate(chain.from_iterable(_live(share, routing) for share in shares))
+    )
+    profile = NOTHING_KNOWN if measured is None else measured.profile(request.gpus)
+    groups = (FlowGroup(MEASURED_GROUP, flows),) if flows else ()
+    return Job(request.name, job.arrival_s, request.gpus, profile, groups, request.hosts)
+
+
+def _live(share: PathShare, routing: Routing) -> tuple[PathShare, ...]:
+    if routing.dead.isdisjoint(share.path):
+        return (share,)
+    paths = routing.candidate_paths(share.source, share.destination)
+    return tuple(replace(share, path=path, size_bytes=share.size_bytes / len(paths)) for path in paths)
 
 
 def link_states(fabric: Fabric) -> Links:

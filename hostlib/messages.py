@@ -28,7 +28,7 @@ def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobReq
         name=job.name,
         hosts=job.hosts,
         gpus=job.gpus,
-        profile=profile_to_wire(job.profile),
+        profile=None if job.profile is None else profile_to_wire(job.profile),
         owner_token=owner_token,
         age_s=age_s,
     )

@@ -153,7 +153,7 @@ class JobSession:
             self.assignments |= await connection.register_flow_groups(name, new)
             self._registered |= {group.name for group in new}
         profile = self.job.profile
-        if profile != self._known_profile:
+        if profile is not None and profile != self._known_profile:
             await connection.report_profile(name, profile)
             self._known_profile = profile
         said = dict(self._instances)

@@ -20,12 +20,15 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A training job; its name is unique in the cluster and ``gpus`` counts those on all its hosts."""
+    """A training job; its name is unique in the cluster and ``gpus`` counts those on all its hosts.
+
+    Without a ``profile`` it registers no flow groups either: the controller measures its traffic between its hosts.
+    """
 
     name: str
     hosts: tuple[str, ...]
     gpus: int
-    profile: Profile
+    profile: Profile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ FIRST_SOURCE_PORT = 49152
 LAST_SOURCE_PORT = 65535
 """Source ports that the controller assigns (the range the kernel derives from a flow label)."""
 
+HOST_MASK = 0xFFFF_FF00
+"""Of an address: what all NICs of a host have in common."""
+
 MAX_HOSTS = 1 << 16
 MAX_NICS_PER_HOST = 254
 MAX_PORTS_PER_SWITCH = 509

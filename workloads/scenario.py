@@ -243,9 +243,17 @@ class GpuChoice(StrEnum):
     PER_NIC = "per_nic"
 
 
+class ProfileSource(StrEnum):
+    """How the controller knows what a job computes and sends."""
+
+    TOLD = "told"
+    MEASURED = "measured"
+
+
 class JobSpecification(ScenarioModel):
     """A job: where and when it runs, and what it computes and sends.
 
+    It tells the controller what it does, or its hosts alone, so that its ``profile`` is measured.
     It names its ``hosts``, or asks for ``gpus``, ``gpus_per_host`` on each host, and leaves these to its ``placement``.
     It ends after ``iterations``, or with the iteration during which ``duration_s`` since its arrival has passed.
     """
@@ -257,6 +265,7 @@ class JobSpecification(ScenarioModel):
     placement: PlacementPolicy | None = None
     gpu_choice: GpuChoice = GpuChoice.FIRST
     arrival_s: Seconds = 0.0
+    profile: ProfileSource = ProfileSource.TOLD
     iterations: PositiveCount | None = None
     duration_s: PositiveSeconds | None = Field(default=None, validate_default=True)
     workload: Workload

@@ -6,6 +6,7 @@ from controller.decision import Decision
 from controller.policy.catalogue import decide
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
+from controller.run.carried import why_not_told
 from controller.run.connections import open_connections
 from controller.run.in_process import InProcessController
 from topologies.ecmp import hash_multipliers
@@ -18,9 +19,11 @@ from workloads.scenario import Scenario
 def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previous: Plan | None = None) -> Decision:
     """What the controller decides once all jobs of the scenario have arrived and none has departed.
 
-    ``previous`` is the Plan in force by then. Raises ValueError where the policy cannot decide, and RegistrationError
-    where the controller would refuse a job.
+    ``previous`` is the Plan in force by then. Raises ValueError where the policy cannot decide or a job is to be
+    measured, and RegistrationError where the controller would refuse a job.
     """
+    if reason := why_not_told(scenario):
+        raise ValueError(reason)
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
     connections = open_connections(jobs, fabric)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from controller.cli.layout import way
+from controller.cli.profile_words import profile_words
 from controller.operations import operations_pb2 as wire
 from controller.report.numbers import count, percent, quantity
 
@@ -21,6 +22,8 @@ def _job(job: wire.JobExplanation) -> Iterator[str]:
         f"An iteration is W = {quantity(job.work)} of computation on {count(state.gpus)} GPUs and takes"
         f" {job.alone_iteration_s:.3f} s where it waits for nobody."
     )
+    if state.profile.source != wire.TOLD:
+        yield f"It has told its hosts alone. Its profile: {profile_words(state.profile)}."
     if job.HasField("bottleneck"):
         yield f"Its bytes need {job.communication_s:.3f} s on its busiest link, {_link(job.bottleneck)}."
     if not job.neighbours:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from controller.cli.layout import number_table, way
+from controller.cli.profile_words import profile_words
 from controller.cli.shown import Shown
 from controller.cli.telemetry_views import candidates, drops, loads
 from controller.operations import operations_pb2 as wire
@@ -36,7 +37,7 @@ def _jobs(states: Sequence[wire.JobState]) -> Table:
             Text(job.name),
             Text(", ".join(job.hosts)),
             count(job.gpus),
-            count(job.flows),
+            count(job.flows) if job.profile.source == wire.TOLD else profile_words(job.profile),
             count(job.rank if job.HasField("rank") else None),
             count(job.level if job.HasField("level") else None),
             *(quantity(getattr(job, name) if job.HasField(name) else None) for name in _OF_POLICY),

@@ -63,13 +63,13 @@ class Explainer:
             )
         )
 
-    def explain_job(self, job: RegisteredJob, lease_s: float) -> wire.Explanation:
+    def explain_job(self, job: RegisteredJob, lease_s: float, profile: wire.ProfileState) -> wire.Explanation:
         """Why a job has its rank and its level."""
         name = job.request.name
         own, plan = self._demands[name], self._plans[name]
         return self._explanation(
             job=wire.JobExplanation(
-                state=job_state(job, lease_s, plan),
+                state=job_state(job, lease_s, profile, plan),
                 jobs=len(self._plans),
                 reason=plan.reason,
                 work=own.job.profile.work,
@@ -152,7 +152,7 @@ def find_flow(decision: Decision, name: str) -> Flow:
     for job in decision.snapshot.jobs:
         if not name.startswith(f"{job.name}/"):
             continue
-        names = {f"{job.name}/{flow.key.group}/{flow.key.flow}": flow for flow in job.flows}
+        names = {f"{job.name}/{flow.key.group}/{flow.key.flow}": flow for flow in job.told_flows}
         if name in names:
             return names[name]
         raise NothingToExplainError(f"the plan in force has no flow {name!r}; {job.name!r} has {_listed(names)}")

@@ -7,6 +7,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ProfileSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TOLD: _ClassVar[ProfileSource]
+    NOT_KNOWN_YET: _ClassVar[ProfileSource]
+    BEING_MEASURED: _ClassVar[ProfileSource]
+    MEASURED: _ClassVar[ProfileSource]
+
 class Condition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     AWAY: _ClassVar[Condition]
@@ -20,6 +27,10 @@ class Freshness(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FRESH: _ClassVar[Freshness]
     STALE: _ClassVar[Freshness]
     UNSEEN: _ClassVar[Freshness]
+TOLD: ProfileSource
+NOT_KNOWN_YET: ProfileSource
+BEING_MEASURED: ProfileSource
+MEASURED: ProfileSource
 AWAY: Condition
 BEHIND: Condition
 CAUGHT_UP: Condition
@@ -34,7 +45,7 @@ class ListRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class JobState(_message.Message):
-    __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority")
+    __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority", "profile")
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +57,7 @@ class JobState(_message.Message):
     INTENSITY_FIELD_NUMBER: _ClassVar[int]
     CORRECTION_FACTOR_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     name: str
     hosts: _containers.RepeatedScalarFieldContainer[str]
     gpus: int
@@ -57,7 +69,22 @@ class JobState(_message.Message):
     intensity: float
     correction_factor: float
     priority: float
-    def __init__(self, name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., flow_groups: _Optional[int] = ..., flows: _Optional[int] = ..., lease_s: _Optional[float] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., intensity: _Optional[float] = ..., correction_factor: _Optional[float] = ..., priority: _Optional[float] = ...) -> None: ...
+    profile: ProfileState
+    def __init__(self, name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., flow_groups: _Optional[int] = ..., flows: _Optional[int] = ..., lease_s: _Optional[float] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., intensity: _Optional[float] = ..., correction_factor: _Optional[float] = ..., priority: _Optional[float] = ..., profile: _Optional[_Union[ProfileState, _Mapping]] = ...) -> None: ...
+
+class ProfileState(_message.Message):
+    __slots__ = ("source", "age_s", "period_s", "transfer_s", "iterations")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_S_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    source: ProfileSource
+    age_s: float
+    period_s: float
+    transfer_s: float
+    iterations: int
+    def __init__(self, source: _Optional[_Union[ProfileSource, str]] = ..., age_s: _Optional[float] = ..., period_s: _Optional[float] = ..., transfer_s: _Optional[float] = ..., iterations: _Optional[int] = ...) -> None: ...
 
 class Path(_message.Message):
     __slots__ = ("nodes", "links")

@@ -28,11 +28,13 @@ from controller.operations.states import (
     job_states,
     level_states,
     link_states,
+    profile_state,
     rule_states,
     switch_states,
 )
 from controller.operations.telemetry_states import drop_states, load_states, pair_states
 from controller.planner import Planner
+from controller.profiling.results import ProfilingResults
 from controller.registration import RegisteredJob
 from controller.registry import Registry
 from controller.southbound.southbound import Southbound
@@ -43,13 +45,20 @@ class OperationsService:
     """Answers operators; it changes nothing."""
 
     def __init__(
-        self, registry: Registry, planner: Planner, southbound: Southbound, clock: Clock, telemetry: Telemetry
+        self,
+        registry: Registry,
+        planner: Planner,
+        southbound: Southbound,
+        clock: Clock,
+        telemetry: Telemetry,
+        profiling: ProfilingResults,
     ) -> None:
         self._registry = registry
         self._planner = planner
         self._southbound = southbound
         self._clock = clock
         self._telemetry = telemetry
+        self._profiling = profiling
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The methods by name, for a gRPC server."""
@@ -72,7 +81,7 @@ class OperationsService:
         )
 
     def _jobs(self) -> Iterable[wire.JobState]:
-        jobs = [(job, self._lease_s(job)) for job in self._registry.jobs]
+        jobs = [(job, self._lease_s(job), self._profile(job)) for job in self._registry.jobs]
         return job_states(jobs, self._planner.decision)
 
     def _flows(self) -> Iterable[wire.FlowState]:
@@ -121,8 +130,11 @@ class OperationsService:
         planned = {plan.name for plan in decision.plan.jobs}
         for job in self._registry.jobs:
             if job.request.name == name and name in planned:
-                return explainer.explain_job(job, self._lease_s(job))
+                return explainer.explain_job(job, self._lease_s(job), self._profile(job))
         return explainer.explain_flow(find_flow(decision, name))
+
+    def _profile(self, job: RegisteredJob) -> wire.ProfileState:
+        return profile_state(job, self._profiling, self._clock.now_s())
 
     def _lease_s(self, job: RegisteredJob) -> float:
         return max(0.0, self._registry.lease_end_s(job.request.name) - self._clock.now_s())

@@ -1,12 +1,14 @@
 """What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address
 
 from controller.decision import Decision
 from controller.operations import operations_pb2 as wire
 from controller.policy.flows import Flow
 from controller.policy.plan import JobPlan
 from controller.ports.link_health import CableCondition, CableHealth
+from controller.profiling.results import ProfilingResults
 from controller.registration import RegisteredJob
 from controller.southbound.rules import FlowRule
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
@@ -22,14 +24,19 @@ _CONDITIONS = {
 }
 
 
-def job_states(jobs: Sequence[tuple[RegisteredJob, float]], decision: Decision | None) -> list[wire.JobState]:
-    """Registered jobs, each with the seconds that its lease has left, in order of rank, those without one last."""
+def job_states(
+    jobs: Sequence[tuple[RegisteredJob, float, wire.ProfileState]], decision: Decision | None
+) -> list[wire.JobState]:
+    """Registered jobs, each with the seconds that its lease has left and where its profile is from, in order of rank.
+
+    Those without a rank come last.
+    """
     plans = {plan.name: plan for plan in decision.plan.jobs} if decision else {}
-    states = [job_state(job, lease_s, plans.get(job.request.name)) for job, lease_s in jobs]
+    states = [job_state(job, lease_s, profile, plans.get(job.request.name)) for job, lease_s, profile in jobs]
     return sorted(states, key=lambda state: (not state.HasField("rank"), state.rank, state.name))
 
 
-def job_state(job: RegisteredJob, lease_s: float, plan: JobPlan | None) -> wire.JobState:
+def job_state(job: RegisteredJob, lease_s: float, profile: wire.ProfileState, plan: JobPlan | None) -> wire.JobState:
     """One job; ``plan`` is None where it is not planned yet."""
     state = wire.JobState(
         name=job.request.name,
@@ -38,6 +45,7 @@ def job_state(job: RegisteredJob, lease_s: float, plan: JobPlan | None) -> wire.
         flow_groups=len(job.flow_groups),
         flows=sum(len(group.flows) for group in job.flow_groups),
         lease_s=lease_s,
+        profile=profile,
     )
     if plan is not None:
         state.MergeFrom(
@@ -52,10 +60,27 @@ def job_state(job: RegisteredJob, lease_s: float, plan: JobPlan | None) -> wire.
     return state
 
 
+def profile_state(job: RegisteredJob, profiling: ProfilingResults, now_s: float) -> wire.ProfileState:
+    """Where the profile of a job is from, and what was measured where it is measured."""
+    name = job.request.name
+    if job.request.profile is not None:
+        return wire.ProfileState(source=wire.TOLD)
+    measured = profiling.measured(name)
+    if measured is None:
+        return wire.ProfileState(source=wire.BEING_MEASURED if profiling.profiled == name else wire.NOT_KNOWN_YET)
+    return wire.ProfileState(
+        source=wire.MEASURED,
+        age_s=now_s - measured.at_s,
+        period_s=measured.rhythm.period_s,
+        transfer_s=measured.transfer_s,
+        iterations=measured.rhythm.iterations,
+    )
+
+
 def flow_states(decision: Decision, fabric: Fabric) -> Iterator[wire.FlowState]:
     """Flows of the plan in force, jobs in order of their names."""
     for job in decision.snapshot.jobs:
-        for flow in job.flows:
+        for flow in job.told_flows:
             yield flow_state(flow, decision, fabric)
 
 
@@ -97,10 +122,17 @@ def level_states(decision: Decision) -> Iterator[wire.LevelState]:
 
 
 def rule_states(decision: Decision, fabric: Fabric) -> Iterator[wire.RuleState]:
-    """Rules of the plan in force, switch by switch in the fabric's order."""
+    """Rules of the plan in force, switch by switch in the fabric's order, those for whole jobs behind the others."""
     for switch in fabric.switches:
         for rule in sorted(decision.rules.get(switch, ()), key=lambda rule: rule.five_tuple):
             yield rule_state(rule, fabric)
+        for of_job in sorted(decision.job_rules.get(switch, ())):
+            traffic = f"{IPv4Address(of_job.source_address)} > {of_job.destination_host}"
+            yield wire.RuleState(switch=switch, five_tuple=traffic, level=of_job.level)
+
+
+def _num_planned(switch: str, decision: Decision) -> int:
+    return len(decision.rules.get(switch, ())) + len(decision.job_rules.get(switch, ()))
 
 
 def rule_state(rule: FlowRule, fabric: Fabric) -> wire.RuleState:
@@ -125,7 +157,7 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
             condition=_CONDITIONS[status.condition],
             problem=status.problem,
             num_rules=status.num_rules,
-            num_planned_rules=len(decision.rules.get(status.name, ())) if decision else 0,
+            num_planned_rules=_num_planned(status.name, decision) if decision else 0,
         )
 
 

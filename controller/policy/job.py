@@ -19,7 +19,9 @@ MOST_WORK = 1e100
 class Job:
     """A registered job. Raises ValueError, naming the job and the field, for what cannot be meant.
 
-    Sound are a job without flows, bytes or computation, on one GPU, and with offsets in any order.
+    Sound are a job without flows, bytes or computation, on one GPU, and with offsets in any order. Where it has told
+    its hosts alone, these are ``measured_hosts``, and its flows are what was measured, if anything was: no connections,
+    but shares of its traffic, each with its path.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Job:
     gpus: int
     profile: Profile
     flow_groups: tuple[FlowGroup, ...]
+    measured_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_job(self)
@@ -37,6 +40,11 @@ class Job:
     def flows(self) -> tuple[Flow, ...]:
         """Flows of all groups, in order."""
         return tuple(chain.from_iterable(group.flows for group in self.flow_groups))
+
+    @property
+    def told_flows(self) -> tuple[Flow, ...]:
+        """The flows that are connections, which rules and directives may name."""
+        return () if self.measured_hosts else self.flows
 
     @cached_property
     def arrays(self) -> FlowArrays:

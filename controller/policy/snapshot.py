@@ -63,7 +63,11 @@ class OpenGroup:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state that one decision is made from; jobs stand in order of their names, open groups in that of jobs."""
+    """The state that one decision is made from; jobs stand in order of their names, open groups in that of jobs.
+
+    While a job is measured (``profiled``) it has the hardware's level ``num_levels`` for itself, above those that
+    policies have.
+    """
 
     time_s: float
     links: Links
@@ -73,6 +77,7 @@ class Snapshot:
     loads_bps: Mapping[int, float] = field(default_factory=dict)
     previous: Plan | None = None
     seed: int = 1
+    profiled: str | None = None
 
 
 _A = TypeVar("_A", bound=np.ndarray[Any, Any])

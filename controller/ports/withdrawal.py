@@ -6,10 +6,10 @@ from dataclasses import replace
 from controller.decision import Decision
 from controller.policy.plan import Plan
 from controller.policy.snapshot import Snapshot
-from controller.southbound.rules import RulesBySwitch
+from controller.southbound.rules import FlowRulesBySwitch
 
 
-def without_dead_ways(decision: Decision, dead: Set[int]) -> RulesBySwitch:
+def without_dead_ways(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
     """A decision's rules without those that lead flows whose way crosses a dead link, on any switch.
 
     Such a flow is left to base routing everywhere: led by a part of its rules it could go in a circle. Its level stays.

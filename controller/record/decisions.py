@@ -8,7 +8,7 @@ from controller.policy.plan import Plan
 from controller.policy.snapshot import Snapshot
 from controller.record.facts import Body, FactKey, FactKind, RecordError
 from controller.record.plans import plan_of
-from controller.record.snapshots import CONTROLLER, LOADS, OPEN_GROUPS, Setting, SnapshotFacts
+from controller.record.snapshots import CONTROLLER, LOADS, OPEN_GROUPS, PROFILED, Setting, SnapshotFacts
 from topologies.fabric import Fabric
 
 
@@ -70,7 +70,11 @@ class Decisions:
             if kind is FactKind.JOB and name not in self._jobs:
                 self._jobs[name] = snapshots.job(name, self._facts[FactKey(kind, name)])
         snapshot = snapshots.snapshot(
-            time_s, list(self._jobs.values()), self._facts.get(OPEN_GROUPS), self._facts.get(LOADS)
+            time_s,
+            list(self._jobs.values()),
+            self._facts.get(OPEN_GROUPS),
+            self._facts.get(LOADS),
+            self._facts.get(PROFILED),
         )
         plan = plan_of(snapshots.setting.policy, snapshot, self._facts)
         last = self._last

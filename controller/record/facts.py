@@ -16,6 +16,8 @@ class FactKind(StrEnum):
     """The Snapshot's open groups."""
     LOADS = "loads"
     """The Snapshot's loads of links."""
+    PROFILED = "profiled"
+    """The job that is measured."""
     ORDER = "order"
     """What the Plan says of a job, and of the levels and orders of its flows."""
     PATHS = "paths"

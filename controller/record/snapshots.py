@@ -22,6 +22,7 @@ from topologies.specification import Topology
 
 OPEN_GROUPS = FactKey(FactKind.OPEN_GROUPS, "")
 LOADS = FactKey(FactKind.LOADS, "")
+PROFILED = FactKey(FactKind.PROFILED, "")
 CONTROLLER = FactKey(FactKind.CONTROLLER, "")
 
 
@@ -83,6 +84,7 @@ class SnapshotFacts:
             "profile": [profile.compute_s, profile.comm_start, profile.work],
             "candidates": list(told.values()),
             "groups": groups,
+            "measured_hosts": list(job.measured_hosts),
         }
 
     def job(self, name: str, body: Mapping[str, Any]) -> Job:
@@ -95,18 +97,28 @@ class SnapshotFacts:
                 self._flow(key, flow, body["candidates"], candidates) for key, flow in zip(keys, flows, strict=True)
             ]
             groups.append(FlowGroup(group, tuple(made)))
-        return Job(name, body["arrival_s"], body["gpus"], Profile(*body["profile"]), tuple(groups))
+        return Job(
+            name,
+            body["arrival_s"],
+            body["gpus"],
+            Profile(*body["profile"]),
+            tuple(groups),
+            tuple(body["measured_hosts"]),
+        )
 
-    def snapshot(self, time_s: float, jobs: Sequence[Job], open_groups: Body, loads: Body) -> Snapshot:
+    def snapshot(
+        self, time_s: float, jobs: Sequence[Job], open_groups: Body, loads: Body, profiled: str | None
+    ) -> Snapshot:
         """A Snapshot without a Plan before it."""
         return Snapshot(
             time_s=time_s,
             links=self._links,
             jobs=tuple(sorted(jobs, key=lambda job: job.name)),
-            num_levels=self.setting.num_levels,
+            num_levels=self.setting.num_levels - (profiled is not None),
             open_groups=tuple(OpenGroup(*group) for group in open_groups or ()),
             loads_bps={int(link): load_bps for link, load_bps in (loads or {}).items()},
             seed=self.setting.seed,
+            profiled=profiled,
         )
 
     def _is_all(self, flow: Flow) -> bool:
@@ -172,6 +184,7 @@ def telemetry_bodies(snapshot: Snapshot) -> Iterator[tuple[FactKey, Body]]:
     ]
     yield OPEN_GROUPS, groups or None
     yield LOADS, {str(link): load_bps for link, load_bps in snapshot.loads_bps.items()} or None
+    yield PROFILED, snapshot.profiled
 
 
 def _flow_body(flow: Flow, candidates: int) -> list[Any]:

@@ -13,6 +13,7 @@ from hostlib.types import Directives, FiveTuple, Flow, FlowGroup, Job, Nic, Prof
 from topologies.addressing import FiveTuple as WireFiveTuple
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
+from workloads.scenario import ProfileSource
 
 _PATIENCE_S = 30.0
 """Of wall time, in which a controller that is there has acknowledged what it was told."""
@@ -51,11 +52,18 @@ class JobAgent:
             await asyncio.gather(self._following, return_exceptions=True)
 
     async def register(self) -> None:
-        """Register the job with the flow groups it repeats, and listen to its directives from now on."""
-        told = self.job.told_profile
-        profile = Profile(told.compute_s, told.comm_start, told.work)
-        self._client.register_job(Job(self.job.name, self.job.hosts, self.job.gpus, profile))
-        self._client.register_flow_groups(self.job.name, self._flow_groups)
+        """Register the job with the flow groups it repeats, or alone where it is to be measured.
+
+        It listens to its directives from now on.
+        """
+        job = self.job
+        if job.specification.profile is ProfileSource.MEASURED:
+            self._client.register_job(Job(job.name, job.hosts, job.gpus))
+        else:
+            told = job.told_profile
+            profile = Profile(told.compute_s, told.comm_start, told.work)
+            self._client.register_job(Job(job.name, job.hosts, job.gpus, profile))
+            self._client.register_flow_groups(job.name, self._flow_groups)
         self._following = asyncio.create_task(self._follow())
         await self.acknowledged()
 

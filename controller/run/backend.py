@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from controller.policy.enforcement import Enforcement
 from controller.policy.policy_name import PolicyName
-from controller.run.carried import as_carried
+from controller.run.carried import as_carried, why_not_told
 from controller.run.results import RunResult
 from workloads.scenario import Scenario
 
@@ -27,16 +27,19 @@ class RunError(Exception):
 
 def why_not_carried(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
     """What of a sound scenario, or of what is asked of it, the backend cannot run; None where it can."""
-    if backend is Backend.EMULATOR:
-        if enforcement is Enforcement.IDEAL:
-            return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
-        try:
-            as_carried(scenario.topology.build())
-        except ValueError as error:
-            return f"topology.pcie.nics_per_switch: {error}"
-    elif not scenario.reads_ports:
-        return "reads_ports: only the emulator has the probes that tell instead; expected --on emulator"
-    return None
+    match backend:
+        case Backend.SIMULATOR:
+            if not scenario.reads_ports:
+                return "reads_ports: only the emulator has the probes that tell instead; expected --on emulator"
+            return why_not_told(scenario)
+        case Backend.EMULATOR:
+            if enforcement is Enforcement.IDEAL:
+                return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
+            try:
+                as_carried(scenario.topology.build())
+            except ValueError as error:
+                return f"topology.pcie.nics_per_switch: {error}"
+            return None
 
 
 def run_on(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from topologies.fabric import Fabric
+from workloads.scenario import ProfileSource, Scenario
 
 
 def as_carried(fabric: Fabric) -> Fabric:
@@ -21,3 +22,11 @@ def as_carried(fabric: Fabric) -> Fabric:
         for cable in fabric.cables
     )
     return replace(fabric, cables=cables, pcie=None)
+
+
+def why_not_told(scenario: Scenario) -> str | None:
+    """What of a scenario only switches' counters tell; None where jobs tell all."""
+    for number, job in enumerate(scenario.jobs):
+        if job.profile is ProfileSource.MEASURED:
+            return f"jobs[{number}].profile: only a run on the emulator measures jobs; expected told"
+    return None

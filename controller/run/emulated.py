@@ -87,6 +87,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
             clock=ClockName.DRIVEN,
             # Bytes are fewer by the scale, and more by headers.
             utilisation_window_us=WINDOW_US * wire_overhead(traffic.emulated.options) / traffic.scale,
+            bytes_per_count=traffic.scale / wire_overhead(traffic.emulated.options),
         )
         process = await stack.enter_async_context(ControllerProcess(config))
         job_clock = DrivenClock()

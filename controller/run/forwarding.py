@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from controller.southbound.rules import RulesBySwitch
+from controller.southbound.rules import FlowRulesBySwitch
 from topologies.addressing import FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Path
@@ -15,7 +15,7 @@ class Forwarding:
     """Base ``routing`` and ``rules`` as they were written last, and the links that are ``down`` now."""
 
     routing: Routing
-    rules: RulesBySwitch
+    rules: FlowRulesBySwitch
     down: frozenset[int] = frozenset()
 
     def path(self, five_tuple: FiveTuple) -> Path | None:

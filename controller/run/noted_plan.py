@@ -23,7 +23,7 @@ class NotedPlan:
     def of(cls, decision: Decision) -> Self:
         """A decision of the same process."""
         plans = decision.plan.flows
-        flows = (flow for job in decision.snapshot.jobs for flow in job.flows)
+        flows = (flow for job in decision.snapshot.jobs for flow in job.told_flows)
         paths = {flow.key: plans[flow.key].path or flow.hashed_path for flow in flows}
         return cls(decision.num_rules, decision.plan.jobs, paths)
 

@@ -18,8 +18,9 @@ from finsy import (
     P4TableMatch,
 )
 
+from controller.southbound.job_rules import JobRule
 from controller.southbound.rules import FlowRule
-from topologies.addressing import switch_mac
+from topologies.addressing import HOST_MASK, switch_mac
 from topologies.fabric import Fabric, Link
 from topologies.routing import Route, Routing
 
@@ -46,15 +47,24 @@ class Kind(IntEnum):
     MEMBER = 3
     GROUP = 4
     ROUTING = 5
-    FLOW = 6
+    JOB = 6
+    FLOW = 7
 
+
+RULES = Kind.JOB, Kind.FLOW
+"""Kinds of what a Plan asks for."""
 
 FLOW_TABLE = "flow"
+JOB_TABLE = "job"
+
+JOB_PRIORITY = 4790
+"""P4Runtime's priority of the controller's entries of JOB_TABLE; those with another one are the operator's."""
 
 TABLES = {
     "level": Kind.LEVEL,
     "next_hop": Kind.NEXT_HOP,
     "routing": Kind.ROUTING,
+    JOB_TABLE: Kind.JOB,
     FLOW_TABLE: Kind.FLOW,
 }
 """Tables whose entries are the controller's; those of the others are the operator's, and left alone."""
@@ -64,6 +74,8 @@ SETTINGS = ("node", "node_id", "ecn")
 
 Ports = tuple[int, ...]
 """Members of a group, in the order that the hash indexes."""
+
+_WHOLE_ADDRESS = 0xFFFF_FFFF
 
 MatchValue = int | tuple[int, int]
 
@@ -89,6 +101,11 @@ def key_of(entity: Entity) -> EntityKey:
             return EntityKey(Kind.MEMBER, entity.member_id)
         case P4ActionProfileGroup():
             return EntityKey(Kind.GROUP, entity.group_id)
+
+
+def is_own(entity: Entity) -> bool:
+    """Whether an entity of a table of the controller's is its own; in JOB_TABLE there are others."""
+    return not (isinstance(entity, P4TableEntry) and entity.table_id == JOB_TABLE and entity.priority != JOB_PRIORITY)
 
 
 def holds_same(one: Entity, other: Entity) -> bool:
@@ -139,6 +156,16 @@ def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
         next_hop = fabric.links[rule.next_link].source_port
         action = P4TableAction("steer_and_prioritise", next_hop=next_hop, level=rule.level)
     return P4TableEntry(FLOW_TABLE, match=match, action=action)
+
+
+def job_entry(rule: JobRule, fabric: Fabric) -> P4TableEntry:
+    """The entry that carries out a job's rule."""
+    match = P4TableMatch(
+        source_address=(rule.source_address, _WHOLE_ADDRESS),
+        destination_address=(fabric.nics[rule.destination_host][0].address & HOST_MASK, HOST_MASK),
+    )
+    action = P4TableAction("prioritise_job", level=rule.level)
+    return P4TableEntry(JOB_TABLE, match=match, action=action, priority=JOB_PRIORITY)
 
 
 def _setting(table: str, action: str, **arguments: int) -> P4TableEntry:

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -22,9 +22,27 @@ from finsy import (
 from grpc.aio import UsageError
 
 from controller.config import SwitchAddress
+from controller.southbound.counter_reading import (
+    JOB_COUNTERS,
+    CounterEntry,
+    bytes_of_jobs,
+    bytes_of_links,
+    level_counters,
+)
 from controller.southbound.difference import State, Update, state_of
 from controller.southbound.encoding import Encoder
-from controller.southbound.entries import SETTINGS, TABLES, Entity, EntityKey, base_entries, flow_entry, key_of
+from controller.southbound.entries import (
+    SETTINGS,
+    TABLES,
+    Entity,
+    EntityKey,
+    base_entries,
+    flow_entry,
+    is_own,
+    job_entry,
+    key_of,
+)
+from controller.southbound.job_rules import JobRule
 from controller.southbound.reconnecting import keep_connected
 from controller.southbound.rules import FlowRule, RulesBySwitch
 from controller.southbound.southbound import SwitchStatus
@@ -54,7 +72,9 @@ class P4RuntimeSouthbound:
     ) -> None:
         self._fabric = routing.fabric
         self._addresses = tuple(addresses)
-        self._flows: dict[str, dict[FlowRule, tuple[EntityKey, Entity]]] = {address.name: {} for address in addresses}
+        self._rules: dict[str, dict[FlowRule | JobRule, tuple[EntityKey, Entity]]] = {
+            address.name: {} for address in addresses
+        }
         self._writers = {
             address.name: SwitchWriter(address.name, base_entries(address.name, routing), on_write)
             for address in addresses
@@ -72,6 +92,7 @@ class P4RuntimeSouthbound:
         ]
         for switch in self._switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
+        self._accesses: dict[str, _SwitchAccess] = {}
         self._connecting: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -105,6 +126,40 @@ class P4RuntimeSouthbound:
         for name, writer in self._writers.items():
             await (writer.away() if name in down else writer.caught_up())
 
+    async def job_bytes(self, switches: Collection[str]) -> Mapping[tuple[int, str], int] | None:
+        """See Counters."""
+        counted: dict[tuple[int, str], int] = {}
+        for answer in await self._read_counters(dict.fromkeys(switches, JOB_COUNTERS)):
+            if answer is None:
+                return None
+            counted.update(bytes_of_jobs(answer[1], self._fabric))
+        return counted
+
+    async def level_bytes(self, level: int) -> Mapping[int, int] | None:
+        """See Counters."""
+        wanted = {name: level_counters(name, level, self._fabric) for name in self._writers}
+        counted: dict[int, int] = {}
+        for answer in await self._read_counters(wanted):
+            if answer is None:
+                return None
+            counted.update(bytes_of_links(answer[1], answer[0], self._fabric))
+        return counted
+
+    async def _read_counters(
+        self, wanted: Mapping[str, Sequence[CounterEntry]]
+    ) -> list[tuple[str, list[CounterEntry]] | None]:
+        """What switches answer, all asked at once; None for each that does not."""
+
+        async def read(name: str) -> tuple[str, list[CounterEntry]] | None:
+            access = self._accesses.get(name)
+            if access is None:
+                return None
+            with suppress(SwitchAwayError, SwitchRefusalError):
+                return name, await access.read_counters(wanted[name])
+            return None
+
+        return await asyncio.gather(*map(read, wanted))
+
     def statuses(self) -> tuple[SwitchStatus, ...]:
         """See Southbound."""
         return tuple(
@@ -115,30 +170,33 @@ class P4RuntimeSouthbound:
             for writer in (self._writers[address.name],)
         )
 
-    def _state(self, name: str, rules: Sequence[FlowRule]) -> State:
+    def _state(self, name: str, rules: Sequence[FlowRule | JobRule]) -> State:
         """The rules of a switch as it holds them; those that it had before are not made anew."""
-        known = self._flows[name]
-        self._flows[name] = flows = {}
+        known = self._rules[name]
+        self._rules[name] = entries = {}
         for rule in rules:
-            flow = known.get(rule)
-            if flow is None:
-                entity = flow_entry(rule, self._fabric)
-                flow = key_of(entity), entity
-            flows[rule] = flow
-        return dict(flows.values())
+            entry = known.get(rule)
+            if entry is None:
+                entity = job_entry(rule, self._fabric) if isinstance(rule, JobRule) else flow_entry(rule, self._fabric)
+                entry = key_of(entity), entity
+            entries[rule] = entry
+        return dict(entries.values())
 
     async def _on_ready(self, switch: Switch) -> None:
         if switch.is_primary:
-            await self._writers[switch.name].connect(_SwitchAccess(switch, self._encoder))
+            access = self._accesses[switch.name] = _SwitchAccess(switch, self._encoder)
+            await self._writers[switch.name].connect(access)
         else:
             self._on_lost(switch)
 
     def _on_lost(self, switch: Switch) -> None:
         reason = f"lost to another controller, which has election id {switch.primary_id}"
         _LOG.error("switch %s: %s", switch.name, reason)
+        self._accesses.pop(switch.name, None)
         self._writers[switch.name].lose(reason)
 
     def _on_away(self, switch: Switch) -> None:
+        self._accesses.pop(switch.name, None)
         self._writers[switch.name].disconnect()
 
 
@@ -180,7 +238,13 @@ class _SwitchAccess:
         # finsy declares the overloads of this asynchronous generator as coroutines.
         entities = cast("AsyncIterator[Entity]", self._switch.read(wanted))
         async with self._own_errors():
-            return [entity async for entity in entities]
+            return [entity async for entity in entities if is_own(entity)]
+
+    async def read_counters(self, wanted: Sequence[CounterEntry]) -> list[CounterEntry]:
+        """Counters; raises SwitchAwayError, and SwitchRefusalError where the switch has none such."""
+        counters = cast("AsyncIterator[CounterEntry]", self._switch.read(wanted))
+        async with self._own_errors():
+            return [counter async for counter in counters]
 
     async def write(self, updates: Sequence[Update]) -> None:
         """All updates in one request."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from controller.southbound.difference import State, Update, UpdateKind, difference, state_of
-from controller.southbound.entries import Entity, EntityKey, Kind
+from controller.southbound.entries import RULES, Entity, EntityKey
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 
 MAX_UPDATES_PER_WRITE = 500
@@ -182,7 +182,7 @@ class SwitchWriter:
         if held is None:
             found = state_of(await access.read())
             if self._found is None:
-                self._found = frozenset(key for key in found if key.kind is Kind.FLOW)
+                self._found = frozenset(key for key in found if key.kind in RULES)
             flows = self._desired_flows(found)
             stages = difference(found, {**base, **flows})
         else:

@@ -110,9 +110,9 @@ def _job_values(job: RegisteredJob) -> _Values:
         "name": request.name,
         "hosts": json.dumps(request.hosts),
         "gpus": request.gpus,
-        "compute_s": request.profile.compute_s,
-        "comm_start": request.profile.comm_start,
-        "work": request.profile.work,
+        "compute_s": None if request.profile is None else request.profile.compute_s,
+        "comm_start": None if request.profile is None else request.profile.comm_start,
+        "work": None if request.profile is None else request.profile.work,
         "arrival_s": job.arrival_s,
         "owner_token": job.owner_token,
     }
@@ -133,7 +133,7 @@ def _flow_values(flow: RegisteredFlow) -> list[Any]:
 
 
 def _job_from(row: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> RegisteredJob:
-    profile = Profile(row.compute_s, row.comm_start, row.work)
+    profile = None if row.work is None else Profile(row.compute_s, row.comm_start, row.work)
     request = JobRequest(row.name, tuple(json.loads(row.hosts)), row.gpus, profile)
     try:
         check_job(request, fabric)

@@ -23,13 +23,13 @@ JOB = Table(
     Column("name", Text, primary_key=True),
     Column("hosts", Text, nullable=False),
     Column("gpus", Integer, nullable=False),
-    Column("compute_s", Double, nullable=False),
-    Column("comm_start", Double, nullable=False),
-    Column("work", Double, nullable=False),
+    Column("compute_s", Double),
+    Column("comm_start", Double),
+    Column("work", Double),
     Column("arrival_s", Double, nullable=False),
     Column("owner_token", Text, nullable=False),
 )
-"""Registered jobs as they are now; a job that has gone has no row."""
+"""Registered jobs as they are now; a job that has gone has no row, one that is measured no profile."""
 
 FLOW_GROUP = Table(
     "flow_group",

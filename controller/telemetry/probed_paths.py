@@ -2,7 +2,7 @@
 
 from collections.abc import Container
 
-from controller.southbound.rules import RulesBySwitch
+from controller.southbound.rules import FlowRulesBySwitch
 from controller.telemetry.telemetry import Telemetry
 from topologies.addressing import FiveTuple
 from topologies.fabric import Path
@@ -21,7 +21,7 @@ class ProbedPaths:
         """Another one whenever paths of flows, or which of them are to be avoided, may have changed."""
         return self._telemetry.version, self._plans
 
-    def note_rules(self, rules: RulesBySwitch) -> None:
+    def note_rules(self, rules: FlowRulesBySwitch) -> None:
         """These rules are in force: where one leads a flow, probes do not tell what the hash does with it."""
         led = frozenset(rule.five_tuple for some in rules.values() for rule in some if rule.next_link is not None)
         if led != self._led:

@@ -48,8 +48,9 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
         "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
         "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
         f"policy: expected {', '.join(others)} or {last}, got 'magic'",
-        "colour: unknown key; expected one of clock, damping, database, election_id, hash, hash_seed, lease_s, listen,"
-        " num_levels, pipeline, policy, reads_ports, record, seed, start_s, steering, switches, topology,"
+        "colour: unknown key; expected one of bytes_per_count, clock, damping, database, election_id, hash, hash_seed,"
+        " lease_s, listen, num_levels, pipeline, policy, profiling, reads_ports, record, seed, start_s, steering,"
+        " switches, topology,"
         " utilisation_window_us",
     ]
 

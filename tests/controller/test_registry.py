@@ -208,3 +208,38 @@ def test_deregistering_twice_is_no_error(registry: Registry, job: JobRequest) ->
 def _five_tuple(registry: Registry, source_port: int) -> FiveTuple:
     source, destination = registry.fabric.nics["h0"][0], registry.fabric.nics["h2"][0]
     return FiveTuple(source.address, destination.address, UDP_PROTOCOL, source_port, FLOW_DESTINATION_PORT)
+
+
+def test_a_job_may_tell_its_hosts_alone_and_more_later(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    quiet = replace(job, profile=None)
+    assert registry.register_job(quiet, now_s=0.0)
+    assert not registry.register_job(quiet, now_s=1.0)
+    with pytest.raises(ConflictError, match="no profile"):
+        registry.register_flow_groups(job.name, [ring])
+    assert job.profile is not None
+    assert registry.report_profile(job.name, job.profile)
+    registry.register_flow_groups(job.name, [ring])
+    with pytest.raises(ConflictError, match="profile"):
+        registry.register_job(quiet, now_s=2.0)
+
+
+def test_jobs_that_switches_have_no_room_to_count_are_refused(
+    registry: Registry, job: JobRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.admission.MAX_JOB_RULES", 3)
+    registry.register_job(JobRequest("quiet", ("h0", "h1"), 8, None), now_s=0.0)
+    assert registry.register_job(JobRequest("other", ("h0", "h2"), 8, None), now_s=0.0)
+    with pytest.raises(ExhaustedError, match="switch 't0' would need 4 entries"):
+        registry.register_job(JobRequest("third", ("h1", "h2"), 8, None), now_s=0.0)
+    assert [known.request.name for known in registry.jobs] == ["other", "quiet"]
+    assert registry.register_job(job, now_s=0.0)
+
+
+def test_two_jobs_between_the_same_hosts_cannot_both_be_measured(registry: Registry, job: JobRequest) -> None:
+    registry.register_job(replace(job, profile=None), now_s=0.0)
+    with pytest.raises(ConflictError, match="'h2' and 'h0' are hosts of 'gpt'"):
+        registry.register_job(JobRequest("other", ("h2", "h0", "h1"), 8, None), now_s=0.0)
+    assert registry.register_job(JobRequest("other", ("h2", "h1"), 8, None), now_s=0.0)
+    assert registry.register_job(replace(job, name="third"), now_s=0.0)

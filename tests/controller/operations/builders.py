@@ -15,6 +15,7 @@ from controller.operations.service import OperationsService
 from controller.planner import Planner
 from controller.policy.policy_name import PolicyName
 from controller.policy.profile import Profile
+from controller.profiling.results import ProfilingResults
 from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry import Registry
 from controller.snapshots import Snapshots
@@ -113,7 +114,9 @@ def served(controller: PlannedController) -> Iterator[str]:
     clock = DrivenClock()
     clock.advance_to(NOW_S)
     southbound = RecordingSouthbound(controller.fabric.switches)
-    service = OperationsService(controller.registry, controller.planner, southbound, clock, controller.telemetry)
+    service = OperationsService(
+        controller.registry, controller.planner, southbound, clock, controller.telemetry, ProfilingResults()
+    )
     started, stop = threading.Event(), asyncio.Event()
     addresses: list[str] = []
     loop = asyncio.new_event_loop()

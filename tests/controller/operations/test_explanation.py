@@ -2,6 +2,7 @@
 
 import pytest
 
+from controller.operations import operations_pb2 as wire
 from controller.operations.explanation import Explainer, NothingToExplainError, find_flow
 from tests.controller.operations.builders import SENT_BYTES, PlannedController, planned_controller
 
@@ -23,7 +24,7 @@ def test_a_job_is_explained_by_its_bottleneck_and_whom_it_meets(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     resnet = next(job for job in controller.registry.jobs if job.request.name == "resnet")
-    job = explainer.explain_job(resnet, 7.0).job
+    job = explainer.explain_job(resnet, 7.0, wire.ProfileState()).job
     assert (job.state.rank, job.jobs, job.state.lease_s) == (2, 3, 7.0)
     assert job.communication_s == pytest.approx(TRANSFER_S)
     assert job.alone_iteration_s == 1.0
@@ -41,7 +42,7 @@ def test_a_job_is_explained_by_its_bottleneck_and_whom_it_meets(
 
 def test_jobs_that_share_no_link_are_no_neighbours(explainer: Explainer, controller: PlannedController) -> None:
     gpt = next(job for job in controller.registry.jobs if job.request.name == "gpt")
-    assert [other.name for other in explainer.explain_job(gpt, 1.0).job.neighbours] == ["resnet"]
+    assert [other.name for other in explainer.explain_job(gpt, 1.0, wire.ProfileState()).job.neighbours] == ["resnet"]
 
 
 def test_a_flow_is_explained_by_its_candidates_and_rules(explainer: Explainer, controller: PlannedController) -> None:

@@ -1,0 +1,167 @@
+"""Profiling without cooperation: who is measured when.
+
+As Crux does (section 5), a new job gets a level for itself, above all others, for a window in which its traffic is
+counted. One job at a time; the others wait in order of their arrival.
+"""
+
+import asyncio
+from collections.abc import Collection
+
+from controller.policy.snapshot import Snapshot
+from controller.profiling.counters import Counters
+from controller.profiling.measured import has_drifted
+from controller.profiling.observation import Observation
+from controller.profiling.options import ProfilingOptions
+from controller.profiling.results import ProfilingResults
+from controller.profiling.rhythm import Rhythm
+from controller.registration import RegisteredJob
+from controller.registry import Registry
+from topologies.routing import Routing
+
+ITERATIONS = 30
+"""So many are enough."""
+
+_LOOK_S = 1.0
+"""How often readings are looked at for what they amount to."""
+_LONGEST_RETRY = 16
+
+
+class Profiler:
+    """Measures the jobs of a registry that tell nothing of themselves, and keeps ``results``.
+
+    Whoever owns it lets it have a ``turn`` at ``next_turn_s`` and whenever the registry has changed, and plans where
+    that says so. A counted byte stands for ``bytes_per_count`` bytes of jobs. With one level there is nothing to decide
+    and nothing to measure.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        results: ProfilingResults,
+        routing: Routing,
+        counters: Counters,
+        options: ProfilingOptions,
+        num_levels: int,
+        bytes_per_count: float,
+    ) -> None:
+        self._registry = registry
+        self._results = results
+        self._routing = routing
+        self._counters = counters
+        self._options = options
+        self._own_level = num_levels - 1
+        self._bytes_per_count = bytes_per_count
+        self._due_s: dict[str, float] = {}
+        """When a job is to be measured, or looked at, next."""
+        self._failures: dict[str, int] = {}
+        self._looked_at: str | None = None
+        self._observation: Observation | None = None
+        self._next_look_s = 0.0
+        self.next_turn_s: float | None = None
+
+    async def turn(self, now_s: float, snapshot: Snapshot | None) -> bool:
+        """Do what is due, the Plan in force being for ``snapshot``; returns whether there is to be a new one."""
+        if self._own_level == 0:
+            return False
+        jobs = {job.request.name: job for job in self._registry.jobs if job.request.profile is None}
+        has_changed = self._forget(jobs.keys())
+        for name in jobs:
+            self._due_s.setdefault(name, now_s)
+        if self._looked_at is None:
+            has_changed |= self._begin(jobs.values(), now_s)
+        elif self.next_turn_s is not None and now_s < self.next_turn_s - self._options.sample_s / 2:
+            return has_changed
+        elif self._is_ready(snapshot):
+            has_changed |= await self._observe(jobs[self._looked_at], now_s)
+        if self._looked_at is not None:
+            self.next_turn_s = now_s + self._options.sample_s
+        else:
+            self.next_turn_s = min(self._due_s.values(), default=None)
+        return has_changed
+
+    def _forget(self, names: Collection[str]) -> bool:
+        """Drop the jobs that have left, or tell a profile themselves."""
+        gone = self._due_s.keys() - names
+        for name in gone:
+            del self._due_s[name]
+            self._failures.pop(name, None)
+            self._results.forget(name)
+        return self._end() if self._looked_at in gone else False
+
+    def _begin(self, jobs: Collection[RegisteredJob], now_s: float) -> bool:
+        """Turn to the job that has been due for longest; the Plan changes where it is not known yet, or has drifted."""
+        due = [job for job in jobs if self._due_s[job.request.name] <= now_s]
+        if not due:
+            return False
+        job = min(due, key=lambda job: (self._due_s[job.request.name], job.arrival_s, job.request.name))
+        self._looked_at = job.request.name
+        if self._results.measured(self._looked_at) is None:
+            self._results.profiled = self._looked_at
+        return self._results.profiled is not None
+
+    def _is_ready(self, snapshot: Snapshot | None) -> bool:
+        """Whether the job has the level that it is to be measured with, if it is to have one."""
+        return self._results.profiled is None or (snapshot is not None and snapshot.profiled == self._looked_at)
+
+    async def _observe(self, job: RegisteredJob, now_s: float) -> bool:
+        """Take a reading, and see what all of them amount to."""
+        name, options = job.request.name, self._options
+        sent = await self._counters.job_bytes(self._switches_of(job))
+        if sent is None:
+            return self._give_up(name, now_s)
+        hosts = set(job.request.hosts)
+        nics = self._routing.fabric.nic_by_address
+        own = {traffic: count for traffic, count in sent.items() if {nics[traffic[0]].host, traffic[1]} <= hosts}
+        observation = self._observation
+        if observation is None or not observation.add(now_s, own):
+            links = await self._counters.level_bytes(self._own_level) if self._results.profiled else None
+            self._observation = Observation(now_s, own, links)
+            self._next_look_s = now_s + _LOOK_S
+            return self._give_up(name, now_s) if self._results.profiled and links is None else False
+        # Longer iterations need a longer window.
+        window_s = options.window_s * min(2 ** self._failures.get(name, 0), _LONGEST_RETRY)
+        is_over = now_s - observation.began_s >= window_s
+        if not is_over and now_s < self._next_look_s:
+            return False
+        self._next_look_s = now_s + _LOOK_S
+        rhythm = await asyncio.to_thread(observation.rhythm)
+        if rhythm is None or (rhythm.iterations < ITERATIONS and not is_over):
+            return self._give_up(name, now_s) if is_over else False
+        if self._results.profiled is None:
+            return self._compare(name, rhythm, now_s)
+        links = await self._counters.level_bytes(self._own_level)
+        if links is None:
+            return self._give_up(name, now_s)
+        measured = await asyncio.to_thread(observation.measured, rhythm, links, self._bytes_per_count, self._routing)
+        self._results.note(name, measured)
+        self._failures.pop(name, None)
+        self._due_s[name] = now_s + options.check_s
+        return self._end()
+
+    def _compare(self, name: str, rhythm: Rhythm, now_s: float) -> bool:
+        """Whether a job that was looked at again has to be measured anew, which it then is."""
+        known = self._results.measured(name)
+        assert known is not None
+        if has_drifted(known.rhythm, rhythm, self._options.drift):
+            self._observation = None
+            self._results.profiled = name
+            return True
+        self._due_s[name] = now_s + self._options.check_s
+        return self._end()
+
+    def _give_up(self, name: str, now_s: float) -> bool:
+        """Nothing can be told of a job: the next time it is looked at later, and for longer."""
+        known = self._results.measured(name) is not None
+        self._failures[name] = self._failures.get(name, 0) + 1
+        wait_s = self._options.check_s if known else self._options.window_s
+        self._due_s[name] = now_s + wait_s * min(2 ** self._failures[name], _LONGEST_RETRY)
+        return self._end()
+
+    def _end(self) -> bool:
+        had_level = self._results.profiled is not None
+        self._looked_at, self._observation, self._results.profiled = None, None, None
+        return had_level
+
+    def _switches_of(self, job: RegisteredJob) -> frozenset[str]:
+        fabric = self._routing.fabric
+        return frozenset(fabric.links[nic.link].destination for host in job.request.hosts for nic in fabric.nics[host])

@@ -1,0 +1,50 @@
+"""Rules for whole jobs: those whose flows nobody has told have one level for all their traffic, and are counted."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from controller.policy.job import Job
+from controller.policy.plan import Plan
+from controller.policy.snapshot import Snapshot
+from topologies.fabric import Fabric
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobRule:
+    """What one switch does with all that a NIC behind it sends to a host, but for flows that have rules of their own.
+
+    It is marked as ``level``, and counted.
+    """
+
+    switch: str
+    source_address: int
+    destination_host: str
+    level: int
+
+
+def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple[JobRule, ...]]:
+    """By switch, the rules of jobs that have told their hosts alone, at the switches of these hosts.
+
+    The one that is being measured has the level above those of all policies; the others have that of the Plan, or 0
+    until something is known of them.
+    """
+    levels = {job.name: job.level for job in plan.jobs}
+    rules: defaultdict[str, list[JobRule]] = defaultdict(list)
+    for job in snapshot.jobs:
+        level = levels[job.name] if job.flows else 0
+        if job.name == snapshot.profiled:
+            level = snapshot.num_levels
+        for address, host in host_traffic(job, fabric):
+            switch = fabric.links[fabric.nic_by_address[address].link].destination
+            rules[switch].append(JobRule(switch, address, host, level))
+    return {switch: tuple(of_switch) for switch, of_switch in rules.items()}
+
+
+def host_traffic(job: Job, fabric: Fabric) -> Iterator[tuple[int, str]]:
+    """Addresses of NICs and hosts between which all that is not registered is a measured job's own traffic."""
+    for source in job.measured_hosts:
+        for nic in fabric.nics[source]:
+            for destination in job.measured_hosts:
+                if destination != source:
+                    yield nic.address, destination
