@@ -9,7 +9,7 @@ from controller.policy.flows import Flow, FlowGroup, FlowKey
 from controller.policy.job import Job
 from controller.policy.policy_name import PolicyName
 from controller.policy.profile import Profile
-from controller.record.snapshots import Setting, SnapshotFacts
+from controller.record.snapshots import PROFILED, Setting, SnapshotFacts, telemetry_bodies
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths
 from topologies.pods import FatTreeSpecification
@@ -60,3 +60,12 @@ def test_paths_are_told_only_where_some_are_missing(topology: Topology) -> None:
     without = replace(job, flow_groups=(replace(ring, flows=tuple(flows)), *job.flow_groups[1:]))
     body = facts.job_body(without)
     assert facts.job("gpt", json.loads(json.dumps(body))) == without
+
+
+def test_a_job_that_is_measured_is_told_with_its_hosts_and_the_level_it_has() -> None:
+    facts, routing = _facts(TOPOLOGIES[0])
+    job = replace(_job(routing), measured_hosts=("h0", "h1"))
+    assert facts.job("gpt", json.loads(json.dumps(facts.job_body(job)))) == job
+    snapshot = facts.snapshot(1.0, [job], None, None, "gpt")
+    assert (snapshot.profiled, snapshot.num_levels) == ("gpt", 7)
+    assert dict(telemetry_bodies(snapshot))[PROFILED] == "gpt"
