@@ -50,9 +50,9 @@ class InProcessController:
 
     def register(self, job: TrainingJob) -> None:
         """Register a job with its flow groups. Raises RegistrationError where the controller would refuse it."""
-        self._registry.register_job(_job_request(job), job.specification.arrival_s)
+        self._registry.register_job(job_request(job), job.specification.arrival_s)
         assigned = self._steering is Steering.SOURCE_PORT
-        self._registry.register_flow_groups(job.name, _flow_group_requests(job, self._connections, assigned=assigned))
+        self._registry.register_flow_groups(job.name, flow_group_requests(job, self._connections, assigned=assigned))
 
     def deregister(self, job: str) -> None:
         """Withdraw a job."""
@@ -79,12 +79,12 @@ class InProcessController:
         return snapshot, self._previous
 
 
-def _job_request(job: TrainingJob) -> JobRequest:
+def job_request(job: TrainingJob) -> JobRequest:
     told = job.told_profile
     return JobRequest(job.name, job.hosts, job.gpus, Profile(told.compute_s, told.comm_start, told.work))
 
 
-def _flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:
+def flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:
     return [
         FlowGroupRequest(
             group.name,

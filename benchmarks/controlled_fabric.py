@@ -1,0 +1,163 @@
+"""The jobs of a scenario at a controller in this process, over real P4Runtime and gNMI, on their emulated fabric.
+
+The fabric is otherwise idle and unscaled: test packets tell whether it would carry a flow.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from ipaddress import IPv4Address
+
+from controller.assembly import Controller
+from controller.clock import DrivenClock
+from controller.config import ClockName, ControllerConfig, SwitchAddress
+from controller.policy.flows import Flow
+from controller.policy.policy_name import PolicyName
+from controller.ports.gnmi import GnmiPorts
+from controller.run.connections import open_connections
+from controller.run.in_process import flow_group_requests, job_request
+from controller.southbound.switches import P4RuntimeSouthbound
+from emulator.compiler.program import compile_program
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.p4runtime.pipeline import compiled_pipeline
+from emulator.p4runtime.server import serve
+from emulator.p4runtime.service import P4RuntimeService
+from hostlib.telemetry import Mark, Probe, parse_probe, probe_packet
+from hostlib.telemetry.probes import ETHERNET_BYTES
+from hostlib.types import FiveTuple as HostFiveTuple
+from p4src import P4INFO, PROGRAM
+from topologies.addressing import FiveTuple
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Path
+from topologies.routing import Routing
+from workloads.jobs import training_jobs
+from workloads.scenario import Scenario
+
+_ETHERNET = bytes(ETHERNET_BYTES - 2) + b"\x08\x00"
+_LEASE_S = 1e6
+_CROSSING_S = 0.0005
+"""In which a packet crosses an idle fabric."""
+
+
+class ControlledFabric:
+    """A controller, its switches, and the flows of its jobs; see ``controlled``."""
+
+    def __init__(
+        self,
+        emulated: EmulatedFabric,
+        routing: Routing,
+        controller: Controller,
+        southbound: P4RuntimeSouthbound,
+        clock: DrivenClock,
+    ) -> None:
+        self.emulated = emulated
+        self.routing = routing
+        self.controller = controller
+        self._southbound = southbound
+        self._clock = clock
+        self._sequence = 0
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time."""
+        return self.emulated.now_ps / PS_PER_S
+
+    @property
+    def flows(self) -> list[Flow]:
+        """The flows of the Plan in force."""
+        assert self.controller.planner.decision is not None
+        return [flow for job in self.controller.planner.decision.snapshot.jobs for flow in job.flows]
+
+    def path(self, flow: Flow) -> Path:
+        """The path that the Plan in force has a flow take."""
+        assert self.controller.planner.decision is not None
+        return self.controller.planner.decision.plan.flows[flow.key].path or flow.hashed_path
+
+    def set_cable(self, cable: int, *, up: bool) -> None:
+        """Both directions of a cable go down, or come up."""
+        for link in (2 * cable, 2 * cable + 1):
+            self.emulated.set_link(link, up=up)
+
+    def wait(self, until_s: float) -> None:
+        """Let time pass."""
+        self.emulated.run(max(self.emulated.now_ps, round(until_s * PS_PER_S)))
+
+    async def hear_ports(self) -> None:
+        """The controller hears of all ports as they are; it does not act yet."""
+        switches = self.emulated.switches.values()
+        down = [(switch.name, port) for switch in switches for port in switch.ports if not switch.ports.is_up(port)]
+        await self.controller.ports.caught_up(down)
+        self._clock.advance_to(self.now_s)
+        self.controller.planner.links.note(self.controller.ports.states, self.now_s)
+
+    async def leave_dead_links(self) -> None:
+        """The controller takes back rules over dead links and routes around these, and all switches hold it."""
+        await self.controller.planner.leave_dead_links()
+        await self._southbound.caught_up()
+
+    async def settle(self) -> None:
+        """The controller leaves dead links, plans what has changed, and all switches hold it."""
+        self._clock.advance_to(self.now_s)
+        await self.controller.planner.settle()
+        await self._southbound.caught_up()
+
+    def carried(self, five_tuples: Iterable[FiveTuple]) -> set[FiveTuple]:
+        """Those of these flows of which a packet that is sent now arrives; takes half a millisecond."""
+        sent = {}
+        for five_tuple in five_tuples:
+            self._sequence += 1
+            sent[self._sequence] = five_tuple
+            host = HostFiveTuple(
+                IPv4Address(five_tuple.source_address),
+                IPv4Address(five_tuple.destination_address),
+                five_tuple.protocol,
+                five_tuple.source_port,
+                five_tuple.destination_port,
+            )
+            packet = probe_packet(Probe(host, 0, Mark(0, self._sequence, 0, 0)))
+            link = self.emulated.fabric.nic_by_address[five_tuple.source_address].link
+            if self.emulated.is_up(link):
+                self.emulated.inject(link, _ETHERNET + packet)
+        self.wait(self.now_s + _CROSSING_S)
+        arrived = (parse_probe(captured.octets[ETHERNET_BYTES:]) for captured in self.emulated.captured())
+        return {sent[probe.mark.sequence] for probe in arrived if probe.mark.sequence in sent}
+
+
+@asynccontextmanager
+async def controlled(scenario: Scenario, policy: PolicyName, seed: int) -> AsyncIterator[ControlledFabric]:
+    """A scenario's fabric with all its jobs registered and planned for; links that flap are not held."""
+    fabric = scenario.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
+    emulated = EmulatedFabric(fabric, compile_program(PROGRAM.read_text()))
+    program = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
+    service = P4RuntimeService(emulated.switches.values(), program, asyncio.Lock(), emulated.packet_out)
+    async with serve(service) as port:
+        addresses = tuple(
+            SwitchAddress(name=switch.name, address=f"127.0.0.1:{port}", device_id=switch.device_id)
+            for switch in emulated.switches.values()
+        )
+        config = ControllerConfig(
+            topology=scenario.topology,
+            switches=addresses,
+            hash_seed=seed,
+            policy=policy,
+            seed=seed,
+            lease_s=_LEASE_S,
+            clock=ClockName.DRIVEN,
+            damping=None,
+        )
+        southbound = P4RuntimeSouthbound(addresses, routing, config.pipeline, config.election_id)
+        clock = DrivenClock()
+        controller = Controller(config, routing, southbound, clock)
+        jobs = training_jobs(scenario, fabric)
+        connections = open_connections(jobs, fabric)
+        for job in jobs:
+            controller.registry.register_job(job_request(job), 0.0)
+            controller.registry.register_flow_groups(job.name, flow_group_requests(job, connections, assigned=False))
+        controller.planner.mark_changed()
+        async with southbound, GnmiPorts(addresses, controller.ports):
+            found = ControlledFabric(emulated, routing, controller, southbound, clock)
+            await southbound.caught_up()
+            await found.hear_ports()
+            await found.settle()
+            yield found

@@ -1,0 +1,216 @@
+"""How soon flows move when a link fails, in virtual time: for ``benchmarks/telemetry.py``.
+
+The flows of Figure 19's mix (n = 4) on the testbed Clos under Crux, one failure after the other: every cable between
+two switches, under several hash seeds. A flow is affected where the dead cable carried it or its acknowledgements; it
+moves again at the first millisecond at which a packet of it that is sent then arrives, and one back.
+
+- By gNMI: the controller hears of dead ports, and acts ``reaction_delay_s`` (its default) after the failure.
+- By probe loss alone, on a few cables: hosts probe, ports are not read; the controller plans ``reaction_delay_s`` after
+  a host has told it that a path has become stale.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.controlled_fabric import ControlledFabric, controlled
+from controller.policy.policy_name import PolicyName
+from controller.run.probing import Probing, agents_of
+from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
+from topologies.addressing import FiveTuple
+from topologies.routing import Routing
+from workloads.loading import load_scenario
+from workloads.scenario import Scenario
+
+SCENARIO = Path(__file__).resolve().parent.parent / "workloads" / "scenarios" / "fig19-n4.yaml"
+STEP_S = 0.001
+PATIENCE_S = 30.0
+PROBED_CABLES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """A failure: flows that it affected, when the last of them moved, and how long the controller worked for it."""
+
+    affected: int
+    last_moved_s: float
+    withdrawal_s: float
+    planning_s: float
+
+
+def switch_cables(routing: Routing) -> list[int]:
+    """The cables between two switches."""
+    fabric = routing.fabric
+    return [number for number, cable in enumerate(fabric.cables) if fabric.switch_index.keys() >= set(cable.ends)]
+
+
+def affected_flows(fabric: ControlledFabric, cable: int) -> dict[FiveTuple, FiveTuple]:
+    """Flows that a cable carries, or whose acknowledgements it does, with the latter's 5-tuples."""
+    found = {}
+    for flow in fabric.flows:
+        back = backwards(flow.five_tuple)
+        ways = fabric.path(flow) + fabric.routing.hashed_path(back)
+        if not {2 * cable, 2 * cable + 1}.isdisjoint(ways):
+            found[flow.five_tuple] = back
+    return found
+
+
+def backwards(five_tuple: FiveTuple) -> FiveTuple:
+    """The 5-tuple of a flow's acknowledgements."""
+    return FiveTuple(
+        five_tuple.destination_address,
+        five_tuple.source_address,
+        five_tuple.protocol,
+        five_tuple.destination_port,
+        five_tuple.source_port,
+    )
+
+
+class Watch:
+    """Affected flows that have not moved yet."""
+
+    def __init__(self, fabric: ControlledFabric, cable: int) -> None:
+        self._fabric = fabric
+        self._waiting = affected_flows(fabric, cable)
+        self.affected = len(self._waiting)
+        self.last_moved_s = self._failed_s = fabric.now_s
+
+    @property
+    def is_over(self) -> bool:
+        return not self._waiting
+
+    def look(self) -> None:
+        """See which move now. Raises RuntimeError where they have waited for too long."""
+        now_s = self._fabric.now_s
+        if now_s > self._failed_s + PATIENCE_S:
+            raise RuntimeError(f"{len(self._waiting)} flows have not moved for {PATIENCE_S} s")
+        carried = self._fabric.carried((*self._waiting, *self._waiting.values()))
+        moved = [flow for flow, back in self._waiting.items() if flow in carried and back in carried]
+        for flow in moved:
+            del self._waiting[flow]
+        if moved:
+            self.last_moved_s = now_s
+
+    @property
+    def took_s(self) -> float:
+        return self.last_moved_s - self._failed_s
+
+
+async def fail_by_gnmi(fabric: ControlledFabric, cable: int, reaction_s: float) -> Failover:
+    """Take a cable down until its flows have moved, then bring it back."""
+    watch = Watch(fabric, cable)
+    acts_s = fabric.now_s + reaction_s
+    withdrawal_s = planning_s = 0.0
+    fabric.set_cable(cable, up=False)
+    while not watch.is_over or fabric.now_s < acts_s:
+        before_s = fabric.now_s
+        watch.look()
+        fabric.wait(min(before_s + STEP_S, acts_s) if before_s < acts_s else before_s + STEP_S)
+        if before_s < acts_s <= fabric.now_s:
+            await fabric.hear_ports()
+            start_s = time.perf_counter()
+            await fabric.leave_dead_links()
+            withdrawal_s = time.perf_counter() - start_s
+            await fabric.settle()
+            planning_s = time.perf_counter() - start_s
+    fabric.set_cable(cable, up=True)
+    await fabric.hear_ports()
+    await fabric.settle()
+    return Failover(watch.affected, watch.took_s, withdrawal_s, planning_s)
+
+
+class ProbedFailures:
+    """The same without port states: hosts probe, and what they tell has the controller plan."""
+
+    def __init__(self, fabric: ControlledFabric, reaction_s: float) -> None:
+        self._fabric = fabric
+        self._reaction_s = reaction_s
+        self._probing = Probing(fabric.emulated, agents_of(fabric.emulated.fabric))
+        self._telemetry = fabric.controller.telemetry
+        self._acts_s = math.inf
+
+    @property
+    def _is_complete(self) -> bool:
+        return all(pair.is_complete for pair in self._telemetry.pairs(self._fabric.now_s))
+
+    async def fail(self, cable: int) -> Failover:
+        """Take a cable down until its flows have moved, then bring it back and let all paths be found again."""
+        fabric = self._fabric
+        while not self._is_complete or self._acts_s < math.inf:
+            await self._turn()
+        watch = Watch(fabric, cable)
+        fabric.set_cable(cable, up=False)
+        planning_s = 0.0
+        while not watch.is_over:
+            watch.look()
+            planning_s = max(planning_s, await self._turn())
+        fabric.set_cable(cable, up=True)
+        return Failover(watch.affected, watch.took_s, 0.0, planning_s)
+
+    async def _turn(self) -> float:
+        """Let the agents and the controller have theirs; returns how long the latter planned."""
+        fabric, telemetry = self._fabric, self._telemetry
+        telemetry.watch(flow.five_tuple for flow in fabric.flows)
+        version = telemetry.version
+        for agent, exchange in self._probing.exchanges():
+            request = exchange_to_wire(exchange, "token")
+            telemetry.reporters.authorise(agent.host, request.owner_token, fabric.now_s)
+            agent.answered(answer_from_wire(telemetry.exchange(request, fabric.now_s)), fabric.now_s)
+        if telemetry.version != version:
+            self._acts_s = min(self._acts_s, fabric.now_s + self._reaction_s)
+        planning_s = 0.0
+        if fabric.now_s >= self._acts_s:
+            self._acts_s = math.inf
+            start_s = time.perf_counter()
+            fabric.controller.planner.mark_changed()
+            await fabric.settle()
+            planning_s = time.perf_counter() - start_s
+        self._probing.send()
+        fabric.wait(self._probing.next_turn_s)
+        self._probing.receive()
+        return planning_s
+
+
+async def by_gnmi(scenario: Scenario, seeds: Sequence[int]) -> list[Failover]:
+    """Every cable between two switches fails once under every seed."""
+    found = []
+    for seed in seeds:
+        async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
+            for cable in switch_cables(fabric.routing):
+                found.append(await fail_by_gnmi(fabric, cable, scenario.reaction_delay_s))
+    return found
+
+
+async def by_probes(scenario: Scenario, seed: int) -> list[Failover]:
+    """A few cables that carry a flow fail once."""
+    async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
+        probed = ProbedFailures(fabric, scenario.reaction_delay_s)
+        used = [cable for cable in switch_cables(fabric.routing) if affected_flows(fabric, cable)]
+        return [await probed.fail(cable) for cable in random.Random(seed).sample(used, PROBED_CABLES)]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least of the values that so large a share of them does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+def figures(seeds: Sequence[int]) -> dict[str, object]:
+    """Both measured."""
+    scenario = load_scenario(SCENARIO)
+    told = [failover for failover in asyncio.run(by_gnmi(scenario, seeds)) if failover.affected]
+    probed = asyncio.run(by_probes(scenario, seeds[0]))
+    return {
+        "failover_p99_s": round(percentile([failover.last_moved_s for failover in told], 0.99), 4),
+        "failover_median_s": round(percentile([failover.last_moved_s for failover in told], 0.5), 4),
+        "failures": len(told),
+        "affected_flows": sum(failover.affected for failover in told),
+        "probed_failover_p99_s": round(percentile([failover.last_moved_s for failover in probed], 0.99), 3),
+        "probed_failover_median_s": round(percentile([failover.last_moved_s for failover in probed], 0.5), 3),
+        "probed_failures": len(probed),
+        "withdrawal_p99_wall_s": round(percentile([failover.withdrawal_s for failover in told], 0.99), 4),
+        "replanning_p99_wall_s": round(percentile([failover.planning_s for failover in told], 0.99), 4),
+    }
