@@ -96,15 +96,19 @@ class Controller:
         operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry, results)
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())
 
+    async def hear_ports(self) -> None:
+        """Leave the links that are dead by what is heard of ports now; a Plan is to follow."""
+        self.planner.links.note(self.ports.states, self._clock.now_s())
+        try:
+            await self.planner.leave_dead_links()
+        except SouthboundError:
+            _LOG.exception("what died is not left everywhere; the next plan tries again")
+
     async def follow_ports(self) -> None:
-        """Leave links that die as soon as that is heard, as time passes; until cancelled."""
+        """The same as soon as anything else is heard, as time passes; until cancelled."""
         while True:
             news = self.ports.news
-            self.planner.links.note(self.ports.states, self._clock.now_s())
-            try:
-                await self.planner.leave_dead_links()
-            except SouthboundError:
-                _LOG.exception("what died is not left everywhere; the next plan tries again")
+            await self.hear_ports()
             await news.wait()
 
     async def measure(self) -> None:

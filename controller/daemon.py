@@ -5,7 +5,7 @@ import gc
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import grpc.aio
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from controller.store.store import Store
 
 _STOP_GRACE_S = 1.0
+_HEARING_S = 1.0
+"""In which switches that are there say what ports they have."""
 _SWITCH_INTERVAL_S = 0.0005
 _COLLECTION_THRESHOLDS = (50_000, 20, 50)
 
@@ -53,28 +55,37 @@ async def serve(config: ControllerConfig) -> None:
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
-    async with _opened(config.database, clock) as store, _southbound(config, routing, store) as southbound:
-        if config.clock is ClockName.WALL:
-            await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
+    async with _opened(config.database, clock) as store:
+        southbound = _southbound(config, routing, store)
         controller = Controller(config, routing, southbound, clock, store, counters=southbound)
-        listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
-        server = grpc.aio.server(options=SERVER_OPTIONS)
-        server.add_generic_rpc_handlers(controller.handlers)
-        port = _bind(server, config.listen)
-        await server.start()
-        print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
-        async with listening, asyncio.TaskGroup() as tasks:
-            works = (
-                (controller.planner.run(), controller.follow_ports(), controller.measure())
-                if config.clock is ClockName.WALL
-                else ()
-            )
-            running = [tasks.create_task(work) for work in works]
-            await stop.wait()
-            for task in running:
-                task.cancel()
-        await server.stop(_STOP_GRACE_S)
+        async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):
+            if config.clock is ClockName.WALL and config.reads_ports:
+                # Before a switch is told to route as if all of the fabric were there.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(controller.ports.all_heard(), _HEARING_S)
+                await controller.hear_ports()
+            async with southbound:
+                await _answer(config, controller, routing, stop)
         await controller.planner.recorded()
+
+
+async def _answer(config: ControllerConfig, controller: Controller, routing: Routing, stop: asyncio.Event) -> None:
+    """Answer, and let the controller work by itself where time passes by itself, until it is to stop."""
+    is_alone = config.clock is ClockName.WALL
+    if is_alone:
+        await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    server.add_generic_rpc_handlers(controller.handlers)
+    port = _bind(server, config.listen)
+    await server.start()
+    print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
+    async with asyncio.TaskGroup() as tasks:
+        works = (controller.planner.run(), controller.follow_ports(), controller.measure()) if is_alone else ()
+        working = [tasks.create_task(work) for work in works]
+        await stop.wait()
+        for task in working:
+            task.cancel()
+    await server.stop(_STOP_GRACE_S)
 
 
 def _southbound(config: ControllerConfig, routing: Routing, store: "Store | None") -> P4RuntimeSouthbound:

@@ -34,6 +34,11 @@ class HeardPorts:
         if self._states.pop(switch, None) is not None:
             self._tell()
 
+    async def all_heard(self) -> None:
+        """Return once all switches are heard from."""
+        while self._states.keys() != self._switches:
+            await self.news.wait()
+
     async def caught_up(self, down: Collection[Port], silent: Collection[str] = ()) -> None:
         """Return once all switches but the ``silent`` ones are heard from, and these ports are those that are down."""
         expected = self._switches.difference(silent)

@@ -168,6 +168,14 @@ def job_entry(rule: JobRule, fabric: Fabric) -> P4TableEntry:
     return P4TableEntry(JOB_TABLE, match=match, action=action, priority=JOB_PRIORITY)
 
 
+def next_hop_of(entity: Entity) -> int | None:
+    """The next hop, and port, that a flow rule leads to; None where it leads nowhere."""
+    match entity:
+        case P4TableEntry(table_id=table, action=P4TableAction() as action) if table == FLOW_TABLE:
+            return action.args.get("next_hop")
+    return None
+
+
 def _setting(table: str, action: str, **arguments: int) -> P4TableEntry:
     return P4TableEntry(table, action=P4TableAction(action, **arguments), is_default_action=True)
 

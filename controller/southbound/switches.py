@@ -29,7 +29,7 @@ from controller.southbound.counter_reading import (
     bytes_of_links,
     level_counters,
 )
-from controller.southbound.difference import State, Update, state_of
+from controller.southbound.difference import State, Update
 from controller.southbound.encoding import Encoder
 from controller.southbound.entries import (
     SETTINGS,
@@ -113,7 +113,11 @@ class P4RuntimeSouthbound:
     async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
         """See Southbound."""
         await _all(
-            writer.hold(self._state(name, rules.get(name, ())), state_of(base_entries(name, routing)))
+            writer.reroute(
+                self._state(name, rules.get(name, ())),
+                base_entries(name, routing),
+                {link.source_port for link in self._fabric.links_from[name] if link.index in routing.dead},
+            )
             for name, writer in self._writers.items()
         )
 

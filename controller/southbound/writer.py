@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from controller.southbound.difference import State, Update, UpdateKind, difference, state_of
-from controller.southbound.entries import RULES, Entity, EntityKey
+from controller.southbound.entries import RULES, Entity, EntityKey, next_hop_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 
 MAX_UPDATES_PER_WRITE = 500
@@ -67,6 +67,7 @@ class SwitchWriter:
         self._base: State = state_of(base)
         self._held_base: State = self._base
         self._flows: State = {}
+        self._dead_ports: Set[int] = frozenset()
         self._found: frozenset[EntityKey] | None = None
         self._keeps_found = True
         self._held: State | None = None
@@ -94,18 +95,25 @@ class SwitchWriter:
             return SwitchCondition.REFUSES
         return SwitchCondition.CAUGHT_UP if self._caught_up.is_set() else SwitchCondition.BEHIND
 
-    async def hold(self, flows: State, base: State | None = None) -> None:
-        """Hold these and the base entries; returns when acknowledged, or at once where the switch is away.
+    async def hold(self, flows: State) -> None:
+        """Hold the base entries and these; returns when acknowledged, or at once where the switch is away.
 
-        ``base`` takes the place of the base entries of before, after the flows are held. Raises SouthboundError where
-        the switch refuses.
+        Raises SouthboundError where the switch refuses.
         """
         async with self._lock:
-            if self._caught_up.is_set() and flows == self._flows and base is None:
+            if self._caught_up.is_set() and flows == self._flows:
                 return
             self._flows = flows
-            if base is not None:
-                self._base = base
+            self._caught_up.clear()
+            await self._catch_up()
+
+    async def reroute(self, flows: State, base: Iterable[Entity], dead_ports: Set[int]) -> None:
+        """The same, with other base entries from now on, which are written behind the flows.
+
+        What was found to lead into a dead port is held no longer.
+        """
+        async with self._lock:
+            self._flows, self._base, self._dead_ports = flows, state_of(base), dead_ports
             self._caught_up.clear()
             await self._catch_up()
 
@@ -213,5 +221,6 @@ class SwitchWriter:
             self._on_write(SwitchWrite(self.name, inserted, modified, deleted, outcome, problem))
 
     def _desired_flows(self, held: State) -> State:
-        found = self._found if self._keeps_found and self._found else ()
-        return {key: held[key] for key in found if key in held} | dict(self._flows)
+        keys = self._found if self._keeps_found and self._found else ()
+        found = {key: held[key] for key in keys if key in held and next_hop_of(held[key]) not in self._dead_ports}
+        return found | dict(self._flows)

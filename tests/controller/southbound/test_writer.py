@@ -254,3 +254,30 @@ def test_condition_says_how_things_stand() -> None:
         assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
 
     asyncio.run(scenario())
+
+
+def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_lead_into_a_dead_port_goes() -> None:
+    async def scenario() -> None:
+        into_dead_port, elsewhere = (
+            P4TableEntry("flow", match=P4TableMatch(source_port=port), action=P4TableAction("steer", next_hop=port))
+            for port in (3, 4)
+        )
+        other_base = [_entry("next_hop", 2, "forward")]
+        writer, access = SwitchWriter("t0", BASE), FakeAccess(into_dead_port, elsewhere)
+        await writer.connect(access)
+        assert access.holds(into_dead_port, elsewhere, *BASE)
+        access.requests.clear()
+        await writer.reroute(state_of([FLOW]), other_base, dead_ports={3})
+        assert state_of(access.held.values()) == state_of([elsewhere, FLOW, *other_base])
+        first, *others = access.requests
+        assert {key_of(update.entity) for update in first} == {key_of(FLOW), key_of(into_dead_port)}
+        assert [key_of(update.entity) for request in others for update in request] == [
+            key_of(entity) for entity in (*other_base, *BASE)
+        ]
+        # A switch that comes back is given the new ones.
+        writer.disconnect()
+        restarted = FakeAccess()
+        await writer.connect(restarted)
+        assert state_of(restarted.held.values()) == state_of([FLOW, *other_base])
+
+    asyncio.run(scenario())
