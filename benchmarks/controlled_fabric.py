@@ -4,7 +4,7 @@ The fabric is otherwise idle and unscaled: test packets tell whether it would ca
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
 
@@ -19,6 +19,7 @@ from controller.run.in_process import flow_group_requests, job_request
 from controller.southbound.switches import P4RuntimeSouthbound
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.observations import Capture
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
@@ -37,6 +38,12 @@ _ETHERNET = bytes(ETHERNET_BYTES - 2) + b"\x08\x00"
 _LEASE_S = 1e6
 _CROSSING_S = 0.0005
 """In which a packet crosses an idle fabric."""
+_SESSION = 0
+"""Of test packets; agents' sessions begin with 1."""
+
+
+def ignore(_capture: Capture) -> None:
+    """Leave it."""
 
 
 class ControlledFabric:
@@ -56,6 +63,8 @@ class ControlledFabric:
         self._southbound = southbound
         self._clock = clock
         self._sequence = 0
+        self.take: Callable[[Capture], None] = ignore
+        """What becomes of packets that have arrived beside the test packets."""
 
     @property
     def now_s(self) -> float:
@@ -114,13 +123,19 @@ class ControlledFabric:
                 five_tuple.source_port,
                 five_tuple.destination_port,
             )
-            packet = probe_packet(Probe(host, 0, Mark(0, self._sequence, 0, 0)))
+            packet = probe_packet(Probe(host, 0, Mark(_SESSION, self._sequence, 0, 0)))
             link = self.emulated.fabric.nic_by_address[five_tuple.source_address].link
             if self.emulated.is_up(link):
                 self.emulated.inject(link, _ETHERNET + packet)
         self.wait(self.now_s + _CROSSING_S)
-        arrived = (parse_probe(captured.octets[ETHERNET_BYTES:]) for captured in self.emulated.captured())
-        return {sent[probe.mark.sequence] for probe in arrived if probe.mark.sequence in sent}
+        arrived = set()
+        for capture in self.emulated.captured():
+            mark = parse_probe(capture.octets[ETHERNET_BYTES:]).mark
+            if mark.session == _SESSION:
+                arrived.add(sent[mark.sequence])
+            else:
+                self.take(capture)
+        return arrived
 
 
 @asynccontextmanager

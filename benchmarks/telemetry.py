@@ -11,6 +11,8 @@ every other host (1,056 pairs, 32 candidate paths each but under the same ToR), 
   their bytes to their answers, by a controller that knows nothing yet; median of three;
 - ``period_error``: by what part of the truth the mean period of 30 iterations was off that was found from a counter,
   the largest over workloads and seeds (``benchmarks/period_error.py``).
+- ``failover_p99_s``: from the failure of a link until the last affected flow moves again, and what stands beside it:
+  ``benchmarks/failover.py``.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from numpy.typing import NDArray
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import failover
 from benchmarks.base_entries import install_routing
 from benchmarks.period_error import period_errors
 from benchmarks.provenance import print_figures, provenance
@@ -45,6 +48,7 @@ from topologies.routing import Routing
 from topologies.specification import ClosSpecification
 
 SEED = 1
+FAILOVER_SEEDS = (1, 2, 3)
 LEASE_S = 30.0
 TICK_S = 0.002
 SETTLING_S = 0.3
@@ -192,8 +196,9 @@ def main() -> None:
         "reports_per_s_runs": [round(speed) for speed in speeds],
         "reports": sum(pair.received for pair in probed.telemetry.pairs(probed.now_s)),
         "period_error": round(max(max(errors) for errors in period_errors().values()), 4),
+        **failover.figures(FAILOVER_SEEDS),
         "seed": SEED,
-        **provenance(("numba", "numpy", "protobuf")),
+        **provenance(("finsy", "grpcio", "numba", "numpy", "protobuf")),
     }
     print_figures(figures, as_json=arguments.json)
 

@@ -5,8 +5,10 @@ The ports of a switch are OpenConfig's interfaces: ``ifindex`` is the number tha
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -70,7 +72,7 @@ class GnmiPorts:
         await client.open(channel=channel)
         subscription = client.subscribe(prefix=GNMIPath(gnmi.Path(target=switch)))
         subscription.on_change(_IF_INDEX, _OPER_STATUS)
-        interfaces = _Interfaces()
+        interfaces = Interfaces()
         try:
             async for update in subscription.synchronize():
                 interfaces.note(update)
@@ -82,7 +84,7 @@ class GnmiPorts:
             subscription.cancel()
 
 
-class _Interfaces:
+class Interfaces:
     """The interfaces of a switch by name: which port each is, and whether it is up."""
 
     def __init__(self) -> None:
@@ -90,13 +92,28 @@ class _Interfaces:
         self._is_up: dict[str, bool] = {}
 
     def note(self, update: GNMIUpdate) -> None:
-        """A leaf has this value now, or is gone; leaves that nobody asked for are passed over."""
-        name, leaf = update.path["name"], update.path.last
-        if leaf == _OPER_STATUS.last:
-            self._is_up[name] = update.value == _UP
-        elif leaf == _IF_INDEX.last and update.value is not None:
-            self._port_of[name] = update.value
+        """A leaf has this value now, or is gone; what nobody asked for, or can read, is passed over."""
+        with suppress(KeyError, ValueError):
+            name, leaf, value = update.path["name"], update.path.last, _scalar(update)
+            if leaf == _OPER_STATUS.last:
+                self._is_up.pop(name, None)
+                if value is not None:
+                    self._is_up[name] = value == _UP
+            elif leaf == _IF_INDEX.last:
+                self._port_of.pop(name, None)
+                if value is not None:
+                    self._port_of[name] = int(value)
 
     def ports(self) -> dict[int, bool]:
         """Whether each port is up, of those of which both is known."""
         return {port: self._is_up[name] for name, port in self._port_of.items() if name in self._is_up}
+
+
+def _scalar(update: GNMIUpdate) -> str | int | None:
+    """The value of a leaf, be it JSON or not; None where the leaf is gone. Raises ValueError for no scalar."""
+    value = update.value
+    if isinstance(value, bytes):
+        value = json.loads(value)
+    if value is not None and not isinstance(value, str | int):
+        raise ValueError(f"{value!r} is no scalar")
+    return value

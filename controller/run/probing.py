@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address
 
 from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.observations import Capture
 from hostlib.telemetry.agent import ProbeAgent, ProbeExchange
 from hostlib.telemetry.prober import Pace
 from hostlib.telemetry.probes import ETHERNET_BYTES, probe_packet
@@ -62,9 +63,13 @@ class Probing:
     def receive(self) -> None:
         """Let the agents take in what has reached their hosts since the last call."""
         for capture in self._emulated.captured():
-            agent = self.agents.get(self._emulated.fabric.links[capture.link].destination)
-            if agent is not None:
-                agent.receive(capture.octets[ETHERNET_BYTES:], capture.time_ps / PS_PER_S)
+            self.take(capture)
+
+    def take(self, capture: Capture) -> None:
+        """Let the agent of a host take in a packet that has reached it, if there is one."""
+        agent = self.agents.get(self._emulated.fabric.links[capture.link].destination)
+        if agent is not None:
+            agent.receive(capture.octets[ETHERNET_BYTES:], capture.time_ps / PS_PER_S)
 
 
 def agents_of(fabric: Fabric, pace: Pace | None = None, session: int = 1, level: int = 0) -> list[ProbeAgent]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import grpc.aio
 import pytest
+from finsy import GNMIPath, GNMIUpdate
+from finsy.proto import gnmi
 
 from controller.config import SwitchAddress
-from controller.ports.gnmi import GnmiPorts
+from controller.ports.gnmi import GnmiPorts, Interfaces
 from controller.ports.heard_ports import HeardPorts
 from tests.integration.fabrics import ServedFabric, served_dumbbell
 
@@ -88,3 +90,50 @@ def test_another_address_for_gnmi_is_used() -> None:
                 await heard.caught_up(down=())
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
+
+
+def leaf(name: str, value: gnmi.TypedValue | None, interface: str = "eth1") -> GNMIUpdate:
+    return GNMIUpdate(0, GNMIPath(f"interfaces/interface[name={interface}]/state/{name}"), value)
+
+
+@pytest.mark.parametrize(
+    ("number", "up", "down"),
+    [
+        (gnmi.TypedValue(uint_val=3), gnmi.TypedValue(string_val="UP"), gnmi.TypedValue(string_val="LOWER_LAYER_DOWN")),
+        (gnmi.TypedValue(json_val=b"3"), gnmi.TypedValue(json_val=b'"UP"'), gnmi.TypedValue(json_val=b'"DOWN"')),
+        (
+            gnmi.TypedValue(json_ietf_val=b'"3"'),
+            gnmi.TypedValue(json_ietf_val=b'"UP"'),
+            gnmi.TypedValue(json_ietf_val=b'"TESTING"'),
+        ),
+    ],
+)
+def test_values_in_every_encoding(number: gnmi.TypedValue, up: gnmi.TypedValue, down: gnmi.TypedValue) -> None:
+    interfaces = Interfaces()
+    interfaces.note(leaf("oper-status", up))
+    assert interfaces.ports() == {}
+    interfaces.note(leaf("ifindex", number))
+    assert interfaces.ports() == {3: True}
+    interfaces.note(leaf("oper-status", down))
+    assert interfaces.ports() == {3: False}
+    interfaces.note(leaf("oper-status", None))
+    assert interfaces.ports() == {}
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        leaf("ifindex", gnmi.TypedValue(string_val="three")),
+        leaf("ifindex", gnmi.TypedValue(json_val=b"{")),
+        leaf("oper-status", gnmi.TypedValue(json_val=b"[1]")),
+        leaf("oper-status", gnmi.TypedValue()),
+        leaf("mtu", gnmi.TypedValue(uint_val=9000)),
+        GNMIUpdate(0, GNMIPath("system/state/hostname"), gnmi.TypedValue(string_val="t0")),
+    ],
+)
+def test_what_cannot_be_read_changes_nothing_of_other_ports(update: GNMIUpdate) -> None:
+    interfaces = Interfaces()
+    interfaces.note(leaf("ifindex", gnmi.TypedValue(uint_val=4), "eth2"))
+    interfaces.note(leaf("oper-status", gnmi.TypedValue(string_val="UP"), "eth2"))
+    interfaces.note(update)
+    assert interfaces.ports() == {4: True}
