@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from topologies.addressing import FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
@@ -49,17 +50,16 @@ class Routing:
         last = self.fabric.reverse(destination.link)
         if last in self.dead:
             return ()
-        if switch == attachment:
-            return (last,)
-        if attachment not in self._next_links:
-            self._next_links[attachment] = _links_towards(self.fabric, attachment, self.dead)
-        return self._next_links[attachment].get(switch, ())
+        return (last,) if switch == attachment else self._links_towards(attachment).get(switch, ())
 
     def routes(self, switch: str) -> tuple[Route, ...]:
         """Routes of a switch to every host: a /24 where the host's NICs share a way, else a /32 each that has one."""
         found: list[Route] = []
-        for nics in self.fabric.nics.values():
-            ways = [self.next_links(switch, nic) for nic in nics]
+        for nics, attachment in self._attached:
+            if attachment not in (None, switch):
+                ways = [self._links_towards(attachment).get(switch, ())]
+            else:
+                ways = [self.next_links(switch, nic) for nic in nics]
             if len(set(ways)) == 1:
                 found.append(Route(nics[0].address & ~0xFF, 24, ways[0]))
             else:
@@ -101,6 +101,23 @@ class Routing:
                 raise ValueError(f"no path is left for {five_tuple}")
             path.append(choices[hash_of_crc(crc, self.hash_multipliers[node]) % len(choices)])
         return tuple(path)
+
+    @cached_property
+    def _attached(self) -> tuple[tuple[tuple[Nic, ...], str | None], ...]:
+        """NICs of every host, and the switch that all of them hang off by cables that are alive, if there is one."""
+        links = self.fabric.links
+        ends = {
+            host: {links[nic.link].destination if nic.link not in self.dead else None for nic in nics}
+            for host, nics in self.fabric.nics.items()
+        }
+        return tuple(
+            (nics, next(iter(ends[host])) if len(ends[host]) == 1 else None) for host, nics in self.fabric.nics.items()
+        )
+
+    def _links_towards(self, attachment: str) -> Mapping[str, tuple[int, ...]]:
+        if attachment not in self._next_links:
+            self._next_links[attachment] = _links_towards(self.fabric, attachment, self.dead)
+        return self._next_links[attachment]
 
 
 def _links_towards(fabric: Fabric, attachment: str, dead: Set[int]) -> dict[str, tuple[int, ...]]:

@@ -6,6 +6,7 @@ Names are P4Info's aliases. A next hop is named by the port it leaves by, and so
 import zlib
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from finsy import (
@@ -122,10 +123,13 @@ def holds_same(one: Entity, other: Entity) -> bool:
 
 def base_entries(switch: str, routing: Routing) -> list[Entity]:
     """What a switch needs to route by the fabric's hash and to serve levels that earlier switches marked."""
+    return fixed_entries(switch, routing) + route_entries(switch, routing)
+
+
+def fixed_entries(switch: str, routing: Routing) -> list[Entity]:
+    """What of it is the same whichever links are dead."""
     fabric = routing.fabric
-    routes = routing.routes(switch)
     leaving = fabric.links_from[switch]
-    groups = _group_ids({_ports(route, fabric) for route in routes})
     return [
         _setting("node", "set_node", hash_multiplier=routing.hash_multipliers[switch]),
         _setting("node_id", "set_node_id", node_id=fabric.switch_index[switch] + 1),
@@ -133,6 +137,15 @@ def base_entries(switch: str, routing: Routing) -> list[Entity]:
         *(_level(level, foreign_bits) for level in _LEVELS for foreign_bits in _FOREIGN_BITS),
         *(_next_hop(link, fabric) for link in leaving),
         *(_member(link) for link in leaving),
+    ]
+
+
+def route_entries(switch: str, routing: Routing) -> list[Entity]:
+    """What of it says which ways lead where."""
+    fabric = routing.fabric
+    routes = routing.routes(switch)
+    groups = _group_ids({_ports(route, fabric) for route in routes})
+    return [
         *(_group(group_id, ports) for ports, group_id in groups.items()),
         *(_route(route, groups[_ports(route, fabric)]) for route in routes),
     ]
@@ -231,6 +244,7 @@ def _group(group_id: int, ports: Ports) -> P4ActionProfileGroup:
     return P4ActionProfileGroup(_SELECTOR, group_id=group_id, max_size=len(ports), members=members)
 
 
+@lru_cache(1 << 18)  # most are the same when a link has died, and need not be compared
 def _route(route: Route, group: int) -> P4TableEntry:
     return P4TableEntry(
         "routing",

@@ -29,18 +29,19 @@ from controller.southbound.counter_reading import (
     bytes_of_links,
     level_counters,
 )
-from controller.southbound.difference import State, Update
+from controller.southbound.difference import State, Update, state_of
 from controller.southbound.encoding import Encoder
 from controller.southbound.entries import (
     SETTINGS,
     TABLES,
     Entity,
     EntityKey,
-    base_entries,
+    fixed_entries,
     flow_entry,
     is_own,
     job_entry,
     key_of,
+    route_entries,
 )
 from controller.southbound.job_rules import JobRule
 from controller.southbound.reconnecting import keep_connected
@@ -75,10 +76,8 @@ class P4RuntimeSouthbound:
         self._rules: dict[str, dict[FlowRule | JobRule, tuple[EntityKey, Entity]]] = {
             address.name: {} for address in addresses
         }
-        self._writers = {
-            address.name: SwitchWriter(address.name, base_entries(address.name, routing), on_write)
-            for address in addresses
-        }
+        self._fixed = {address.name: state_of(fixed_entries(address.name, routing)) for address in addresses}
+        self._writers = {name: SwitchWriter(name, base, on_write) for name, base in self._bases(routing).items()}
         p4info = pipeline / "trainyard.p4info.txtpb"
         self._encoder = Encoder(P4Schema(p4info))
         options = SwitchOptions(
@@ -112,10 +111,11 @@ class P4RuntimeSouthbound:
 
     async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
         """See Southbound."""
+        bases = await asyncio.to_thread(self._bases, routing)
         await _all(
             writer.reroute(
                 self._state(name, rules.get(name, ())),
-                base_entries(name, routing),
+                bases[name],
                 {link.source_port for link in self._fabric.links_from[name] if link.index in routing.dead},
             )
             for name, writer in self._writers.items()
@@ -173,6 +173,10 @@ class P4RuntimeSouthbound:
             for address in self._addresses
             for writer in (self._writers[address.name],)
         )
+
+    def _bases(self, routing: Routing) -> dict[str, State]:
+        """The base entries of all switches; those that are as before are not made anew."""
+        return {name: fixed | state_of(route_entries(name, routing)) for name, fixed in self._fixed.items()}
 
     def _state(self, name: str, rules: Sequence[FlowRule | JobRule]) -> State:
         """The rules of a switch as it holds them; those that it had before are not made anew."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -59,13 +59,11 @@ class SwitchWriter:
     what is wrong, and is empty where nothing is. Every request is told to ``on_write``.
     """
 
-    def __init__(
-        self, name: str, base: Iterable[Entity], on_write: Callable[[SwitchWrite], None] | None = None
-    ) -> None:
+    def __init__(self, name: str, base: State, on_write: Callable[[SwitchWrite], None] | None = None) -> None:
         self.name = name
         self._on_write = on_write
-        self._base: State = state_of(base)
-        self._held_base: State = self._base
+        self._base = base
+        self._held_base = base
         self._flows: State = {}
         self._dead_ports: Set[int] = frozenset()
         self._found: frozenset[EntityKey] | None = None
@@ -107,13 +105,13 @@ class SwitchWriter:
             self._caught_up.clear()
             await self._catch_up()
 
-    async def reroute(self, flows: State, base: Iterable[Entity], dead_ports: Set[int]) -> None:
+    async def reroute(self, flows: State, base: State, dead_ports: Set[int]) -> None:
         """The same, with other base entries from now on, which are written behind the flows.
 
         What was found to lead into a dead port is held no longer.
         """
         async with self._lock:
-            self._flows, self._base, self._dead_ports = flows, state_of(base), dead_ports
+            self._flows, self._base, self._dead_ports = flows, base, dead_ports
             self._caught_up.clear()
             await self._catch_up()
 

@@ -56,7 +56,7 @@ class FakeAccess:
 
 def test_what_is_held_already_is_not_written_again() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess(*BASE, FLOW)
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
         await writer.hold(state_of([FLOW]))
         await writer.connect(access)
         await asyncio.wait_for(writer.caught_up(), timeout=1)
@@ -67,7 +67,7 @@ def test_what_is_held_already_is_not_written_again() -> None:
 
 def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess(FLOW)
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         assert access.holds(FLOW, *BASE)
         await writer.hold(state_of([OTHER_FLOW]))
@@ -82,7 +82,7 @@ def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
 def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forgotten() -> None:
     async def scenario() -> None:
         steered_otherwise = _entry("flow", 1, "prioritise")
-        writer, access = SwitchWriter("t0", BASE), FakeAccess(FLOW)
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         await writer.hold(state_of([steered_otherwise]))
         assert [update.kind for update in access.requests[-1]] == [UpdateKind.MODIFY]
@@ -94,7 +94,7 @@ def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forg
 
 def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
         await writer.hold(state_of([FLOW]))
         writer.disconnect()
@@ -107,7 +107,7 @@ def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
 
 def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
         writer.lose("lost to another controller")
         num_requests = len(access.requests)
@@ -125,7 +125,7 @@ def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> No
 
 def test_switch_that_was_away_is_caught_up() -> None:
     async def scenario() -> None:
-        writer, first, restarted = SwitchWriter("t0", BASE), FakeAccess(), FakeAccess()
+        writer, first, restarted = SwitchWriter("t0", state_of(BASE)), FakeAccess(), FakeAccess()
         await writer.connect(first)
         writer.disconnect()
         await writer.hold(state_of([FLOW]))
@@ -141,7 +141,7 @@ def test_switch_that_was_away_is_caught_up() -> None:
 
 def test_connection_lost_during_a_write_is_no_error() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.fail = SwitchAwayError("gone")
         await writer.hold(state_of([FLOW]))
@@ -178,7 +178,7 @@ def test_every_request_is_told_with_what_became_of_it() -> None:
 
 def test_refusal_names_the_switch_and_it_is_read_again() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.fail = SwitchRefusalError("table 'flow' is full")
         with pytest.raises(SouthboundError, match=r"'t0': table 'flow' is full"):
@@ -193,7 +193,7 @@ def test_refusal_names_the_switch_and_it_is_read_again() -> None:
 
 def test_requests_are_limited_in_size() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", []), FakeAccess()
+        writer, access = SwitchWriter("t0", {}), FakeAccess()
         await writer.connect(access)
         await writer.hold(state_of([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)]))
         assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
@@ -203,7 +203,7 @@ def test_requests_are_limited_in_size() -> None:
 
 def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess(*BASE, FLOW)
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
         assert writer.num_rules is None
         await writer.connect(access)
         await writer.hold(state_of([OTHER_FLOW]))
@@ -224,7 +224,7 @@ def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> No
 
 def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
     async def scenario() -> None:
-        writer = SwitchWriter("t0", BASE)
+        writer = SwitchWriter("t0", state_of(BASE))
         await asyncio.wait_for(writer.away(), timeout=1)
         await writer.connect(FakeAccess())
         with pytest.raises(TimeoutError):
@@ -237,7 +237,7 @@ def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
 
 def test_condition_says_how_things_stand() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", BASE), FakeAccess()
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         assert writer.condition is SwitchCondition.AWAY
         access.fail = SwitchRefusalError("table full")
         with pytest.raises(SouthboundError):
@@ -263,11 +263,11 @@ def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_le
             for port in (3, 4)
         )
         other_base = [_entry("next_hop", 2, "forward")]
-        writer, access = SwitchWriter("t0", BASE), FakeAccess(into_dead_port, elsewhere)
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(into_dead_port, elsewhere)
         await writer.connect(access)
         assert access.holds(into_dead_port, elsewhere, *BASE)
         access.requests.clear()
-        await writer.reroute(state_of([FLOW]), other_base, dead_ports={3})
+        await writer.reroute(state_of([FLOW]), state_of(other_base), dead_ports={3})
         assert state_of(access.held.values()) == state_of([elsewhere, FLOW, *other_base])
         first, *others = access.requests
         assert {key_of(update.entity) for update in first} == {key_of(FLOW), key_of(into_dead_port)}
