@@ -62,9 +62,12 @@ class GnmiPorts:
                 if error.code is GRPCStatusCode.UNIMPLEMENTED and is_served:
                     _LOG.warning("switch %s: it tells no port states: %s", address.name, error.message)
                 is_served = error.code is not GRPCStatusCode.UNIMPLEMENTED
-            finally:
+            if is_served:
                 self._heard.forget(address.name)
-            await asyncio.sleep(_RETRY_S if is_served else _UNSERVED_RETRY_S)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._heard.hear(address.name, {})
+                await asyncio.sleep(_UNSERVED_RETRY_S)
 
     async def _subscribe(self, switch: str, channel: grpc.aio.Channel) -> None:
         """Tell all that a switch says, until it says no more. Raises GNMIClientError where the call fails."""
