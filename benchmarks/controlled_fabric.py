@@ -87,6 +87,10 @@ class ControlledFabric:
         for link in (2 * cable, 2 * cable + 1):
             self.emulated.set_link(link, up=up)
 
+    def soon_s(self, delay_s: float) -> float:
+        """The time after a delay, in whole nanoseconds, so that the fabric's clock gets there to the bit."""
+        return round(self.now_s + delay_s, 9)
+
     def wait(self, until_s: float) -> None:
         """Let time pass."""
         self.emulated.run(max(self.emulated.now_ps, round(until_s * PS_PER_S)))

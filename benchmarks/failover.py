@@ -148,7 +148,7 @@ class ProbedFailures:
         """Take a cable down until its flows have moved, then bring it back and let all paths be found again."""
         fabric = self._fabric
         while not self._is_ready:
-            until_s = fabric.now_s + 10 * PROBED_STEP_S
+            until_s = fabric.soon_s(10 * PROBED_STEP_S)
             while fabric.now_s < until_s:
                 await self._turn(until_s)
         watch = Watch(fabric, cable)
@@ -156,7 +156,7 @@ class ProbedFailures:
         planning_s = 0.0
         while not watch.is_over:
             watch.look()
-            next_look_s = fabric.now_s + PROBED_STEP_S
+            next_look_s = fabric.soon_s(PROBED_STEP_S)
             while fabric.now_s < next_look_s:
                 planning_s = max(planning_s, await self._turn(next_look_s))
         fabric.set_cable(cable, up=True)
@@ -175,7 +175,7 @@ class ProbedFailures:
             telemetry.reporters.authorise(agent.host, request.owner_token, fabric.now_s)
             agent.answered(answer_from_wire(telemetry.exchange(request, fabric.now_s)), fabric.now_s)
         if telemetry.version != version:
-            self._acts_s = min(self._acts_s, fabric.now_s + self._reaction_s)
+            self._acts_s = min(self._acts_s, fabric.soon_s(self._reaction_s))
         planning_s = 0.0
         if fabric.now_s >= self._acts_s:
             self._acts_s = math.inf
