@@ -154,7 +154,7 @@ def test_connection_lost_during_a_write_is_no_error() -> None:
 def test_every_request_is_told_with_what_became_of_it() -> None:
     async def scenario() -> None:
         told: list[SwitchWrite] = []
-        writer, access = SwitchWriter("t0", BASE, told.append), FakeAccess()
+        writer, access = SwitchWriter("t0", state_of(BASE), told.append), FakeAccess()
         await writer.connect(access)
         await writer.hold(state_of([FLOW, OTHER_FLOW]))
         await writer.hold(state_of([_entry("flow", 1, "prioritise")]))
