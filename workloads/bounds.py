@@ -1,16 +1,14 @@
 """What a fabric allows its jobs at best, with every flow spread evenly over its candidate paths or as suits it."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from topologies.fabric import Path
 from topologies.routing import Routing
-from workloads.alone import candidate_paths, run_alone
+from workloads.alone import run_alone
+from workloads.demand import Demand
 from workloads.jobs import TrainingJob
 
 
@@ -37,7 +35,7 @@ def fluid_bound_gpu_utilisation(
     allocated = sum(job.gpus * share for job, share in zip(jobs, shares, strict=True))
     if not allocated:
         raise ValueError("no job holds a GPU inside the window")
-    demand = _Demand.of(jobs, routing)
+    demand = Demand.of(jobs, routing)
     value = [-job.computing_gpu_seconds for job in jobs]
     ways = [way for commodity in demand.commodity_bits for way in commodity]
     rates_bps = routing.fabric.rates_bps
@@ -67,35 +65,6 @@ def fluid_bound_gpu_utilisation(
     if not result.success:
         raise RuntimeError(f"fluid bound: {result.message}")
     return float(-result.fun) / allocated
-
-
-@dataclass(frozen=True, slots=True)
-class _Demand:
-    """What an iteration of each job (by number) sends, sorted by how much choice it has.
-
-    ``fixed_bits``, by link and job: what crosses the link on every candidate path (NIC links, most often).
-    ``commodity_bits``, by commodity and job: what has a choice. A commodity is the set of ways that its flows choose
-    from, candidate paths less the fixed links; flows with the same ways are one commodity whoever sends them, which
-    keeps the program small.
-    """
-
-    fixed_bits: Mapping[tuple[int, int], float]
-    commodity_bits: Mapping[tuple[Path, ...], Mapping[int, float]]
-
-    @classmethod
-    def of(cls, jobs: Sequence[TrainingJob], routing: Routing) -> "_Demand":
-        fixed_bits: defaultdict[tuple[int, int], float] = defaultdict(float)
-        commodity_bits: defaultdict[tuple[Path, ...], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
-        for number, job in enumerate(jobs):
-            for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
-                paths = candidate_paths(flow, routing)
-                fixed = set(paths[0]).intersection(*paths[1:])
-                for link in fixed:
-                    fixed_bits[link, number] += flow.size_bytes * 8
-                if len(paths) > 1:
-                    ways = tuple(tuple(link for link in path if link not in fixed) for path in paths)
-                    commodity_bits[ways][number] += flow.size_bytes * 8
-        return cls(fixed_bits, commodity_bits)
 
 
 def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> coo_array:

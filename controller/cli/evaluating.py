@@ -12,12 +12,13 @@ from controller.cli.evaluations.crux_microbench import crux_microbench
 from controller.cli.evaluations.crux_testbed import crux_testbed
 from controller.cli.evaluations.echelon import echelon
 from controller.cli.evaluations.robustness import robustness
+from controller.cli.evaluations.trace_loads import crux_trace_loads
 from controller.cli.evaluations.traces import crux_schedulers, crux_trace, trace_sensitivity
 from controller.cli.exits import EXIT_STATUS
 
 evaluate = typer.Typer(help="Measure anew what papers published, and print it beside.", no_args_is_help=True)
 COMMANDS = (
-    *(crux_testbed, crux_microbench, crux_trace, crux_schedulers, trace_sensitivity),
+    *(crux_testbed, crux_microbench, crux_trace, crux_trace_loads, crux_schedulers, trace_sensitivity),
     *(coflow, churn, robustness, echelon),
 )
 for command in COMMANDS:

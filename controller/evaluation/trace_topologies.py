@@ -1,4 +1,4 @@
-"""The two topologies on which Crux's paper simulates its trace (section 6.1).
+"""The two topologies on which Crux's paper simulates its trace (section 6.1), and one with less capacity.
 
 How many hosts there are and how fast the links, it does not say.
 """
@@ -6,14 +6,19 @@ How many hosts there are and how fast the links, it does not say.
 from enum import StrEnum
 
 from topologies.pods import DoubleSidedSpecification
+from topologies.regular import ClosSpecification
 from workloads.traces.assumptions import Assumptions
 
 
 class TraceTopology(StrEnum):
-    """``CLOS`` is the one that the assumptions have, 173 ToRs and 16 aggregation switches in those shipped."""
+    """``CLOS`` is the one that the assumptions have, 173 ToRs and 16 aggregation switches in those shipped.
+
+    ``THIN_CLOS`` is not the paper's: it has a quarter of those aggregation switches, so that jobs have to share.
+    """
 
     CLOS = "clos"
     DOUBLE_SIDED = "double-sided"
+    THIN_CLOS = "thin-clos"
 
 
 DOUBLE_SIDED = DoubleSidedSpecification(
@@ -34,6 +39,25 @@ DOUBLE_SIDED = DoubleSidedSpecification(
 as a ToR has ports for, so that hosts could send a ToR 14 times what it can pass on."""
 
 
+THIN_CLOS = ClosSpecification(
+    kind="clos",
+    tors=173,
+    aggs=4,
+    hosts_per_tor=2,
+    gpus_per_host=8,
+    nics_per_host=8,
+    host_link_gbps=800,
+    uplink_gbps=100,
+)
+"""Hosts could send a ToR four times what it can pass on; a flow can still have all that its NIC sends."""
+
+
 def assumed_on(topology: TraceTopology, assumptions: Assumptions) -> Assumptions:
-    """The assumptions, on one of the two."""
-    return assumptions if topology is TraceTopology.CLOS else assumptions.on(DOUBLE_SIDED)
+    """The assumptions, on one of these."""
+    match topology:
+        case TraceTopology.CLOS:
+            return assumptions
+        case TraceTopology.DOUBLE_SIDED:
+            return assumptions.on(DOUBLE_SIDED)
+        case TraceTopology.THIN_CLOS:
+            return assumptions.on(THIN_CLOS)

@@ -14,29 +14,10 @@ from controller.policy.rates.network import FloatArray, IntArray
 from controller.run.ways import undecided_tier
 from simulator.fluid import PS_PER_S
 from simulator.iterating import Iterations
-from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, SHARED, UNTIL
-from topologies.fabric import Fabric, Path
-from workloads.expansion import expand
+from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, SHARED, UNTIL, computed_ps
+from topologies.fabric import Path
 from workloads.jobs import TrainingJob
-from workloads.placement import Placement
-from workloads.scenario import JobSpecification
-from workloads.schedulers.cluster import Allocation
 from workloads.traces.sequence import SimulatedJob
-
-
-def placed(job: SimulatedJob, allocation: Allocation, fabric: Fabric, start_s: float) -> TrainingJob:
-    """The job on its GPUs, with what one of its iterations does."""
-    placement = Placement.on(fabric, allocation)
-    # Not validated: a trace lasts longer than scenarios may.
-    specification = JobSpecification.model_construct(
-        name=job.request.name,
-        hosts=tuple(allocation),
-        gpus_per_host=job.request.gpus_per_host,
-        arrival_s=start_s,
-        iterations=max(1, int(job.iterations)),
-        workload=job.workload,
-    )
-    return TrainingJob(specification, placement, expand(job.workload, placement))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +104,12 @@ class NetworkJob:
     def left(self) -> float:
         """Iterations that it has not completed yet."""
         return max(0.0, self.simulated.iterations - self.skipped - int(self.row[ITERATIONS]))
+
+    def computed_s(self, now_ps: int) -> float:
+        """For how long it has computed until now, to which its component has been brought."""
+        return (
+            float(computed_ps(self.row[None], now_ps)[0]) / PS_PER_S + self.skipped * self.simulated.workload.compute_s
+        )
 
     def follow(self, plans: Sequence[FlowPlan], tiers: IntArray) -> None:
         """Let the flows go by these plans, in these tiers."""

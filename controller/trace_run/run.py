@@ -191,7 +191,7 @@ class TraceRun:
     def _begin(self, start: Start) -> bool:
         """Let jobs begin on their GPUs; returns whether they send."""
         jobs = [self._simulated[member.name] for member in start.members]
-        sends = [job.request.num_hosts > 1 and bool(job.workload.bytes) for job in jobs]
+        sends = [job.sends for job in jobs]
         if any(sends) and not all(sends):
             names = ", ".join(member.name for member in start.members)
             raise ValueError(f"jobs {names}: expected of jobs that share GPUs that all of them send, or none")

@@ -13,7 +13,7 @@ from controller.run.in_process import InProcessController
 from controller.run.ways import tiers_of_levels
 from controller.trace_run.component import Component, Passed
 from controller.trace_run.joining import joined
-from controller.trace_run.network_job import NetworkJob, placed
+from controller.trace_run.network_job import NetworkJob
 from controller.trace_run.steadiness import SkipOptions
 from simulator.fluid import PS_PER_S
 from topologies.ecmp import hash_multipliers
@@ -22,6 +22,7 @@ from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.phases import GROUP
 from workloads.schedulers.cluster import Allocation
+from workloads.traces.placing import placed
 from workloads.traces.sequence import SimulatedJob
 
 
@@ -49,7 +50,7 @@ class TraceTraffic:
         self._has_changed = False
         self.num_components = 0
 
-    def begin(self, simulated: SimulatedJob, allocation: Allocation, now_ps: int, shared: int = 0) -> None:
+    def begin(self, simulated: SimulatedJob, allocation: Allocation, now_ps: int, shared: int = 0) -> NetworkJob:
         """Let a job begin on its GPUs; ``regroup`` before time goes on.
 
         With those of the same number ``shared`` it computes in turns; 0: it has its GPUs to itself.
@@ -67,15 +68,19 @@ class TraceTraffic:
         self._jobs[job.name] = job
         self._arrived.append(job)
         self._has_changed = True
+        return job
 
     def take_done(self, now_ps: int) -> list[NetworkJob]:
         """Take out the jobs whose work is done now; ``regroup`` before time goes on."""
         done = [job for component in self._components for job in component.done(now_ps)]
         for job in done:
-            del self._jobs[job.name]
-            self._departed.append((now_ps, job))
-            self._has_changed = True
+            self.take_out(job.name, now_ps)
         return done
+
+    def take_out(self, name: str, now_ps: int) -> None:
+        """Take out a job, done or not; ``regroup`` before time goes on."""
+        self._departed.append((now_ps, self._jobs.pop(name)))
+        self._has_changed = True
 
     def plan(self, now_ps: int, known_until_ps: int) -> None:
         """Decide for the jobs that had arrived, and had not departed, at a time; ``regroup`` before time goes on."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workloads.models import Model
 from workloads.scenario import Pattern, PhasesWorkload
@@ -29,6 +29,21 @@ class SimulatedJob:
     @property
     def iterations(self) -> float:
         return self.request.run_time_s / self.ideal_iteration_s
+
+    @property
+    def sends(self) -> bool:
+        """Whether it uses the network."""
+        return self.request.num_hosts > 1 and bool(self.workload.bytes)
+
+    def sending(self, factor: float) -> "SimulatedJob":
+        """The same job where an iteration sends so many times the bytes; its run time stays."""
+        compute_s, sending_s = self.request.stages_s[0], self.request.stages_s[1] * factor
+        return replace(
+            self,
+            request=replace(self.request, stages_s=(compute_s, sending_s)),
+            workload=self.workload.model_copy(update={"bytes": (self.workload.bytes or 0.0) * factor}),
+            ideal_iteration_s=max(compute_s, self.workload.comm_start * compute_s + sending_s),
+        )
 
 
 def simulated_jobs(jobs: Iterable[LoggedJob], assumptions: Assumptions) -> tuple[SimulatedJob, ...]:

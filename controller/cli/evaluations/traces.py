@@ -135,7 +135,7 @@ def _evaluate(
         refuse((f"--days: expected a number above 0, got {asked.days}",))
     until_s = None if asked.days is None else asked.days * DAY_S
     prepare(report)
-    with _trace(asked.folder, asked.seed) as folder:
+    with trace_of(asked.folder, asked.seed) as folder:
         assumed = assumed_on(asked.topology, read_assumptions(asked.assumptions))
         summary = summary_of(folder, assumed)
         if summary.too_large:
@@ -161,7 +161,7 @@ def _evaluate(
 
 
 @contextmanager
-def _trace(folder: Path | None, seed: int) -> Iterator[Path]:
+def trace_of(folder: Path | None, seed: int) -> Iterator[Path]:
     """The folder, or one with a trace made up, which goes away again."""
     from workloads.traces.generator import make_trace
     from workloads.traces.published import NUM_JOBS

@@ -1,0 +1,65 @@
+"""What the jobs of a fabric send in an iteration, sorted by how much choice of links it has."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from topologies.fabric import Nic, Path
+from topologies.routing import Routing
+from workloads.jobs import TrainingJob
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What an iteration of each job (by number) sends.
+
+    ``fixed_bits``, by link and job: what crosses the link on every candidate path (NIC links, most often).
+    ``commodity_bits``, by commodity and job: what has a choice. A commodity is the set of ways that its flows choose
+    from, candidate paths less the fixed links; flows with the same ways are one commodity whoever sends them, which
+    keeps the program small.
+    """
+
+    fixed_bits: Mapping[tuple[int, int], float]
+    commodity_bits: Mapping[tuple[Path, ...], Mapping[int, float]]
+
+    @classmethod
+    def of(cls, jobs: Sequence[TrainingJob], routing: Routing) -> "Demand":
+        """The jobs numbered in their order."""
+        fabric = routing.fabric
+        fixed_bits: defaultdict[tuple[int, int], float] = defaultdict(float)
+        choices: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+        between: dict[tuple[str, str], _Between] = {}
+        for number, job in enumerate(jobs):
+            for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
+                source = fabric.nics[flow.source_host][flow.source_nic]
+                destination = fabric.nics[flow.destination_host][flow.destination_nic]
+                switches = fabric.links[source.link].destination, fabric.links[destination.link].destination
+                if switches not in between:
+                    between[switches] = _Between.of(source, destination, routing)
+                at_ends = (
+                    source.link,
+                    fabric.reverse(destination.link),
+                    *fabric.host_links_between(source, destination),
+                )
+                for link in (*at_ends, *between[switches].fixed):
+                    fixed_bits[link, number] += flow.size_bytes * 8
+                if between[switches].ways:
+                    choices[switches][number] += flow.size_bytes * 8
+        return cls(fixed_bits, {between[switches].ways: bits_of for switches, bits_of in choices.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """Links between two switches that all paths cross, and the ways between which there is a choice, if there is."""
+
+    fixed: frozenset[int]
+    ways: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, source: Nic, destination: Nic, routing: Routing) -> "_Between":
+        """Between the switches of two NICs."""
+        paths = [path[1:-1] for path in routing.candidate_paths(source, destination)]
+        fixed = frozenset(paths[0]).intersection(*paths[1:])
+        if len(paths) == 1:
+            return cls(fixed, ())
+        return cls(fixed, tuple(tuple(link for link in path if link not in fixed) for path in paths))
