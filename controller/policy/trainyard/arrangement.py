@@ -147,7 +147,8 @@ class Arranging:
             levels = cut(by_intensity if self.bound.is_scarce else losses(self.contention, first, second))
             return self._arranged(levels, _by_level(levels, places))
         scorer = Scorer(lambda levels: self.judge.score(self.judge.served(levels)), self.judge.evaluations // 2)
-        cuts = cut(losses(self.contention, first, second)), cut(by_intensity)
+        together = np.full(len(order), self.num_levels - 1)
+        cuts = cut(losses(self.contention, first, second)), cut(by_intensity), together
         best = moved(max((scorer(levels) for levels in cuts), key=_score), scorer, self.num_levels)
         # What shares a level shares at hosts too: the model has scored it so.
         return self._arranged(best.order, np.unique(-best.order, return_inverse=True)[1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -16,6 +17,7 @@ from controller.policy.trainyard.fluid_bound import FluidBound, Start
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import smith_ratios
+from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import Ways, choose_ways, occupied
 
 
@@ -204,7 +206,7 @@ def _lot(
     arranging = Arranging(
         contention,
         FluidBound.of(contention, options.bound_steps, None if is_fresh else Start(np.array(shares), prices)),
-        Judge(contention, setting.seed, options),
+        Judge(contention, partial(Strands.of, jobs, ways, contention, setting.links.rates_bps), setting.seed, options),
         on_links,
         setting.links.has_levels,
         setting.num_levels,

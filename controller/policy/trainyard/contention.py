@@ -130,23 +130,15 @@ class Contention:
         longest_s[sends] = np.maximum.reduceat(self.seconds, self.first_entry[:-1][sends])
         return longest_s
 
-    def pruned(self) -> Self:
-        """Without the links that some other link outlasts whoever is served: of no order do they change the outcome."""
+    @property
+    def lasting(self) -> IntArray:
+        """The contended links, as the fabric numbers them, that no other link outlasts whoever is served."""
         by_link = self.by_transfer.toarray().T
         kept: list[int] = []
         for link in np.lexsort((np.arange(len(by_link)), -by_link.sum(axis=1))).tolist():
             if by_link[link].any() and not (by_link[kept] >= by_link[link]).all(axis=1).any():
                 kept.append(link)
-        kept.sort()
-        left = csr_array(by_link[kept].T)
-        return replace(
-            self,
-            first_entry=left.indptr.astype(np.int64),
-            links=left.indices.astype(np.int64),
-            seconds=left.data,
-            num_links=len(kept),
-            in_fabric=self.in_fabric[[link for link in kept if link < len(self.in_fabric)]],
-        )
+        return self.in_fabric[sorted(link for link in kept if link < len(self.in_fabric))]
 
     def _alone_s(self) -> FloatArray:
         """Iteration times alone: where transfers of a job meet on a link, the one due first goes first."""

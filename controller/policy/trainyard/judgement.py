@@ -1,5 +1,7 @@
 """What an arrangement of flow groups is worth, as modelled."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray, IntArray
@@ -7,21 +9,24 @@ from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.fluid_model import FluidModel
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import served_in_turn
+from controller.policy.trainyard.strands import Strands
 
 
 class Judge:
     """Tells what jobs get where groups have these levels, or this order: by the fluid model where that is affordable.
 
-    Where it is not, jobs take in turn what is left of every link's time, which knows capacity but no delay.
-    ``evaluations`` is how many runs of the model there may be; 0 without it.
+    Where it is not, jobs take in turn what is left of every link's time, which knows capacity but no delay. ``strands``
+    makes those of the jobs. ``evaluations`` is how many runs of the model there may be; 0 without it.
     """
 
-    def __init__(self, contention: Contention, seed: int, options: TrainyardOptions) -> None:
+    def __init__(
+        self, contention: Contention, strands: Callable[[], Strands], seed: int, options: TrainyardOptions
+    ) -> None:
         self._contention = contention
         self._max_slowdown = options.max_slowdown
         self.evaluations = 0
         if 1 < len(contention.job_of_group) <= options.most_groups:
-            self._model = FluidModel.of(contention.pruned(), seed, options.model)
+            self._model = FluidModel.of(contention, strands(), seed, options.model)
             affordable = min(options.evaluations, int(options.model_steps / self._model.steps))
             self.evaluations = affordable if affordable >= options.fewest_evaluations else 0
 

@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.policy.trainyard.fluid_model import ModelOptions
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How long the model runs: in iterations of the longest job, a part of them as warm-up, from so many phases.
+
+    Jobs much shorter than the longest end the run early, after ``most_iterations`` of all together.
+    """
+
+    num_phases: int = 2
+    iterations: int = 16
+    warm_up_iterations: int = 3
+    most_iterations: int = 400
 
 
 class Start(StrEnum):

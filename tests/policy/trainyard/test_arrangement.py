@@ -1,6 +1,7 @@
 """Which of the orders that the search begins with stands, and what a change of what is in force must gain."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,17 +15,19 @@ from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
+from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import choose_ways, occupied
 
 
 def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
-    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
+    rates_bps = snapshot.links.rates_bps
+    ways = choose_ways(snapshot.jobs, {}, rates_bps)
     on_links = occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links))
     contention = Contention.of(snapshot.jobs, on_links)
     return Arranging(
         contention,
         FluidBound.of(contention, options.bound_steps),
-        Judge(contention, snapshot.seed, options),
+        Judge(contention, partial(Strands.of, snapshot.jobs, ways, contention, rates_bps), snapshot.seed, options),
         on_links,
         snapshot.links.has_levels,
         snapshot.num_levels,

@@ -16,9 +16,11 @@ from controller.policy.snapshot import Snapshot
 from controller.policy.trainyard import fluid_bound
 from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.fluid_bound import FluidBound, Start
-from controller.policy.trainyard.fluid_model import FluidModel, ModelOptions
+from controller.policy.trainyard.fluid_model import FluidModel
+from controller.policy.trainyard.options import ModelOptions
 from controller.policy.trainyard.order import served_in_turn
 from controller.policy.trainyard.policy import trainyard
+from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import choose_ways, occupied
 from controller.policy.windows import MOST_TRANSFERS, Windows
 from tests.policy.builders import make_job, snapshots
@@ -27,6 +29,11 @@ from tests.policy.builders import make_job, snapshots
 def contention_of(snapshot: Snapshot) -> Contention:
     ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
     return Contention.of(snapshot.jobs, occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links)))
+
+
+def strands_of(snapshot: Snapshot) -> Strands:
+    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
+    return Strands.of(snapshot.jobs, ways, contention_of(snapshot), snapshot.links.rates_bps)
 
 
 @settings(max_examples=25, deadline=None)
@@ -77,13 +84,15 @@ def _excess_of_one_change(rng: np.random.Generator) -> tuple[float, float]:
 @given(seed=st.integers(0, 1 << 30), load=st.floats(0.3, 2), num_links=st.integers(1, 4))
 def test_fluid_model_agrees_with_a_plain_one(seed: int, load: float, num_links: int) -> None:
     mix = Mix.draw(np.random.default_rng(seed), 5, num_links, load)
-    contention = contention_of(mix.snapshot())
+    snapshot = mix.snapshot()
+    contention = contention_of(snapshot)
     options = ModelOptions(num_phases=6, iterations=60, warm_up_iterations=10, most_iterations=100_000)
-    model = FluidModel.of(contention, 1, options)
-    pruned = FluidModel.of(contention.pruned(), 1, options)
+    model = FluidModel.of(contention, strands_of(snapshot), 1, options)
+    with patch.object(Contention, "lasting", contention.in_fabric):
+        whole = FluidModel.of(contention, strands_of(snapshot), 1, options)
     for urgency in (np.arange(5), np.array([2, 0, 1, 1, 0])):
         served = model.served(urgency)
-        assert pruned.served(urgency) == pytest.approx(served)
+        assert whole.served(urgency) == pytest.approx(served)
         assert served @ contention.worth == pytest.approx(mix.worth(urgency), rel=0.05)
 
 

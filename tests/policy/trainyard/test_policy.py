@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
@@ -21,7 +22,7 @@ from controller.policy.trainyard.options import PathRule, Start, TrainyardOption
 from controller.policy.trainyard.policy import trainyard
 from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from tests.policy.test_crux import example_1
-from tests.policy.trainyard.test_models import contention_of
+from tests.policy.trainyard.test_models import contention_of, strands_of
 
 ONE_LINK = ((0,),)
 FEW = settings(max_examples=30, deadline=None)
@@ -194,7 +195,10 @@ def test_by_the_model_no_start_on_no_paths_is_better() -> None:
 def test_many_jobs_have_a_second_start_too(num_jobs: int) -> None:
     """There are runs of the model enough to tell which start is the better one."""
     snapshot = Mix.draw(np.random.default_rng(1), num_jobs, 4, 1.2).snapshot(num_levels=num_jobs)
-    assert Judge(contention_of(snapshot), snapshot.seed, TrainyardOptions()).evaluations >= 2
+    assert (
+        Judge(contention_of(snapshot), partial(strands_of, snapshot), snapshot.seed, TrainyardOptions()).evaluations
+        >= 2
+    )
     for start in Start:
         alone = TrainyardOptions(starts=(start,), evaluations=1, fewest_evaluations=1)
         assert worth_of(snapshot, TrainyardOptions()) >= worth_of(snapshot, alone) * (1 - 1e-9)
@@ -238,7 +242,7 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
     snapshot = Mix.draw(np.random.default_rng(seed), num_jobs, 1, load).snapshot()
     options = TrainyardOptions(max_slowdown=max_slowdown)
     contention = contention_of(snapshot)
-    model = FluidModel.of(contention.pruned(), snapshot.seed, options.model)
+    model = FluidModel.of(contention, strands_of(snapshot), snapshot.seed, options.model)
     slowest = [1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(num_jobs))]
     plan = trainyard(snapshot, options)
     complaints = [job.reason for job in plan.jobs if "slows it down" in job.reason]
@@ -254,7 +258,7 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_single_order_keeps_is_kept_and_not_a_bit_more(seed: int) -> None:
     snapshot = Mix.draw(np.random.default_rng(seed), 5, 1, 1.2).snapshot()
-    model = FluidModel.of(contention_of(snapshot).pruned(), snapshot.seed, TrainyardOptions().model)
+    model = FluidModel.of(contention_of(snapshot), strands_of(snapshot), snapshot.seed, TrainyardOptions().model)
     least = min(1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(5)))
     complaints = {
         factor: sum(
