@@ -5,13 +5,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-<<<<<<< HEAD
 from controller.trace_run.joining import joined
-from controller.trace_run.network_job import NetworkJob, placed
-=======
-from controller.trace_run.joining import joined_by_links
 from controller.trace_run.network_job import NetworkJob
->>>>>>> 9479197 (The policy's model: a flow needs all its links at once, and strands that go alike are one)
 from tests.trace_run.jobs import DUMBBELL, simulated
 from workloads.traces.placing import placed
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray, IntArray
-from controller.policy.snapshot import Job
+from controller.policy.job import Job
 from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.ways import Ways
 
