@@ -28,6 +28,7 @@ from workloads.schedulers.cluster import Cluster
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.traces.offered_load import OfferedLoad
 from workloads.traces.stays import busiest_part, stays
+from workloads.traces.variants import Variant
 
 POLICIES = (PolicyName.ECMP, PolicyName.CRUX, PolicyName.TRAINYARD)
 LOADS = (0.6, 1.0, 1.5)
@@ -89,7 +90,7 @@ def measure(case: LoadCase) -> LoadResult:
     if not offered.stays:
         raise ValueError("no job sends anything")
     factor = offered.factor(case.load)
-    assumed, _ = trace_cases.load(case.folder, case.assumptions, case.topology)
+    assumed, _ = trace_cases.load(case.folder, case.assumptions, case.topology, Variant.AS_ASSUMED)
     sending = [replace(stay, job=stay.job.sending(factor)) for stay in offered.stays]
     computed_s = run_stays(sending, assumed.fabric, case.policy, TraceOptions(seed=case.seed))
     stays_s = np.array([stay.to_s - stay.from_s for stay in sending])
@@ -106,7 +107,7 @@ def measure(case: LoadCase) -> LoadResult:
 @lru_cache(maxsize=1)
 def _offered(case: LoadCase) -> OfferedLoad:
     """What all policies and loads have in common."""
-    assumed, summary = trace_cases.load(case.folder, case.assumptions, case.topology)
+    assumed, summary = trace_cases.load(case.folder, case.assumptions, case.topology, Variant.AS_ASSUMED)
     fabric = assumed.fabric
     everybody = stays(summary.jobs, Cluster.of_fabric(fabric), admit_by(case.scheduler, case.seed))
     routing = Routing(fabric, hash_multipliers(fabric.switches, case.seed))
