@@ -1,7 +1,6 @@
 """What one connection may ask of the controller, so that none can take it from the others."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ class FloodGate:
             await asyncio.sleep(delay_s)
 
     def _account(self, connection: str) -> _Account:
-        now_s = time.monotonic()
+        now_s = asyncio.get_running_loop().time()
         if connection not in self._accounts:
             self._forget_idle(now_s)
             self._accounts[connection] = _Account(BURST_UNITS, now_s)

@@ -5,7 +5,6 @@ Links that die come before it: nothing is led over them any longer, and then a P
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -128,7 +127,7 @@ class Planner:
                 async with asyncio.timeout(timeout_s):
                     await self._changed.wait()
                     await asyncio.sleep(pause_s)
-            start_s = time.monotonic()
+            start_s = asyncio.get_running_loop().time()
             try:
                 await self.settle()
             except (SouthboundError, NotStoredError):
@@ -137,7 +136,7 @@ class Planner:
             except ValueError:
                 _LOG.exception("no plan can be made of this; the one before stays in force")
                 await asyncio.sleep(_RETRY_S)
-            taken_s = time.monotonic() - start_s
+            taken_s = asyncio.get_running_loop().time() - start_s
             pause_s = taken_s if taken_s > _LONG_S else _GATHER_S
 
     async def leave_dead_links(self) -> None:

@@ -1,7 +1,6 @@
 """Keeps a switch of finsy's connected, and finds it again as soon as it is back."""
 
 import asyncio
-import time
 
 from finsy import GRPCStatusCode, P4ClientError, Switch, SwitchEvent
 
@@ -16,11 +15,11 @@ async def keep_connected(switch: Switch) -> None:
 
     While nothing answers it is tried every half second; finsy's own loop waits 10 s after an attempt that fails soon.
     """
-    lost, retry_s = asyncio.Event(), _RETRY_S
+    loop, lost, retry_s = asyncio.get_running_loop(), asyncio.Event(), _RETRY_S
     switch.ee.on(SwitchEvent.CHANNEL_DOWN, lambda _: lost.set())
     while True:
         lost.clear()
-        began_s, is_away = time.monotonic(), False
+        began_s, is_away = loop.time(), False
         try:
             async with switch:
                 await lost.wait()
@@ -30,7 +29,7 @@ async def keep_connected(switch: Switch) -> None:
             # finsy also cancels an attempt where another of its tasks has failed, and has logged that.
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-        if is_away or time.monotonic() - began_s >= _SHORT_S:
+        if is_away or loop.time() - began_s >= _SHORT_S:
             retry_s = _RETRY_S
         await asyncio.sleep(retry_s)
         if not is_away:
