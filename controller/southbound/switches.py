@@ -277,6 +277,11 @@ class _SwitchAccess:
         except (AssertionError, UsageError) as error:
             # How finsy and gRPC say that the connection was closed under a request.
             raise SwitchAwayError("the connection is closed") from error
+        except asyncio.CancelledError as error:
+            # And how gRPC says it of a request that has left: whoever waits for it has not been cancelled.
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise SwitchAwayError("the connection is closed") from error
 
     def _reconnect(self) -> None:
         """The stream may stand where requests fail: have finsy end it and begin again."""

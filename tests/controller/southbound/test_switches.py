@@ -215,6 +215,38 @@ def test_switch_that_comes_late_is_caught_up(star: Routing, rule: FlowRule) -> N
     asyncio.run(scenario())
 
 
+def test_a_connection_that_is_closed_under_a_write_leaves_the_switch_away(star: Routing, rule: FlowRule) -> None:
+    class Stuck(MemoryServer):
+        """Once told so it answers no writes, and ends its streams instead."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.is_stuck = False
+            self.asked = asyncio.Event()
+
+        async def StreamChannel(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:  # noqa: N802
+            async for request in requests:
+                yield p4r.StreamMessageResponse(arbitration=request.arbitration)
+                await self.asked.wait()
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "going")
+
+        async def Write(self, request: Any, context: Any) -> p4r.WriteResponse:  # noqa: N802
+            if self.is_stuck:
+                self.asked.set()
+                await asyncio.Event().wait()
+            return await super().Write(request, context)
+
+    async def scenario() -> None:
+        stuck = Stuck()
+        async with _serving(stuck) as address, _southbound([address], star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            stuck.is_stuck = True
+            await asyncio.wait_for(southbound.write({"s0": (rule,)}), TIMEOUT_S)
+            assert southbound.statuses()[0].condition is SwitchCondition.AWAY
+
+    asyncio.run(scenario())
+
+
 def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         before, restarted = MemoryServer(), MemoryServer()
