@@ -46,9 +46,10 @@ class FlowDirective:
 
 @dataclass(frozen=True, slots=True)
 class JobDirectives:
-    """A job's part of a Plan."""
+    """A job's part of a Plan; one of the same name that has arrived at another time is another job."""
 
     plan_number: int
+    arrival_s: float
     time_shift_s: float | None
     flows: tuple[FlowDirective, ...]
 
@@ -59,6 +60,7 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
     return {
         job.name: JobDirectives(
             decision.number,
+            job.arrival_s,
             plans[job.name].time_shift_s,
             tuple(
                 FlowDirective(

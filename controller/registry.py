@@ -79,6 +79,11 @@ class Registry:
         """When the lease of a registered job ends; 0 where it is about to go."""
         return self._lease_ends_s.get(name, 0.0)
 
+    def arrival_s(self, name: str) -> float | None:
+        """When a job arrived; None where it is not registered."""
+        job = self._jobs.get(name)
+        return None if job is None else job.arrival_s
+
     def __contains__(self, job: object) -> bool:
         return job in self._jobs
 

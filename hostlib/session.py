@@ -165,13 +165,12 @@ class JobSession:
 
     def _held(self, group: FlowGroup) -> FlowGroup:
         """The group with the source ports that were assigned to it before."""
-        ports = [five_tuple.source_port for five_tuple in self.assignments.get(group.name, ())]
-        if self.newest is not None:
-            for flow in self.newest.flows:
-                if flow.flow_group == group.name and ports:
-                    ports[flow.flow] = flow.source_port
-        if not ports:
+        assigned = self.assignments.get(group.name)
+        if assigned is None:
             return group
+        directives = self.newest.flows if self.newest is not None else ()
+        newest = {flow.flow: flow.source_port for flow in directives if flow.flow_group == group.name}
+        ports = [newest.get(number, five_tuple.source_port) for number, five_tuple in enumerate(assigned)]
         flows = [
             flow if flow.five_tuple is not None else replace(flow, held_source_port=port)
             for flow, port in zip(group.flows, ports, strict=True)

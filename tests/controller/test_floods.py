@@ -105,7 +105,7 @@ def test_a_reader_that_stops_reading_is_sent_the_newest_and_not_all() -> None:
             path = controller.routing.candidate_paths(source, destination)[0]
             flows = tuple(FlowDirective(FlowKey("gpt", "ring", n), path, 0, 0, 49152) for n in range(num_flows))
             for number in range(1, num_plans + 1):
-                await controller.board.publish({"gpt": JobDirectives(number, 0.0, flows)})
+                await controller.board.publish({"gpt": JobDirectives(number, 0.0, None, flows)})
                 await asyncio.sleep(0.02)
             numbers = []
             while not numbers or numbers[-1] < num_plans:

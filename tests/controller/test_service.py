@@ -31,6 +31,7 @@ from topologies.steering import Steering
 
 GPT = Job("gpt", ("h0", "h2"), 16, Profile(compute_s=1.0, comm_start=0.5, work=16.0))
 BERT = Job("bert", ("h1", "h3"), 8, Profile(compute_s=1.0, comm_start=0.5, work=1.0))
+BERT_AS_GPT = replace(BERT, name="gpt")
 RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)))
 OTHER_RING = FlowGroup("ring", (Flow(Nic("h1"), Nic("h3"), 10**9), Flow(Nic("h3"), Nic("h1"), 10**9)))
 
@@ -93,6 +94,27 @@ def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -
         assert len(there.path.links) == len(there.path.nodes) - 1
         source_address = IPv4Address(routing.fabric.nics["h0"][0].address)
         assert five_tuples["ring"][0].source_address == source_address
+
+    run(scenario)
+
+
+def test_directives_are_for_the_job_that_has_the_name_now(run: Run) -> None:
+    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+        await client.register_job(GPT)
+        await client.register_flow_groups("gpt", [RING])
+        await client.settle(0.0)
+        before = client.directives("gpt")
+        assert (await anext(before)).plan_number == 1
+        await client.deregister("gpt")
+        await client.register_job(BERT_AS_GPT, age_s=5.0)
+        await client.register_flow_groups("gpt", [OTHER_RING])
+        after = asyncio.create_task(anext(client.directives("gpt")))
+        await asyncio.sleep(0.1)
+        await client.settle(0.0)
+        directives = await after
+        assert directives.plan_number == 2
+        assert directives.flows[0].path.nodes[0] == "h1"
+        assert await anext(before, None) is None
 
     run(scenario)
 
