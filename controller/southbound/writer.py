@@ -219,6 +219,9 @@ class SwitchWriter:
             self._on_write(SwitchWrite(self.name, inserted, modified, deleted, outcome, problem))
 
     def _desired_flows(self, held: State) -> State:
-        keys = self._found if self._keeps_found and self._found else ()
-        found = {key: held[key] for key in keys if key in held and next_hop_of(held[key]) not in self._dead_ports}
-        return found | dict(self._flows)
+        found = self._found if self._keeps_found and self._found else ()
+        # In the order of what is held: that of a set would differ from process to process.
+        kept = {
+            key: entity for key, entity in held.items() if key in found and next_hop_of(entity) not in self._dead_ports
+        }
+        return kept | dict(self._flows)
