@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test lint types p4 proto clean
+.PHONY: setup demo test chaos lint types p4 proto clean
 
 setup: $(VENV)/.installed
 
@@ -20,6 +20,12 @@ demo: setup
 
 test: lint types
 	$(BIN)/python -m pytest -rs
+
+# Random failures of everything at once: docs/chaos.md. SEED replays a run that went wrong.
+SEED := 1
+EVENTS := 10000
+chaos: setup
+	$(BIN)/python -m tests.chaos --seed $(SEED) --events $(EVENTS)
 
 lint: setup
 	$(BIN)/ruff check .

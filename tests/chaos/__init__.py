@@ -1,0 +1,1 @@
+"""Random failures of everything at once: controller, switches and jobs in one process, which a seed replays."""

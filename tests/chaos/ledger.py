@@ -1,0 +1,94 @@
+"""What jobs have been acknowledged, noted where the answers come in: what no controller may forget."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
+from tests.chaos.channels import MemoryHostConnection
+from tests.chaos.network import Network
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """A job as a controller has acknowledged it; its lease was renewed at ``renewed_s`` or later."""
+
+    job: Job
+    renewed_s: float
+    groups: Mapping[str, tuple[FiveTuple, ...]]
+
+
+class Ledger:
+    """Acknowledged jobs by name, until they ask to be withdrawn or their leases may have ended."""
+
+    def __init__(self, lease_s: float, now_s: Callable[[], float]) -> None:
+        self.now_s = now_s
+        self._lease_s = lease_s
+        self._jobs: dict[str, Acknowledged] = {}
+
+    @property
+    def jobs(self) -> Mapping[str, Acknowledged]:
+        """The jobs that have to be known now."""
+        end_s = self.now_s() - self._lease_s
+        self._jobs = {name: known for name, known in self._jobs.items() if known.renewed_s > end_s}
+        return self._jobs
+
+    def note_job(self, job: Job, said_s: float) -> None:
+        """A registration that was asked for at ``said_s`` is acknowledged."""
+        known = self.jobs.get(job.name)
+        self._jobs[job.name] = Acknowledged(job, said_s, {} if known is None else known.groups)
+
+    def note_groups(self, job: str, groups: FlowGroupAssignments) -> None:
+        """Flow groups are acknowledged, with their 5-tuples."""
+        if (known := self.jobs.get(job)) is not None:
+            self._jobs[job] = replace(known, groups={**known.groups, **groups})
+
+    def note_profile(self, job: str, profile: Profile) -> None:
+        """A profile is acknowledged."""
+        if (known := self.jobs.get(job)) is not None:
+            self._jobs[job] = replace(known, job=replace(known.job, profile=profile))
+
+    def note_renewal(self, job: str, said_s: float) -> None:
+        """A lease is renewed."""
+        if (known := self.jobs.get(job)) is not None:
+            self._jobs[job] = replace(known, renewed_s=max(known.renewed_s, said_s))
+
+    def forget(self, job: str) -> None:
+        """A job asks to be withdrawn, or has another owner from now on."""
+        self._jobs.pop(job, None)
+
+
+class NotedConnection(MemoryHostConnection):
+    """A connection of the host library's that has a ledger know what is acknowledged over it."""
+
+    def __init__(self, network: Network, ledger: Ledger, address: str, owner_token: str | None) -> None:
+        super().__init__(network, address, owner_token)
+        self._ledger = ledger
+
+    async def register_job(self, job: Job, age_s: float = 0.0) -> float:
+        said_s = self._ledger.now_s()
+        lease_s = await super().register_job(job, age_s)
+        self._ledger.note_job(job, said_s)
+        return lease_s
+
+    async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
+        groups = await super().register_flow_groups(job, flow_groups)
+        self._ledger.note_groups(job, groups)
+        return groups
+
+    async def report_profile(self, job: str, profile: Profile) -> None:
+        await super().report_profile(job, profile)
+        self._ledger.note_profile(job, profile)
+
+    async def start_flow_groups(self, job: str, instances: Mapping[str, GroupInstance]) -> None:
+        said_s = self._ledger.now_s()
+        await super().start_flow_groups(job, instances)
+        self._ledger.note_renewal(job, said_s)
+
+    async def heartbeat(self, job: str) -> None:
+        said_s = self._ledger.now_s()
+        await super().heartbeat(job)
+        self._ledger.note_renewal(job, said_s)
+
+    async def deregister(self, job: str) -> None:
+        self._ledger.forget(job)
+        await super().deregister(job)

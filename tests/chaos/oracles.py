@@ -1,0 +1,178 @@
+"""What has to be true of a world that is left in peace: each oracle says what is wrong, nothing where nothing is."""
+
+import gc
+import os
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from controller.policy.catalogue import decide
+from controller.ports.withdrawal import best_effort_where_cut_off
+from controller.registration import RegisteredJob
+from controller.southbound.rules import flow_rules
+from controller.southbound.switches import P4RuntimeSouthbound
+from hostlib.types import Profile
+from tests.chaos.jobs import TrainingJob, on_the_wire
+from tests.chaos.ledger import Acknowledged
+from tests.chaos.switches import Switches
+from tests.chaos.traffic import Traffic
+from tests.chaos.world import World
+from topologies.addressing import FiveTuple
+from topologies.routing import Routing
+from topologies.steering import Steering
+
+_FEWEST_FOOTPRINTS = 6
+
+Held = Mapping[str, frozenset[bytes]]
+"""What every switch holds."""
+
+
+def lost_registrations(acknowledged: Mapping[str, Acknowledged], registered: Mapping[str, RegisteredJob]) -> list[str]:
+    """Jobs, profiles and flow groups that were acknowledged, and are not what the controller knows."""
+    wrong = []
+    for name, known in acknowledged.items():
+        job = registered.get(name)
+        if job is None:
+            wrong.append(f"{name} was acknowledged and is not registered")
+            continue
+        ours, theirs = known.job, job.request
+        if (ours.hosts, ours.gpus) != (theirs.hosts, theirs.gpus):
+            wrong.append(f"{name} was acknowledged as {ours} and is registered as {theirs}")
+        profile = Profile(theirs.profile.compute_s, theirs.profile.comm_start, theirs.profile.work)
+        if ours.profile != profile:
+            wrong.append(f"{name} was acknowledged {ours.profile}, and {profile} is known")
+        groups = {group.name: [_ends(flow.five_tuple) for flow in group.flows] for group in job.flow_groups}
+        for group, five_tuples in known.groups.items():
+            if [_ends(on_the_wire(five_tuple)) for five_tuple in five_tuples] != groups.get(group):
+                wrong.append(f"{name}/{group} was acknowledged with {five_tuples}, and has {groups.get(group)}")
+    return wrong
+
+
+def other_five_tuples(jobs: Mapping[str, TrainingJob], registered: Mapping[str, RegisteredJob]) -> list[str]:
+    """Flow groups that a job sends on other 5-tuples than the controller believes."""
+    wrong = []
+    for name, job in jobs.items():
+        groups = registered[name].flow_groups if name in registered else ()
+        believed = {group.name: tuple(flow.five_tuple for flow in group.flows) for group in groups}
+        sent = {group: tuple(map(on_the_wire, five_tuples)) for group, five_tuples in job.five_tuples().items()}
+        wrong += [
+            f"{name}/{group} sends on {sent.get(group)}, and {believed.get(group)} is believed"
+            for group in sorted(sent.keys() | believed.keys())
+            if sent.get(group) != believed.get(group)
+        ]
+    return wrong
+
+
+def strange_registrations(world: World) -> list[str]:
+    """Jobs that are registered and not there, and those that are there and not registered."""
+    assert world.controller is not None
+    registered = {job.request.name for job in world.controller.registry.jobs}
+    return [f"{name} is registered and not there" for name in sorted(registered - world.jobs.keys())] + [
+        f"{name} is there and not registered" for name in sorted(world.jobs.keys() - registered)
+    ]
+
+
+def unknown_links(world: World, believed: Set[int]) -> list[str]:
+    """Links that are dead and not believed so, and the other way round; but for those that no switch can tell of."""
+    off = {name for name, switch in world.emulated.switches.items() if not switch.power.is_on}
+    links = [world.fabric.links[index] for index in sorted(believed ^ world.dead_links)]
+    return [
+        f"{link.source}-{link.destination} is believed {'dead' if link.index in believed else 'alive'}, and is not"
+        for link in links
+        if not {link.source, link.destination} <= off.union(world.fabric.hosts)
+    ]
+
+
+async def strange_entries(world: World, reference: Switches, dead: Set[int]) -> list[str]:
+    """Entries by which switches differ from those of an empty fabric that is given the same Snapshot's rules.
+
+    ``dead`` are the links that the controller believes to be so.
+    """
+    assert world.controller is not None
+    routing = world.routing.without(dead)
+    decision = world.controller.planner.decision
+    rules = {}
+    if decision is not None:
+        # Where ports steer, the Snapshot in force is that after the ports have changed.
+        if world.config.steering is Steering.RULE:
+            plan = best_effort_where_cut_off(decide(world.config.policy, decision.snapshot), decision.snapshot)
+        else:
+            plan = decision.plan
+        rules = flow_rules(plan, decision.snapshot, routing)
+    for name in reference.emulated.switches:
+        reference.emulated.set_switch(name, up=False)
+        reference.emulated.set_switch(name, up=True)
+    config = world.config
+    empty = P4RuntimeSouthbound(reference.addresses, routing, config.pipeline, config.election_id)
+    async with empty:
+        await empty.caught_up()
+        await empty.write(rules)
+    held, expected = await world.switches.held(), await reference.held()
+    return different_entries(held, expected)
+
+
+def different_entries(held: Held, expected: Held) -> list[str]:
+    """How many entries of each switch are not expected, and how many are missing."""
+    return [
+        f"{name} holds {len(held[name] - expected[name])} entries that it should not"
+        f" and lacks {len(expected[name] - held[name])}"
+        for name in sorted(held.keys())
+        if held[name] != expected[name]
+    ]
+
+
+def rules_without_jobs(world: World) -> list[str]:
+    """Flow rules on switches for 5-tuples that no registered job has."""
+    assert world.controller is not None
+    owned = {
+        flow.five_tuple for job in world.controller.registry.jobs for group in job.flow_groups for flow in group.flows
+    }
+    return [
+        f"{name} has a rule for {five_tuple}, which no job has"
+        for name, switch in world.emulated.switches.items()
+        for key, _ in switch.entries("ingress.flow")
+        if (five_tuple := FiveTuple(*(field.value for field in key.match))) not in owned
+    ]
+
+
+def not_arrived(traffic: Traffic, routing: Routing) -> list[str]:
+    """Transfers that are still under way though a path is left."""
+    return [f"{transfer} has not arrived" for transfer in traffic.unfinished if traffic.has_path(transfer, routing)]
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What this process takes: objects of Python's, resident memory and open files."""
+
+    num_objects: int
+    resident_bytes: int
+    num_files: int
+
+    @classmethod
+    def now(cls) -> "Footprint":
+        """At this moment, without what nobody refers to any more."""
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return cls(
+            len(gc.get_objects()), pages * os.sysconf("SC_PAGE_SIZE"), sum(1 for _ in Path("/proc/self/fd").iterdir())
+        )
+
+
+def _ends(five_tuple: FiveTuple) -> FiveTuple:
+    """A 5-tuple without its source port, which the controller may change."""
+    return replace(five_tuple, source_port=0)
+
+
+def grown(footprints: Sequence[Footprint]) -> list[str]:
+    """How this process has grown from the first half of these moments to the second; the first of all is warm-up."""
+    settled = footprints[1:]
+    if len(settled) < _FEWEST_FOOTPRINTS:
+        return []
+    earlier, later = settled[: len(settled) // 2], settled[len(settled) // 2 :]
+    wrong = []
+    for what, limit in (("num_objects", 1.1), ("resident_bytes", 1.05), ("num_files", 1.0)):
+        before, after = (median(getattr(footprint, what) for footprint in part) for part in (earlier, later))
+        if after > limit * before:
+            wrong.append(f"{what} has grown from {before:,.0f} to {after:,.0f}")
+    return wrong

@@ -1,0 +1,162 @@
+"""A run of chaos: events, and every so many of them a pause in which the world is healed and judged."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+
+from controller.policy.compiled import Loop
+from controller.policy.policy_name import PolicyName
+from controller.southbound.southbound import SouthboundError
+from tests.chaos import oracles
+from tests.chaos.fate import Fate
+from tests.chaos.oracles import Footprint
+from tests.chaos.processes import Process
+from tests.chaos.switches import Switches, emulated_fabric
+from tests.chaos.virtual_loop import VirtualLoop
+from tests.chaos.world import LEASE_S, TOPOLOGY, World, traffic_of_a_fabric
+from topologies.steering import Steering
+
+_EVENTS_PER_PAUSE = 250
+_EVENTS_PER_COLLECTION = 25
+_PATIENCE_S = 60.0
+_DECIDERS = (
+    (PolicyName.CRUX, Steering.RULE),
+    (PolicyName.TRAINYARD, Steering.RULE),
+    (PolicyName.ECHELONFLOW, Steering.RULE),
+    (PolicyName.CRUX, Steering.SOURCE_PORT),
+)
+
+
+class ChaosError(AssertionError):
+    """The world is not as it should be; the message says how to have it so again."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run was: its digest is the same whenever the seed is."""
+
+    digest: str
+    num_messages: int
+    num_arrived: int
+    virtual_s: float
+    footprints: tuple[Footprint, ...]
+
+
+def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _: None) -> Outcome:
+    """Have so many events happen to a new world. Raises ChaosError where an oracle finds anything wrong."""
+    Loop.compile_all()
+    traffic = traffic_of_a_fabric()
+    draws = Random(f"{seed}: loop")
+
+    def loop() -> asyncio.AbstractEventLoop:
+        return VirtualLoop(traffic.fabric, draws, traffic.arrive)
+
+    async def run() -> Outcome:
+        policy, steering = _DECIDERS[seed % len(_DECIDERS)]
+        world = World(traffic, Random(f"{seed}: world"), policy, steering)
+        with world.entered():
+            return await _Run(world, seed).to_the_end(num_events, on_pause)
+
+    with _garbage_waits(), asyncio.Runner(loop_factory=loop) as runner:
+        return runner.run(run())
+
+
+@contextmanager
+def _garbage_waits() -> Iterator[None]:
+    """Collect garbage only where a run says so: what ends with it ends at the same moment in every run."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+class _Run:
+    def __init__(self, world: World, seed: int) -> None:
+        self._world = world
+        self._seed = seed
+        self._fate = Fate(world, Random(f"{seed}: fate"))
+        self._reference = Switches(emulated_fabric(TOPOLOGY.build()), world.network, "reference-")
+        self._judge = Process("judge")
+        self._footprints: list[Footprint] = []
+
+    async def to_the_end(self, num_events: int, on_pause: Callable[[int], None]) -> Outcome:
+        world = self._world
+        world.start_controller()
+        for number in range(1, num_events + 1):
+            await self._fate.happen()
+            if world.network.failures:
+                self._fail(number, world.network.failures)
+            if number % _EVENTS_PER_COLLECTION == 0:
+                gc.collect()
+            if number % _EVENTS_PER_PAUSE == 0 or number == num_events:
+                if wrong := await self._judge.spawn(self._judged()):
+                    self._fail(number, wrong)
+                on_pause(number)
+        return Outcome(
+            world.network.digest,
+            world.network.boundaries,
+            world.traffic.num_arrived,
+            asyncio.get_running_loop().time(),
+            tuple(self._footprints),
+        )
+
+    async def _judged(self) -> list[str]:
+        """Leave the world in peace as it is, then with all healed that has failed, and judge it both times."""
+        world = self._world
+        world.may_train.clear()
+        self._fate.calm()
+        wrong = await self._judged_as_it_is()
+        self._fate.heal()
+        wrong += await self._judged_as_it_is()
+        wrong += world.network.failures
+        gc.collect()
+        await asyncio.sleep(1)  # for what ends with what nobody refers to any more
+        self._footprints.append(Footprint.now())
+        world.may_train.set()
+        return wrong
+
+    async def _judged_as_it_is(self) -> list[str]:
+        world = self._world
+        # Leases of who is gone end, a controller's grace and holds of cables, and what was lost is sent again.
+        await asyncio.sleep(4 * LEASE_S)
+        routing = world.routing.without(world.dead_links)
+        await world.traffic.all_arrived(routing, _PATIENCE_S)
+        wrong = oracles.not_arrived(world.traffic, routing)
+        for name, job in world.jobs.items():
+            assert job.client is not None
+            if not await job.client.acknowledged(name, _PATIENCE_S):
+                wrong.append(f"{name} is not acknowledged: {job.client.refusal(name)}")
+        assert world.controller is not None
+        assert world.southbound is not None
+        world.controller.planner.mark_changed()
+        down = [name for name, switch in world.emulated.switches.items() if not switch.power.is_on]
+        try:
+            await world.controller.planner.settle()
+            await asyncio.wait_for(world.southbound.caught_up(down), _PATIENCE_S)
+        except (SouthboundError, TimeoutError) as error:
+            wrong.append(f"the plan is not in force: {error!r}")
+        registered = {job.request.name: job for job in world.controller.registry.jobs}
+        wrong += oracles.lost_registrations(world.ledger.jobs, registered)
+        wrong += oracles.other_five_tuples(world.jobs, registered)
+        wrong += oracles.strange_registrations(world)
+        wrong += oracles.rules_without_jobs(world)
+        believed_dead = world.controller.planner.links.dead(asyncio.get_running_loop().time())
+        wrong += oracles.unknown_links(world, believed_dead)
+        wrong += await oracles.strange_entries(world, self._reference, believed_dead)
+        return wrong
+
+    def _fail(self, number: int, wrong: list[str]) -> None:
+        found = "\n  ".join(wrong)
+        latest = "\n  ".join(self._fate.history)
+        raise ChaosError(
+            f"seed {self._seed} after event {number} ({self._world.config.policy}, {self._world.config.steering}):"
+            f"\n  {found}\nthe latest events:\n  {latest}"
+            f"\nagain: make chaos SEED={self._seed} EVENTS={number}"
+        )

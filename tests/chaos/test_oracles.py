@@ -1,0 +1,76 @@
+"""Every oracle of chaos finds what it is there for: runs of controllers and worlds that do one thing wrong."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from controller.planner import Planner
+from controller.policy.profile import Profile
+from controller.registry import Registry
+from controller.southbound import switches, writer
+from controller.southbound.difference import Stage, State, Update, UpdateKind, difference
+from controller.southbound.entries import Kind, key_of
+from emulator.fabric import EmulatedFabric
+from tests.chaos.oracles import Footprint, grown
+from tests.chaos.run import ChaosError, play
+
+_SEED, _NUM_EVENTS = 4, 25
+_SEED_OF_A_REPORT = 15
+
+
+def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller believes that it was acknowledged."""
+    write = switches._SwitchAccess.write
+
+    async def forgetful(self: Any, updates: Sequence[Update]) -> None:
+        flows = [update for update in updates if key_of(update.entity).kind is Kind.FLOW]
+        await write(self, [update for update in updates if update not in flows[:1]])
+
+    monkeypatch.setattr(switches._SwitchAccess, "write", forgetful)
+    with pytest.raises(ChaosError, match=r"holds \d+ entries that it should not and lacks [1-9]|plan is not in force"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_rules_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hoarding(held: State, desired: State) -> tuple[Stage, ...]:
+        stages = difference(held, desired)
+        return tuple(tuple(update for update in stage if update.kind is not UpdateKind.DELETE) for stage in stages)
+
+    monkeypatch.setattr(writer, "difference", hoarding)
+    with pytest.raises(ChaosError, match="which no job has"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_registration_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile is acknowledged and forgotten."""
+
+    def forgetful(_self: Registry, _name: str, _profile: Profile) -> bool:
+        return True
+
+    monkeypatch.setattr(Registry, "report_profile", forgetful)
+    with pytest.raises(ChaosError, match="was acknowledged Profile"):
+        play(_SEED_OF_A_REPORT, _NUM_EVENTS)
+
+
+def test_a_transfer_that_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmulatedFabric, "start_transfer", lambda _self, _flow, _size_bytes: None)
+    with pytest.raises(ChaosError, match="has not arrived"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_controller_that_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def tired(_self: Planner) -> None:
+        await asyncio.sleep(1)
+
+    monkeypatch.setattr(Planner, "run", tired)
+    with pytest.raises(ChaosError, match="controller ended by itself"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_process_that_grows() -> None:
+    steady = [Footprint(30_000 + number % 3 * 1_000, 260 << 20, 9) for number in range(10)]
+    assert grown(steady) == []
+    leaking = [Footprint(30_000 + 1_000 * number, (260 + 5 * number) << 20, 9 + number) for number in range(10)]
+    assert [wrong.partition(" ")[0] for wrong in grown(leaking)] == ["num_objects", "resident_bytes", "num_files"]

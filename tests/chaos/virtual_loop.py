@@ -1,0 +1,129 @@
+"""An event loop in virtual time: what happens follows from the program and its seed, and from nothing else.
+
+Time passes only where every task waits, and with it that of an emulated fabric. What would run in a thread runs at a
+moment that the seed draws. Tasks and futures hash by their number: sets of them have an order that does not depend on
+where they lie in memory.
+"""
+
+import asyncio
+import contextvars
+import math
+import selectors
+from collections.abc import Callable, Coroutine, Generator
+from itertools import count
+from random import Random
+from typing import Any
+
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.observations import Completion
+from tests.chaos.processes import owner_of
+
+_LONGEST_IN_THREAD_S = 0.05
+_LONGEST_PS = 3600 * PS_PER_S
+"""Of a wait for nothing that is known: who waits longer is told so."""
+
+
+class StuckError(Exception):
+    """Every task waits for another, and for no time."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Runs tasks in the time of ``fabric``; ``on_arrival`` is given the transfers that arrive."""
+
+    def __init__(
+        self, fabric: EmulatedFabric, draws: Random, on_arrival: Callable[[tuple[Completion, ...]], None]
+    ) -> None:
+        self._fabric = fabric
+        self._draws = draws
+        self._on_arrival = on_arrival
+        self._numbers = count()
+        super().__init__(_Waiting(self._pass_time))
+        self.set_task_factory(self._numbered_task)
+
+    def time(self) -> float:
+        """The fabric's, in seconds."""
+        return self._fabric.now_ps / PS_PER_S
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        """See asyncio."""
+        return _NumberedFuture(next(self._numbers), self)
+
+    def run_in_executor(  # type: ignore[override]
+        self, _executor: object, call: Callable[..., Any], *arguments: object
+    ) -> "asyncio.Future[Any]":
+        """What a thread would do takes a time that the seed draws, and happens as a whole at its end."""
+        outcome = self.create_future()
+
+        def run() -> None:
+            if outcome.cancelled():
+                return
+            try:
+                result = call(*arguments)
+            except Exception as error:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(result)
+
+        self.call_later(self._draws.uniform(0, _LONGEST_IN_THREAD_S), run)
+        return outcome
+
+    def _numbered_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        context: contextvars.Context | None = None,
+    ) -> "asyncio.Task[Any]":
+        task = _NumberedTask(next(self._numbers), coroutine, loop, context)
+        if (process := owner_of(context)) is not None:
+            process.adopt(task)
+        return task
+
+    def _pass_time(self, wait_s: float | None) -> None:
+        """Let time pass up to the next timer, or to the first transfers that arrive before."""
+        if wait_s is not None and wait_s <= 0:
+            return
+        wait_ps = _LONGEST_PS if wait_s is None else math.ceil(wait_s * PS_PER_S)
+        arrived = self._fabric.run(self._fabric.now_ps + wait_ps)
+        if arrived:
+            self.call_soon(self._on_arrival, arrived)
+        elif wait_s is None:
+            raise StuckError(f"at {self.time()} s every task waits for another")
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps who would have to be woken."""
+
+
+class _Waiting(selectors.SelectSelector):
+    """Lets time pass instead of waiting for files."""
+
+    def __init__(self, pass_time: Callable[[float | None], None]) -> None:
+        super().__init__()
+        self._pass_time = pass_time
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._pass_time(timeout)
+        return []
+
+
+class _NumberedFuture(asyncio.Future):  # type: ignore[type-arg]
+    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _NumberedTask(asyncio.Task):  # type: ignore[type-arg]
+    def __init__(
+        self,
+        number: int,
+        coroutine: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        loop: asyncio.AbstractEventLoop,
+        context: contextvars.Context | None,
+    ) -> None:
+        self._number = number
+        super().__init__(coroutine, loop=loop, context=context)
+
+    def __hash__(self) -> int:
+        return self._number

@@ -1,0 +1,132 @@
+"""Everything that may fail, in one process: fabric, controller, jobs, and the network between them."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from random import Random
+
+from controller.assembly import Controller
+from controller.config import ControllerConfig
+from controller.policy.policy_name import PolicyName
+from controller.ports.damping import Damping
+from controller.ports.gnmi import GnmiPorts
+from controller.southbound.switches import P4RuntimeSouthbound
+from hostlib.types import FlowGroup, Job
+from tests.chaos.channels import in_memory
+from tests.chaos.jobs import LoopClock, TrainingJob
+from tests.chaos.ledger import Ledger, NotedConnection
+from tests.chaos.network import Network
+from tests.chaos.processes import Process
+from tests.chaos.switches import Switches, emulated_fabric
+from tests.chaos.traffic import Traffic
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from topologies.specification import ClosSpecification
+from topologies.steering import Steering
+
+TOPOLOGY = ClosSpecification(
+    kind="clos", tors=3, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=1
+)
+LEASE_S = 3.0
+CONTROLLER = "controller"
+_ADDRESS = "controller:4790"
+
+
+class World:
+    """A fabric under a controller, with jobs that come and go; to be made in the loop of the fabric's time."""
+
+    def __init__(self, traffic: Traffic, draws: Random, policy: PolicyName, steering: Steering) -> None:
+        self.traffic = traffic
+        self.emulated = traffic.fabric
+        self.fabric = self.emulated.fabric
+        self.network = Network(draws)
+        self.ledger = Ledger(LEASE_S, LoopClock().now_s)
+        self.switches = Switches(self.emulated, self.network)
+        self.config = ControllerConfig(
+            topology=TOPOLOGY,
+            switches=self.switches.addresses,
+            policy=policy,
+            steering=steering,
+            lease_s=LEASE_S,
+            damping=Damping(half_life_s=1.0, longest_hold_s=LEASE_S),
+        )
+        self.routing = Routing(self.fabric, hash_multipliers(self.fabric.switches, self.config.hash_seed))
+        self.jobs: dict[str, TrainingJob] = {}
+        self.control: Process | None = None
+        self.controller: Controller | None = None
+        self.southbound: P4RuntimeSouthbound | None = None
+        self.may_train = asyncio.Event()
+        self.may_train.set()
+        self._draws = draws
+
+    @property
+    def dead_links(self) -> frozenset[int]:
+        """Links that no packet passes."""
+        return frozenset(link.index for link in self.fabric.links if not self.emulated.is_up(link.index))
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have everything that is connected meanwhile be connected in this world; it ends with it."""
+        connection = partial(NotedConnection, self.network, self.ledger)
+        with in_memory(self.network, connection):
+            try:
+                yield
+            finally:
+                self.kill_controller()
+                for job in tuple(self.jobs):
+                    self.kill_job(job)
+
+    # ---- the controller ---------------------------------------------------------------------------------------------
+
+    def start_controller(self) -> None:
+        """Start one, unless one is there."""
+        if self.control is None:
+            self.control = Process(CONTROLLER)
+            work = self.control.spawn(self._control(self.control))
+            work.add_done_callback(partial(self._note_end, self.control))
+
+    def kill_controller(self) -> None:
+        """End it at once, if one is there."""
+        if self.control is not None:
+            self.control.kill()
+            self.control = self.controller = self.southbound = None
+
+    async def _control(self, process: Process) -> None:
+        """What ``controller.daemon`` does, without its sockets."""
+        config = self.config
+        southbound = P4RuntimeSouthbound(config.switches, self.routing, config.pipeline, config.election_id)
+        async with southbound:
+            controller = Controller(config, self.routing, southbound, LoopClock())
+            self.network.listen(_ADDRESS, process, controller.handlers)
+            self.controller, self.southbound = controller, southbound
+            async with GnmiPorts(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
+                for work in (controller.planner.run(), controller.follow_ports()):
+                    tasks.create_task(work).add_done_callback(partial(self._note_end, process))
+
+    # ---- jobs -------------------------------------------------------------------------------------------------------
+
+    def start_job(self, job: Job, groups: tuple[FlowGroup, ...], owner_token: str) -> None:
+        """Have a job arrive that is not there."""
+        arrived = TrainingJob(job, groups, owner_token, _ADDRESS, self.traffic, self.may_train, self._draws)
+        arrived.work.add_done_callback(partial(self._note_end, arrived.process))
+        self.jobs[job.name] = arrived
+
+    def end_job(self, name: str) -> None:
+        """Have a job withdraw and end."""
+        self.jobs.pop(name).end()
+
+    def kill_job(self, name: str) -> None:
+        """End what speaks for a job at once."""
+        self.jobs.pop(name).process.kill()
+
+    def _note_end(self, process: Process, work: "asyncio.Task[None]") -> None:
+        """A process that nobody has killed has no reason to end in any other way than it wants."""
+        if process.is_alive:
+            reason = "cancelled" if work.cancelled() else repr(work.exception())
+            self.network.failures.append(f"{process.name} ended by itself: {reason}")
+
+
+def traffic_of_a_fabric() -> Traffic:
+    """A fabric with its switches empty, on which nothing is sent yet."""
+    return Traffic(emulated_fabric(TOPOLOGY.build()))
