@@ -1,0 +1,148 @@
+"""A controller process that is killed with SIGKILL at random instants while jobs register.
+
+Whatever it has acknowledged is there after each restart before any client has said it again, and in the end the
+switches hold what an empty fabric is given by a controller that knows the same.
+"""
+
+import asyncio
+import os
+import shutil
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from controller.config import ControllerConfig
+from controller.operations.client import Operations
+from controller.operations.methods import LIST_JOBS
+from controller.run.controller_process import ControllerProcess
+from emulator.fabric import EmulatedFabric
+from hostlib.client import Client
+from hostlib.connection import Connection
+from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
+from tests.integration.fabrics import DUMBBELL, ServedFabric, served_dumbbell
+
+_KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
+_SEED = int(os.environ.get("CHAOS_SEED", "1"))
+_TOKEN = "owner"
+_LEASE_S = 600.0
+"""None ends before the test does."""
+_MAX_JOBS = 6
+_LONGEST_LIFE_S = 0.6
+_PATIENCE_S = 60.0
+
+Groups = dict[str, tuple[FiveTuple, ...]]
+
+
+class _Jobs:
+    """Jobs that come and go as fast as a controller acknowledges it; ``known`` are those that it has to know."""
+
+    def __init__(self, draws: Random) -> None:
+        self.known: dict[str, tuple[tuple[FlowGroup, ...], Groups]] = {}
+        self._draws = draws
+        self._numbers = count()
+
+    async def come_and_go(self, address: str) -> None:
+        """Until cancelled; a job counts as known until it asks to be withdrawn."""
+        async with Client(address, _TOKEN) as client:
+            while True:
+                job, groups = self._drawn_job()
+                client.register_job(job)
+                client.register_flow_groups(job.name, groups)
+                if await client.acknowledged(job.name, _PATIENCE_S):
+                    self.known[job.name] = groups, dict(client.five_tuples(job.name))
+                if len(self.known) > _MAX_JOBS:
+                    leaving = self._draws.choice(sorted(self.known))
+                    del self.known[leaving]
+                    await _withdraw(address, leaving)
+
+    def _drawn_job(self) -> tuple[Job, tuple[FlowGroup, ...]]:
+        draws = self._draws
+        ends = "h0", f"h{draws.randint(2, 3)}"
+        groups = tuple(
+            FlowGroup(f"g{number}", (Flow(Nic(ends[0]), Nic(ends[1]), draws.randint(1, 10) * 10**8),))
+            for number in range(draws.randint(1, 3))
+        )
+        profile = Profile(draws.uniform(0.1, 1), draws.random(), draws.uniform(1, 20))
+        return Job(f"j{next(self._numbers)}", ends, 16, profile), groups
+
+
+async def _withdraw(address: str, job: str) -> None:
+    async with Connection(address, _TOKEN) as connection:
+        await connection.deregister(job)
+
+
+async def _lost(address: str, known: dict[str, tuple[tuple[FlowGroup, ...], Groups]]) -> list[str]:
+    """What a controller that nobody has told anything does not know, or knows otherwise."""
+
+    def listed() -> dict[str, int]:
+        with Operations(address) as operations:
+            return {job.name: job.flow_groups for job in operations.list(LIST_JOBS)}
+
+    jobs = await asyncio.to_thread(listed)
+    wrong = [f"{name}: {jobs.get(name)} groups" for name, (groups, _) in known.items() if jobs.get(name) != len(groups)]
+    async with Connection(address, _TOKEN) as connection:
+        for name, (groups, five_tuples) in known.items():
+            if name in jobs and await connection.register_flow_groups(name, groups) != five_tuples:
+                wrong.append(f"{name}: not the 5-tuples that it was told")
+    return wrong
+
+
+def _held(emulated: EmulatedFabric) -> dict[str, list[str]]:
+    return {
+        f"{name} {table}": sorted(map(str, switch.entries(table)))
+        for name, switch in emulated.switches.items()
+        for table in ("ingress.flow", "ingress.routing", "ingress.next_hop", "ingress.level")
+    }
+
+
+def _config(served: ServedFabric, database: Path) -> ControllerConfig:
+    return ControllerConfig(
+        listen="127.0.0.1:0",
+        topology=DUMBBELL,
+        switches=served.addresses(),
+        lease_s=_LEASE_S,
+        database=str(database),
+    )
+
+
+async def _planned(address: str) -> None:
+    async with Connection(address, _TOKEN) as connection:
+        await connection.settle(deadline_s=_PATIENCE_S)
+
+
+async def _holds_rules_of(served: ServedFabric, expected: dict[str, list[str]]) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        while _held(served.emulated) != expected:
+            await asyncio.sleep(0.1)
+
+
+async def _killed_again_and_again(folder: Path) -> None:
+    draws = Random(_SEED)
+    jobs = _Jobs(draws)
+    async with served_dumbbell() as served, ControllerProcess(_config(served, folder / "controller.db")) as process:
+        for number in range(_KILLS):
+            coming = asyncio.create_task(jobs.come_and_go(process.address))
+            await asyncio.sleep(draws.uniform(0, _LONGEST_LIFE_S))
+            coming.cancel()
+            await process.kill()
+            await asyncio.gather(coming, return_exceptions=True)
+            await process.restart()
+            assert await _lost(process.address, jobs.known) == [], f"after kill {number} of seed {_SEED}"
+        await _planned(process.address)
+        await process.kill()
+        shutil.copytree(folder, folder / "copy")
+        await process.restart()
+        await _planned(process.address)
+        async with (
+            served_dumbbell() as empty,
+            ControllerProcess(_config(empty, folder / "copy" / "controller.db")) as other,
+        ):
+            await _planned(other.address)
+            await asyncio.sleep(1)
+            expected = _held(empty.emulated)
+            assert any(expected.values())
+            await _holds_rules_of(served, expected)
+
+
+def test_what_a_killed_process_has_acknowledged_is_there_again(tmp_path: Path) -> None:
+    asyncio.run(_killed_again_and_again(tmp_path))
