@@ -58,10 +58,10 @@ class Database:
     async def write(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """Do ``work`` in one transaction, in the thread that writes; raises StoreError where it has changed nothing."""
         try:
-            writing = self._writer.submit(self.write_now, work)
+            writing = asyncio.get_running_loop().run_in_executor(self._writer, self.write_now, work)
         except RuntimeError as error:
             raise StoreError(f"{self.name}: has been closed") from error
-        return await asyncio.wrap_future(writing)
+        return await writing
 
     def write_now(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """The same in this thread."""
