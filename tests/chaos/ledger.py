@@ -1,11 +1,14 @@
-"""What jobs have been acknowledged, noted where the answers come in: what no controller may forget."""
+"""What jobs have been acknowledged, noted where the answers come in, and what a controller has forgotten of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from controller.registration import RegisteredJob
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 from tests.chaos.channels import MemoryHostConnection
+from tests.chaos.jobs import on_the_wire
 from tests.chaos.network import Network
+from topologies.addressing import FiveTuple as WireFiveTuple
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,32 @@ class Ledger:
     def forget(self, job: str) -> None:
         """A job asks to be withdrawn, or has another owner from now on."""
         self._jobs.pop(job, None)
+
+
+def lost_registrations(acknowledged: Mapping[str, Acknowledged], registered: Mapping[str, RegisteredJob]) -> list[str]:
+    """Jobs, profiles and flow groups that were acknowledged, and are not what the controller knows."""
+    wrong = []
+    for name, known in acknowledged.items():
+        job = registered.get(name)
+        if job is None:
+            wrong.append(f"{name} was acknowledged and is not registered")
+            continue
+        ours, theirs = known.job, job.request
+        if (ours.hosts, ours.gpus) != (theirs.hosts, theirs.gpus):
+            wrong.append(f"{name} was acknowledged as {ours} and is registered as {theirs}")
+        profile = Profile(theirs.profile.compute_s, theirs.profile.comm_start, theirs.profile.work)
+        if ours.profile != profile:
+            wrong.append(f"{name} was acknowledged {ours.profile}, and {profile} is known")
+        groups = {group.name: [_ends(flow.five_tuple) for flow in group.flows] for group in job.flow_groups}
+        for group, five_tuples in known.groups.items():
+            if [_ends(on_the_wire(five_tuple)) for five_tuple in five_tuples] != groups.get(group):
+                wrong.append(f"{name}/{group} was acknowledged with {five_tuples}, and has {groups.get(group)}")
+    return wrong
+
+
+def _ends(five_tuple: WireFiveTuple) -> WireFiveTuple:
+    """A 5-tuple without its source port, which the controller may change."""
+    return replace(five_tuple, source_port=0)
 
 
 class NotedConnection(MemoryHostConnection):

@@ -3,7 +3,7 @@
 import gc
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -12,9 +12,7 @@ from controller.ports.withdrawal import best_effort_where_cut_off
 from controller.registration import RegisteredJob
 from controller.southbound.rules import flow_rules
 from controller.southbound.switches import P4RuntimeSouthbound
-from hostlib.types import Profile
 from tests.chaos.jobs import TrainingJob, on_the_wire
-from tests.chaos.ledger import Acknowledged
 from tests.chaos.switches import Switches
 from tests.chaos.traffic import Traffic
 from tests.chaos.world import World
@@ -26,27 +24,6 @@ _FEWEST_FOOTPRINTS = 6
 
 Held = Mapping[str, frozenset[bytes]]
 """What every switch holds."""
-
-
-def lost_registrations(acknowledged: Mapping[str, Acknowledged], registered: Mapping[str, RegisteredJob]) -> list[str]:
-    """Jobs, profiles and flow groups that were acknowledged, and are not what the controller knows."""
-    wrong = []
-    for name, known in acknowledged.items():
-        job = registered.get(name)
-        if job is None:
-            wrong.append(f"{name} was acknowledged and is not registered")
-            continue
-        ours, theirs = known.job, job.request
-        if (ours.hosts, ours.gpus) != (theirs.hosts, theirs.gpus):
-            wrong.append(f"{name} was acknowledged as {ours} and is registered as {theirs}")
-        profile = Profile(theirs.profile.compute_s, theirs.profile.comm_start, theirs.profile.work)
-        if ours.profile != profile:
-            wrong.append(f"{name} was acknowledged {ours.profile}, and {profile} is known")
-        groups = {group.name: [_ends(flow.five_tuple) for flow in group.flows] for group in job.flow_groups}
-        for group, five_tuples in known.groups.items():
-            if [_ends(on_the_wire(five_tuple)) for five_tuple in five_tuples] != groups.get(group):
-                wrong.append(f"{name}/{group} was acknowledged with {five_tuples}, and has {groups.get(group)}")
-    return wrong
 
 
 def other_five_tuples(jobs: Mapping[str, TrainingJob], registered: Mapping[str, RegisteredJob]) -> list[str]:
@@ -157,11 +134,6 @@ class Footprint:
         return cls(
             len(gc.get_objects()), pages * os.sysconf("SC_PAGE_SIZE"), sum(1 for _ in Path("/proc/self/fd").iterdir())
         )
-
-
-def _ends(five_tuple: FiveTuple) -> FiveTuple:
-    """A 5-tuple without its source port, which the controller may change."""
-    return replace(five_tuple, source_port=0)
 
 
 def grown(footprints: Sequence[Footprint]) -> list[str]:

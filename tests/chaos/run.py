@@ -5,13 +5,16 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
 from controller.southbound.southbound import SouthboundError
 from tests.chaos import oracles
 from tests.chaos.fate import Fate
+from tests.chaos.ledger import lost_registrations
 from tests.chaos.oracles import Footprint
 from tests.chaos.processes import Process
 from tests.chaos.switches import Switches, emulated_fabric
@@ -56,12 +59,21 @@ def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _:
 
     async def run() -> Outcome:
         policy, steering = _DECIDERS[seed % len(_DECIDERS)]
-        world = World(traffic, Random(f"{seed}: world"), policy, steering)
-        with world.entered():
-            return await _Run(world, seed).to_the_end(num_events, on_pause)
+        with _folder() as folder:
+            world = World(traffic, Random(f"{seed}: world"), policy, steering, folder / "controller.db")
+            with world.entered():
+                return await _Run(world, seed).to_the_end(num_events, on_pause)
 
     with _garbage_waits(), asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(run())
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder that is forced to no disk where there is one: the power does not fail here."""
+    in_memory = Path("/dev/shm")
+    with TemporaryDirectory(prefix="trainyard-", dir=in_memory if in_memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 @contextmanager
@@ -143,7 +155,7 @@ class _Run:
         except (SouthboundError, TimeoutError) as error:
             wrong.append(f"the plan is not in force: {error!r}")
         registered = {job.request.name: job for job in world.controller.registry.jobs}
-        wrong += oracles.lost_registrations(world.ledger.jobs, registered)
+        wrong += lost_registrations(world.ledger.jobs, registered)
         wrong += oracles.other_five_tuples(world.jobs, registered)
         wrong += oracles.strange_registrations(world)
         wrong += oracles.rules_without_jobs(world)

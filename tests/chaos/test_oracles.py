@@ -8,16 +8,17 @@ import pytest
 
 from controller.planner import Planner
 from controller.policy.profile import Profile
+from controller.registration import JobChange
 from controller.registry import Registry
 from controller.southbound import switches, writer
 from controller.southbound.difference import Stage, State, Update, UpdateKind, difference
 from controller.southbound.entries import Kind, key_of
+from controller.store.store import Store
 from emulator.fabric import EmulatedFabric
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play
 
-_SEED, _NUM_EVENTS = 4, 25
-_SEED_OF_A_REPORT = 15
+_SEED, _NUM_EVENTS = 3, 25
 
 
 def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,14 +45,23 @@ def test_rules_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_registration_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profile is acknowledged and forgotten."""
+    """It is acknowledged, and never stored."""
 
+    async def forgetful(_self: Store, _changes: Sequence[JobChange]) -> None:
+        pass
+
+    monkeypatch.setattr(Store, "_write", forgetful)
+    with pytest.raises(ChaosError, match=r"after a restart j\d+ was acknowledged and is not registered"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_profile_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(_self: Registry, _name: str, _profile: Profile) -> bool:
         return True
 
     monkeypatch.setattr(Registry, "report_profile", forgetful)
     with pytest.raises(ChaosError, match="was acknowledged Profile"):
-        play(_SEED_OF_A_REPORT, _NUM_EVENTS)
+        play(_SEED, _NUM_EVENTS)
 
 
 def test_a_transfer_that_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion
-from tests.chaos.processes import owner_of
+from tests.chaos.processes import Process, owner_of
 
 _LONGEST_IN_THREAD_S = 0.05
 _LONGEST_PS = 3600 * PS_PER_S
@@ -51,18 +51,24 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, _executor: object, call: Callable[..., Any], *arguments: object
     ) -> "asyncio.Future[Any]":
-        """What a thread would do takes a time that the seed draws, and happens as a whole at its end."""
-        outcome = self.create_future()
+        """What a thread would do takes a time that the seed draws, and happens as a whole at its end.
+
+        It does so where nobody waits for it any longer too, but not after its process was killed.
+        """
+        outcome, process = self.create_future(), Process.current()
 
         def run() -> None:
-            if outcome.cancelled():
+            if process is not None and not process.is_alive:
+                outcome.cancel()
                 return
             try:
                 result = call(*arguments)
             except Exception as error:
-                outcome.set_exception(error)
+                if not outcome.done():
+                    outcome.set_exception(error)
             else:
-                outcome.set_result(result)
+                if not outcome.done():
+                    outcome.set_result(result)
 
         self.call_later(self._draws.uniform(0, _LONGEST_IN_THREAD_S), run)
         return outcome

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from random import Random
 
 from controller.assembly import Controller
@@ -12,10 +13,11 @@ from controller.policy.policy_name import PolicyName
 from controller.ports.damping import Damping
 from controller.ports.gnmi import GnmiPorts
 from controller.southbound.switches import P4RuntimeSouthbound
+from controller.store.store import Store
 from hostlib.types import FlowGroup, Job
 from tests.chaos.channels import in_memory
 from tests.chaos.jobs import LoopClock, TrainingJob
-from tests.chaos.ledger import Ledger, NotedConnection
+from tests.chaos.ledger import Ledger, NotedConnection, lost_registrations
 from tests.chaos.network import Network
 from tests.chaos.processes import Process
 from tests.chaos.switches import Switches, emulated_fabric
@@ -36,7 +38,7 @@ _ADDRESS = "controller:4790"
 class World:
     """A fabric under a controller, with jobs that come and go; to be made in the loop of the fabric's time."""
 
-    def __init__(self, traffic: Traffic, draws: Random, policy: PolicyName, steering: Steering) -> None:
+    def __init__(self, traffic: Traffic, draws: Random, policy: PolicyName, steering: Steering, database: Path) -> None:
         self.traffic = traffic
         self.emulated = traffic.fabric
         self.fabric = self.emulated.fabric
@@ -49,6 +51,7 @@ class World:
             policy=policy,
             steering=steering,
             lease_s=LEASE_S,
+            database=str(database),
             damping=Damping(half_life_s=1.0, longest_hold_s=LEASE_S),
         )
         self.routing = Routing(self.fabric, hash_multipliers(self.fabric.switches, self.config.hash_seed))
@@ -94,15 +97,26 @@ class World:
 
     async def _control(self, process: Process) -> None:
         """What ``controller.daemon`` does, without its sockets."""
-        config = self.config
-        southbound = P4RuntimeSouthbound(config.switches, self.routing, config.pipeline, config.election_id)
+        config, clock = self.config, LoopClock()
+        assert config.database is not None
+        store = Store.open(config.database, clock)
+        process.at_end(store.database.engine.dispose)  # the files of a process that has ended are closed
+        on_write = store.trail.note
+        southbound = P4RuntimeSouthbound(config.switches, self.routing, config.pipeline, config.election_id, on_write)
         async with southbound:
-            controller = Controller(config, self.routing, southbound, LoopClock())
+            controller = Controller(config, self.routing, southbound, clock, store)
+            self._note_start(controller)
             self.network.listen(_ADDRESS, process, controller.handlers)
             self.controller, self.southbound = controller, southbound
             async with GnmiPorts(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
                 for work in (controller.planner.run(), controller.follow_ports()):
                     tasks.create_task(work).add_done_callback(partial(self._note_end, process))
+
+    def _note_start(self, controller: Controller) -> None:
+        """One that has just started knows, before anybody tells it anything, all that was acknowledged."""
+        registered = {job.request.name: job for job in controller.registry.jobs}
+        lost = lost_registrations(self.ledger.jobs, registered)
+        self.network.failures += [f"after a restart {wrong}" for wrong in lost]
 
     # ---- jobs -------------------------------------------------------------------------------------------------------
 
