@@ -24,8 +24,10 @@ test: lint types
 # Random failures of everything at once: docs/chaos.md. SEED replays a run that went wrong.
 SEED := 1
 EVENTS := 10000
+KILLS := 50
 chaos: setup
 	$(BIN)/python -m tests.chaos --seed $(SEED) --events $(EVENTS)
+	CHAOS_SEED=$(SEED) CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest tests/chaos/test_killed_processes.py
 
 lint: setup
 	$(BIN)/ruff check .

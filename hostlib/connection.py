@@ -178,7 +178,7 @@ class Connection:
             await answered
             return call.result()
         except grpc.RpcError as error:
-            raise _error_of(error) from None
+            raise error_of(error) from None
         finally:
             call.cancel()
 
@@ -209,7 +209,7 @@ class Connection:
         try:
             while (response := await received.get()) is not None:
                 if isinstance(response, grpc.RpcError):
-                    raise _error_of(response)
+                    raise error_of(response)
                 has_room.release()
                 yield response
         finally:
@@ -228,6 +228,7 @@ def _answer(answered: "asyncio.Future[None]") -> None:
         answered.set_result(None)
 
 
-def _error_of(error: grpc.RpcError) -> ControllerError:
+def error_of(error: grpc.RpcError) -> ControllerError:
+    """What a call that gRPC ends like this raises."""
     message = error.details() or error.code().name
     return UnreachableError(message) if error.code() in _NO_ANSWER else RefusedError(error.code(), message)

@@ -13,7 +13,7 @@ import grpc.aio
 from finsy.pbutil import from_text
 
 from hostlib.connection import Connection as HostConnection
-from hostlib.connection import _error_of
+from hostlib.connection import error_of
 from hostlib.wire.methods import Method, RequestT, ResponseT
 from tests.chaos.calls import ClientCall
 from tests.chaos.network import Connection, Network
@@ -168,7 +168,7 @@ class MemoryHostConnection(HostConnection):
         try:
             answer = await self._line.ask(method.path, request.SerializeToString(), deadline_s)
         except grpc.RpcError as error:
-            raise _error_of(error) from None
+            raise error_of(error) from None
         return method.response.FromString(answer)
 
     async def _stream(
@@ -180,7 +180,7 @@ class MemoryHostConnection(HostConnection):
             while (answer := await call.read()) is not None:
                 yield method.response.FromString(answer)
         except grpc.RpcError as error:
-            raise _error_of(error) from None
+            raise error_of(error) from None
         finally:
             call.cancel()
 
