@@ -137,6 +137,8 @@ class Fate:
             job.report(self._drawn_profile())
             return f"{name} reports another profile"
         job.add_group(self._drawn_group(f"g{len(job.groups)}", job.job.hosts))
+        # Should it come back after a kill, it says all of this again.
+        self._known_jobs[name] = job.job, job.groups, job.owner_token
         return f"{name} has another flow group"
 
     def _lease_is_lost(self) -> str:

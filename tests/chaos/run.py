@@ -153,7 +153,8 @@ class _Run:
             await world.controller.planner.settle()
             await asyncio.wait_for(world.southbound.caught_up(down), _PATIENCE_S)
         except (SouthboundError, TimeoutError) as error:
-            wrong.append(f"the plan is not in force: {error!r}")
+            statuses = ", ".join(f"{status.name} {status.condition}" for status in world.southbound.statuses())
+            wrong.append(f"the plan is not in force: {error!r}; {statuses}")
         registered = {job.request.name: job for job in world.controller.registry.jobs}
         wrong += lost_registrations(world.ledger.jobs, registered)
         wrong += oracles.other_five_tuples(world.jobs, registered)
