@@ -1,8 +1,12 @@
 """Keeps a switch of finsy's connected, and finds it again as soon as it is back."""
 
 import asyncio
+import logging
 
 from finsy import GRPCStatusCode, P4ClientError, Switch, SwitchEvent
+from finsy.gnmiclient import GNMIClientError
+
+_LOG = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 _LAST_RETRY_S = 8.0
@@ -23,8 +27,11 @@ async def keep_connected(switch: Switch) -> None:
         try:
             async with switch:
                 await lost.wait()
-        except P4ClientError as error:
+        except (P4ClientError, GNMIClientError) as error:
+            # finsy asks for the ports by gNMI before it calls a switch connected.
             is_away = error.code is GRPCStatusCode.UNAVAILABLE
+        except (AssertionError, RuntimeError, ValueError):
+            _LOG.exception("switch %s: connecting to it has failed; trying again", switch.name)
         except asyncio.CancelledError:
             # finsy also cancels an attempt where another of its tasks has failed, and has logged that.
             if (task := asyncio.current_task()) is None or task.cancelling():

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
 
 from controller.config import ControllerConfig, SwitchAddress
 from controller.southbound.difference import state_of
@@ -243,6 +243,35 @@ def test_a_connection_that_is_closed_under_a_write_leaves_the_switch_away(star: 
             stuck.is_stuck = True
             await asyncio.wait_for(southbound.write({"s0": (rule,)}), TIMEOUT_S)
             assert southbound.statuses()[0].condition is SwitchCondition.AWAY
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_whose_gnmi_goes_away_while_it_is_connected_to_is_tried_again(star: Routing) -> None:
+    class Gnmi(gnmi_grpc.gNMIServicer):
+        def __init__(self) -> None:
+            self.num_asked = 0
+
+        async def Get(self, _: Any, context: Any) -> gnmi.GetResponse:  # noqa: N802
+            self.num_asked += 1
+            is_first = self.num_asked == 1
+            await context.abort(grpc.StatusCode.UNAVAILABLE if is_first else grpc.StatusCode.UNIMPLEMENTED)
+            raise AssertionError
+
+    async def scenario() -> None:
+        ports = Gnmi()
+        server = grpc.aio.server()
+        p4r_grpc.add_P4RuntimeServicer_to_server(MemoryServer(), server)
+        gnmi_grpc.add_gNMIServicer_to_server(ports, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        address = SwitchAddress(name="s0", address=f"127.0.0.1:{port}", device_id=3)
+        try:
+            async with _southbound([address], star) as southbound:
+                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+                assert ports.num_asked == 2
+        finally:
+            await server.stop(None)
 
     asyncio.run(scenario())
 
