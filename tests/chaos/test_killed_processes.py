@@ -7,6 +7,7 @@ switches hold what an empty fabric is given by a controller that knows the same.
 import asyncio
 import os
 import shutil
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -24,8 +25,8 @@ from tests.integration.fabrics import DUMBBELL, ServedFabric, served_dumbbell
 _KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 _SEED = int(os.environ.get("CHAOS_SEED", "1"))
 _TOKEN = "owner"
-_LEASE_S = 600.0
-"""None ends before the test does."""
+_LEASE_S = 15.0
+"""So long after it is new a database has rules kept that were found."""
 _MAX_JOBS = 6
 _LONGEST_LIFE_S = 0.6
 _PATIENCE_S = 60.0
@@ -105,6 +106,15 @@ def _config(served: ServedFabric, database: Path) -> ControllerConfig:
     )
 
 
+async def _heartbeats(address: str, jobs: Iterable[str]) -> None:
+    """Have these jobs, and no others, live on."""
+    async with Connection(address, _TOKEN) as connection:
+        while True:
+            for job in jobs:
+                await connection.heartbeat(job)
+            await asyncio.sleep(_LEASE_S / 5)
+
+
 async def _planned(address: str) -> None:
     async with Connection(address, _TOKEN) as connection:
         await connection.settle(deadline_s=_PATIENCE_S)
@@ -140,8 +150,12 @@ async def _killed_again_and_again(folder: Path) -> None:
             served_dumbbell() as empty,
             ControllerProcess(_config(empty, folder / "copy" / "controller.db")) as other,
         ):
-            await _planned(other.address)
+            beating = [
+                asyncio.create_task(_heartbeats(address, jobs.known)) for address in (process.address, other.address)
+            ]
             await _hold_the_same(served, empty)
+            for task in beating:
+                task.cancel()
 
 
 def test_what_a_killed_process_has_acknowledged_is_there_again(tmp_path: Path) -> None:
