@@ -38,7 +38,7 @@ class BlockingClient:
             client.register_flow_groups(job.name, flow_groups)
     """
 
-    def __init__(self, address: str, owner_token: str | None = None) -> None:
+    def __init__(self, address: str | Sequence[str], owner_token: str | None = None) -> None:
         self._client = Client(address, owner_token)
         self.owner_token = self._client.owner_token
         self._loop = asyncio.new_event_loop()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self
 
+from hostlib.channels import addresses_of
 from hostlib.clock import Clock, WallClock
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusedError
@@ -17,7 +18,9 @@ _FAREWELL_S = 1.0
 
 
 class Client:
-    """Keeps a controller at ``address`` (``host:port``) informed about jobs, whether it is there or not.
+    """Keeps the controller at ``address`` informed about jobs, whether it is there or not.
+
+    That is ``host:port``, or those of several controllers of which one leads: whichever does is found.
 
     Calls that tell it something return at once and raise nothing but ValueError, for what no controller could accept.
     What they say is delivered in the background, again after every loss; leases are renewed by ``clock``. A job that is
@@ -31,16 +34,18 @@ class Client:
                 ...
     """
 
-    def __init__(self, address: str, owner_token: str | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, address: str | Sequence[str], owner_token: str | None = None, clock: Clock | None = None
+    ) -> None:
         self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
-        self._address = address
+        self._addresses = addresses_of(address)
         self._clock = clock or WallClock()
         self._sessions: dict[str, JobSession] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._connection = Connection(self._address, self.owner_token)
+        self._connection = Connection(self._addresses, self.owner_token)
         return self
 
     async def __aexit__(

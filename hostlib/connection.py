@@ -1,23 +1,15 @@
 """One connection to a controller: every method is one call, which succeeds or raises.
 
 For tools and tests that want to know. A training job uses ``Client``, which outlives controllers.
-
-It stands on gRPC's threads, not on ``grpc.aio``: that has one queue for all event loops of a process, so that a loop
-which closes can take the events of another, and a job may have loops of its own.
 """
 
-import asyncio
-import contextlib
 import secrets
-import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, TypeVar
-
-import grpc
+from typing import Self
 
 from hostlib.batches import batches
-from hostlib.errors import ControllerError, RefusedError, UnreachableError
+from hostlib.channels import Channels, addresses_of
 from hostlib.messages import (
     directives_from_wire,
     five_tuple_from_wire,
@@ -41,33 +33,20 @@ from hostlib.types import (
     Settled,
 )
 from hostlib.wire import methods
-from hostlib.wire.methods import Method, RequestT, ResponseT
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
-
-_NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
-_CHANNEL_OPTIONS = (
-    # A controller that is back is found within a second; gRPC's own patience grows to two minutes.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    # Otherwise gRPC shares a connection, and with it the controller's limits, between all clients of a process.
-    ("grpc.use_local_subchannel_pool", 1),
-)
-
-Argument = TypeVar("Argument")
 
 
 class Connection:
-    """Connection to the controller at ``address`` (``host:port``).
+    """Connection to the controller at ``address``: ``host:port``, or those of several of which one leads.
 
     Jobs that are registered over it belong to whoever knows ``owner_token`` (None: a random one). Every method raises
-    RefusedError where the controller refuses and UnreachableError where it does not answer within ``deadline_s``
+    RefusedError where the controller refuses and UnreachableError where no address answers, each within ``deadline_s``
     seconds. To be closed, or used as an async context manager.
     """
 
-    def __init__(self, address: str, owner_token: str | None = None, deadline_s: float = 10.0) -> None:
+    def __init__(self, address: str | Sequence[str], owner_token: str | None = None, deadline_s: float = 10.0) -> None:
         self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
-        self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        self._channels = Channels(addresses_of(address))
         self._deadline_s = deadline_s
 
     async def __aenter__(self) -> Self:
@@ -80,12 +59,12 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection; streams of directives end."""
-        self._channel.close()
+        self._channels.close()
 
     async def register_job(self, job: Job, age_s: float = 0.0) -> float:
         """Make a job known that arrived ``age_s`` ago, and start its lease; returns the lease's length in seconds."""
         request = job_to_wire(job, self.owner_token, age_s)
-        return (await self._call(methods.REGISTER_JOB, request, self._deadline_s)).lease_s
+        return (await self._channels.call(methods.REGISTER_JOB, request, self._deadline_s)).lease_s
 
     async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
         """Give the template of a job's flow groups; returns the 5-tuple of every flow.
@@ -95,7 +74,7 @@ class Connection:
         assignments: dict[str, tuple[FiveTuple, ...]] = {}
         for batch in batches([flow_group_to_wire(group) for group in flow_groups]):
             request = wire.RegisterFlowGroupsRequest(job=job, flow_groups=batch, owner_token=self.owner_token)
-            response = await self._call(methods.REGISTER_FLOW_GROUPS, request, self._deadline_s)
+            response = await self._channels.call(methods.REGISTER_FLOW_GROUPS, request, self._deadline_s)
             for group in response.flow_groups:
                 assignments[group.name] = tuple(five_tuple_from_wire(flow) for flow in group.five_tuples)
         return assignments
@@ -103,7 +82,7 @@ class Connection:
     async def report_profile(self, job: str, profile: Profile) -> None:
         """Replace what a job is known to compute in one iteration."""
         request = wire.ReportProfileRequest(job=job, owner_token=self.owner_token, profile=profile_to_wire(profile))
-        await self._call(methods.REPORT_PROFILE, request, self._deadline_s)
+        await self._channels.call(methods.REPORT_PROFILE, request, self._deadline_s)
 
     async def start_flow_groups(self, job: str, instances: Mapping[str, GroupInstance]) -> None:
         """Flow groups begin to send, or have ended, each in the iteration named; renews the lease as well."""
@@ -112,23 +91,23 @@ class Connection:
             for group, instance in instances.items()
         ]
         request = wire.StartFlowGroupsRequest(job=job, owner_token=self.owner_token, instances=messages)
-        await self._call(methods.START_FLOW_GROUPS, request, self._deadline_s)
+        await self._channels.call(methods.START_FLOW_GROUPS, request, self._deadline_s)
 
     async def heartbeat(self, job: str) -> None:
         """Renew a job's lease."""
         request = wire.HeartbeatRequest(job=job, owner_token=self.owner_token)
-        await self._call(methods.HEARTBEAT, request, self._deadline_s)
+        await self._channels.call(methods.HEARTBEAT, request, self._deadline_s)
 
     async def deregister(self, job: str) -> None:
         """Withdraw a job with its flow groups; nothing happens where the controller does not know it."""
         request = wire.DeregisterJobRequest(job=job, owner_token=self.owner_token)
-        await self._call(methods.DEREGISTER_JOB, request, self._deadline_s)
+        await self._channels.call(methods.DEREGISTER_JOB, request, self._deadline_s)
 
     async def directives(self, job: str) -> AsyncIterator[Directives]:
         """A job's part of the plan in force and of every later one, until the job is withdrawn."""
         request = wire.DirectivesRequest(job=job, owner_token=self.owner_token)
         pages: list[wire.DirectivesResponse] = []
-        async for page in self._stream(methods.DIRECTIVES, request, deadline_s=None):
+        async for page in self._channels.stream(methods.DIRECTIVES, request, deadline_s=None):
             pages.append(page)
             if not page.is_continued:
                 yield directives_from_wire(pages)
@@ -137,7 +116,7 @@ class Connection:
     async def exchange_probes(self, exchange: ProbeExchange) -> ProbeAnswer:
         """Tell what probes have met at a host; returns which ones it is to send."""
         request = exchange_to_wire(exchange, self.owner_token)
-        return answer_from_wire(await self._call(methods.EXCHANGE_PROBES, request, self._deadline_s))
+        return answer_from_wire(await self._channels.call(methods.EXCHANGE_PROBES, request, self._deadline_s))
 
     async def settle(
         self,
@@ -156,79 +135,9 @@ class Connection:
         if ports_down is not None:
             ports = (wire.SwitchPort(switch=switch, port=port) for switch, port in ports_down)
             request.ports_down.MergeFrom(wire.PortsDown(ports=ports))
-        return settled_from_wire(await self._call(methods.SETTLE, request, deadline_s))
+        return settled_from_wire(await self._channels.call(methods.SETTLE, request, deadline_s))
 
     async def plan(self) -> PlanInForce:
         """The plan in force, of all jobs, with its reasons."""
-        stream = self._stream(methods.GET_PLAN, wire.GetPlanRequest(), self._deadline_s)
+        stream = self._channels.stream(methods.GET_PLAN, wire.GetPlanRequest(), self._deadline_s)
         return plan_from_wire([page async for page in stream])
-
-    async def _call(
-        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
-    ) -> ResponseT:
-        loop = asyncio.get_running_loop()
-        answered = loop.create_future()
-        call = self._channel.unary_unary(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        ).future(request, timeout=deadline_s)
-        call.add_done_callback(lambda _: _tell(loop, _answer, answered))
-        try:
-            await answered
-            return call.result()
-        except grpc.RpcError as error:
-            raise error_of(error) from None
-        finally:
-            call.cancel()
-
-    async def _stream(
-        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
-    ) -> AsyncIterator[ResponseT]:
-        loop = asyncio.get_running_loop()
-        received: asyncio.Queue[ResponseT | grpc.RpcError | None] = asyncio.Queue()
-        has_room = threading.Semaphore()
-        call = self._channel.unary_stream(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        )(request, timeout=deadline_s)
-
-        def read() -> None:
-            """One message at a time: gRPC holds the rest back, and the controller with it."""
-            end: grpc.RpcError | None = None
-            try:
-                for response in call:
-                    has_room.acquire()
-                    _tell(loop, received.put_nowait, response)
-            except grpc.RpcError as error:
-                end = error
-            _tell(loop, received.put_nowait, end)
-
-        threading.Thread(target=read, name="trainyard stream", daemon=True).start()
-        try:
-            while (response := await received.get()) is not None:
-                if isinstance(response, grpc.RpcError):
-                    raise error_of(response)
-                has_room.release()
-                yield response
-        finally:
-            call.cancel()
-            has_room.release()
-
-
-def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[Argument], object], argument: Argument) -> None:
-    """Have a loop call this soon, from another thread; a loop that is closed wants to know nothing."""
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(call, argument)
-
-
-def _answer(answered: "asyncio.Future[None]") -> None:
-    if not answered.done():
-        answered.set_result(None)
-
-
-def error_of(error: grpc.RpcError) -> ControllerError:
-    """What a call that gRPC ends like this raises."""
-    message = error.details() or error.code().name
-    return UnreachableError(message) if error.code() in _NO_ANSWER else RefusedError(error.code(), message)

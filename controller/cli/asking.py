@@ -1,6 +1,6 @@
 """How commands that ask a running controller find it, and what becomes of an answer that fails."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,10 +12,10 @@ from controller.operations.client import Operations, OperationsError, UnknownNam
 
 
 @contextmanager
-def asked(address: str) -> Iterator[Operations]:
-    """The controller at an address; ends the command where it does not answer, or has not what was asked for."""
+def asked(addresses: Sequence[str]) -> Iterator[Operations]:
+    """The controller at the first address that answers; ends the command where none does, or has not what was asked."""
     try:
-        with Operations(address) as operations:
+        with Operations(addresses) as operations:
             yield operations
     except UnknownNameError as error:
         refuse((str(error),))

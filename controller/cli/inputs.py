@@ -18,10 +18,13 @@ PoliciesOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per policy and line, nothing else.")]
 
 ControllerOption = Annotated[
-    str, typer.Option("--controller", metavar="HOST:PORT", help="Where the running controller listens.")
+    list[str],
+    typer.Option(
+        "--controller", metavar="HOST:PORT", help="Where the running controller listens. Repeated: the one that leads."
+    ),
 ]
 AnswerJsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of tables.")]
-DEFAULT_CONTROLLER = "127.0.0.1:4790"
+DEFAULT_CONTROLLER = ["127.0.0.1:4790"]
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -121,3 +121,15 @@ def test_a_controller_that_does_not_answer_is_a_failure(trainyard: Trainyard) ->
     ended = trainyard("show", "jobs", "--controller", "127.0.0.1:1")
     assert ended.exit_code == 1
     assert ended.stderr.startswith("no controller answers at 127.0.0.1:1: ")
+
+
+def test_of_several_addresses_the_one_that_answers_is_asked(trainyard: Trainyard, address: str) -> None:
+    nobody = ("--controller", "127.0.0.1:1")
+    ended = trainyard("show", "jobs", "--json", *nobody, "--controller", address)
+    assert ended.exit_code == 0
+    assert len(json.loads(ended.stdout)["jobs"]) == 3
+    assert trainyard("explain", "nobody", *nobody, "--controller", address).exit_code == 2
+    ended = trainyard("explain", "gpt", *nobody, "--controller", "127.0.0.1:2")
+    assert ended.exit_code == 1
+    assert "at 127.0.0.1:1: " in ended.stderr
+    assert "at 127.0.0.1:2: " in ended.stderr

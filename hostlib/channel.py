@@ -1,0 +1,122 @@
+"""Calls to a controller at one address, for asyncio.
+
+They stand on gRPC's threads, not on ``grpc.aio``: that has one queue for all event loops of a process, so that a loop
+which closes can take the events of another, and a job may have loops of its own.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+import grpc
+
+from hostlib.errors import ControllerError, RefusedError, UnreachableError
+from hostlib.wire.methods import Method, RequestT, ResponseT
+
+_NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_CHANNEL_OPTIONS = (
+    # A controller that is back is found within a second; gRPC's own patience grows to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # Otherwise gRPC shares a connection, and with it the controller's limits, between all clients of a process.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+Argument = TypeVar("Argument")
+
+
+class Channel:
+    """Calls to the controller at ``address`` (``host:port``); to be closed.
+
+    They raise RefusedError where the controller refuses and UnreachableError where it does not answer in time, or says
+    that it is not the one to.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        self._streams: set[grpc.Call] = set()
+
+    def close(self) -> None:
+        """End the connection, and all calls over it."""
+        self._channel.close()
+
+    def end_streams(self) -> None:
+        """End all answers that are still coming in several messages."""
+        for stream in tuple(self._streams):
+            stream.cancel()
+
+    async def call(self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None) -> ResponseT:
+        """One message for another."""
+        loop = asyncio.get_running_loop()
+        answered = loop.create_future()
+        call = self._channel.unary_unary(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        ).future(request, timeout=deadline_s)
+        call.add_done_callback(lambda _: _tell(loop, _answer, answered))
+        try:
+            await answered
+            return call.result()
+        except grpc.RpcError as error:
+            raise error_of(error) from None
+        finally:
+            call.cancel()
+
+    async def stream(
+        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
+    ) -> AsyncIterator[ResponseT]:
+        """One message for several."""
+        loop = asyncio.get_running_loop()
+        received: asyncio.Queue[ResponseT | grpc.RpcError | None] = asyncio.Queue()
+        has_room = threading.Semaphore()
+        call = self._channel.unary_stream(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )(request, timeout=deadline_s)
+
+        def read() -> None:
+            """One message at a time: gRPC holds the rest back, and the controller with it."""
+            end: grpc.RpcError | None = None
+            try:
+                for response in call:
+                    has_room.acquire()
+                    _tell(loop, received.put_nowait, response)
+            except grpc.RpcError as error:
+                end = error
+            _tell(loop, received.put_nowait, end)
+
+        threading.Thread(target=read, name="trainyard stream", daemon=True).start()
+        self._streams.add(call)
+        try:
+            while (response := await received.get()) is not None:
+                if isinstance(response, grpc.RpcError):
+                    raise error_of(response)
+                has_room.release()
+                yield response
+        finally:
+            self._streams.discard(call)
+            call.cancel()
+            has_room.release()
+
+
+def error_of(error: grpc.RpcError) -> ControllerError:
+    """How a call has failed."""
+    message = error.details() or error.code().name
+    return UnreachableError(message) if error.code() in _NO_ANSWER else RefusedError(error.code(), message)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[Argument], object], argument: Argument) -> None:
+    """Have a loop call this soon, from another thread; a loop that is closed wants to know nothing."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, argument)
+
+
+def _answer(answered: "asyncio.Future[None]") -> None:
+    if not answered.done():
+        answered.set_result(None)
