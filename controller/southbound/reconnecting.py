@@ -1,17 +1,19 @@
 """Keeps a switch of finsy's connected, and finds it again as soon as it is back."""
 
 import asyncio
-import logging
 
-from finsy import GRPCStatusCode, P4ClientError, Switch, SwitchEvent
-from finsy.gnmiclient import GNMIClientError
-
-_LOG = logging.getLogger(__name__)
+from finsy import GRPCStatusCode, Switch, SwitchEvent
 
 _RETRY_S = 0.5
 _LAST_RETRY_S = 8.0
 _SHORT_S = 2.0
 """A switch that is there and has not kept a connection for so long is given more and more time."""
+
+
+class ConnectionLostError(Exception):
+    """What finsy takes for a switch that is away, by its ``code``, and not for a failure."""
+
+    code = GRPCStatusCode.UNAVAILABLE
 
 
 async def keep_connected(switch: Switch) -> None:
@@ -27,11 +29,9 @@ async def keep_connected(switch: Switch) -> None:
         try:
             async with switch:
                 await lost.wait()
-        except (P4ClientError, GNMIClientError) as error:
-            # finsy asks for the ports by gNMI before it calls a switch connected.
-            is_away = error.code is GRPCStatusCode.UNAVAILABLE
-        except (AssertionError, RuntimeError, ValueError):
-            _LOG.exception("switch %s: connecting to it has failed; trying again", switch.name)
+        except Exception as error:
+            # finsy has logged it. It connects by gNMI too, which fails in its own way; no switch is ever given up.
+            is_away = getattr(error, "code", None) is GRPCStatusCode.UNAVAILABLE
         except asyncio.CancelledError:
             # finsy also cancels an attempt where another of its tasks has failed, and has logged that.
             if (task := asyncio.current_task()) is None or task.cancelling():

@@ -43,8 +43,9 @@ from controller.southbound.entries import (
     key_of,
     route_entries,
 )
+from controller.southbound.fencing import Claims, Grant, fence, first_bid
 from controller.southbound.job_rules import JobRule
-from controller.southbound.reconnecting import keep_connected
+from controller.southbound.reconnecting import ConnectionLostError, keep_connected
 from controller.southbound.rules import FlowRule, RulesBySwitch
 from controller.southbound.southbound import SwitchStatus
 from controller.southbound.writer import SwitchAwayError, SwitchRefusalError, SwitchWrite, SwitchWriter
@@ -60,7 +61,9 @@ _DEADLINE_S = 10.0
 class P4RuntimeSouthbound:
     """A Southbound over P4Runtime, as an async context manager: connected while entered.
 
-    A switch that is away is retried until it is back; the pipeline is pushed only where it differs.
+    A switch that is away is retried until it is back; the pipeline is pushed only where it differs. With a ``grant``
+    it writes only while that is given, once all switches are claimed, with bids of its term from
+    ``election_id`` on; without, it bids ``election_id`` itself.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class P4RuntimeSouthbound:
         pipeline: Path,
         election_id: int,
         on_write: Callable[[SwitchWrite], None] | None = None,
+        grant: Grant | None = None,
     ) -> None:
         self._fabric = routing.fabric
         self._addresses = tuple(addresses)
@@ -80,6 +84,7 @@ class P4RuntimeSouthbound:
         self._writers = {name: SwitchWriter(name, base, on_write) for name, base in self._bases(routing).items()}
         p4info = pipeline / "trainyard.p4info.txtpb"
         self._encoder = Encoder(P4Schema(p4info))
+        self._grant = grant
         options = SwitchOptions(
             p4info=p4info,
             p4blob=pipeline / "trainyard.json",
@@ -89,6 +94,10 @@ class P4RuntimeSouthbound:
         self._switches = [
             Switch(address.name, address.address, options(device_id=address.device_id)) for address in addresses
         ]
+        if grant is not None:
+            claims = Claims(self._writers)
+            for switch in self._switches:
+                fence(switch, first_bid(election_id, grant.term), claims)
         for switch in self._switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
         self._accesses: dict[str, _SwitchAccess] = {}
@@ -192,7 +201,7 @@ class P4RuntimeSouthbound:
 
     async def _on_ready(self, switch: Switch) -> None:
         if switch.is_primary:
-            access = self._accesses[switch.name] = _SwitchAccess(switch, self._encoder)
+            access = self._accesses[switch.name] = _SwitchAccess(switch, self._encoder, self._grant)
             await self._writers[switch.name].connect(access)
         else:
             self._on_lost(switch)
@@ -202,6 +211,8 @@ class P4RuntimeSouthbound:
         _LOG.error("switch %s: %s", switch.name, reason)
         self._accesses.pop(switch.name, None)
         self._writers[switch.name].lose(reason)
+        if self._grant is not None:
+            self._grant.doubt()
 
     def _on_away(self, switch: Switch) -> None:
         self._accesses.pop(switch.name, None)
@@ -231,9 +242,10 @@ async def _outcome(work: Coroutine[Any, Any, None]) -> Exception | None:
 class _SwitchAccess:
     """Access to a switch that finsy keeps connected."""
 
-    def __init__(self, switch: Switch, encoder: Encoder) -> None:
+    def __init__(self, switch: Switch, encoder: Encoder, grant: Grant | None) -> None:
         self._switch = switch
         self._encoder = encoder
+        self._grant = grant
 
     async def read(self) -> list[Entity]:
         """All that is the controller's: entries, default entries, members and groups."""
@@ -257,6 +269,8 @@ class _SwitchAccess:
     async def write(self, updates: Sequence[Update]) -> None:
         """All updates in one request."""
         messages = [self._encoder.update(update) for update in updates]
+        if self._grant is not None:
+            await self._grant.granted()
         async with self._own_errors():
             await self._switch.write(messages)
 
@@ -287,16 +301,10 @@ class _SwitchAccess:
         """The stream may stand where requests fail: have finsy end it and begin again."""
 
         async def fail() -> None:
-            raise _ConnectionLostError
+            raise ConnectionLostError
 
         failing = fail()
         try:
             self._switch.create_task(failing)
         except AssertionError:
             failing.close()  # without a connection there is nothing to end
-
-
-class _ConnectionLostError(Exception):
-    """What finsy takes for a switch that is away, by its ``code``, and not for a failure."""
-
-    code = GRPCStatusCode.UNAVAILABLE
