@@ -1,6 +1,7 @@
 """The controller's configuration: one frozen object, unknown keys refused."""
 
 import re
+import socket
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
@@ -53,6 +54,18 @@ class SwitchAddress(BaseModel):
     gnmi: HostPort | None = None
 
 
+class LeadershipConfig(BaseModel):
+    """How a controller takes turns with others: ``lease_s`` after its last sign of life another may lead.
+
+    ``name`` tells people which one it is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lease_s: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
+    name: Annotated[str, Field(min_length=1, max_length=256)] = Field(default_factory=socket.gethostname)
+
+
 class ControllerConfig(BaseModel):
     """All that the controller process is told.
 
@@ -62,9 +75,9 @@ class ControllerConfig(BaseModel):
     of the compiled P4 program, ``utilisation_window_us`` how long the switches' windows are in which they count bytes.
     ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap (None: one
     that is up is used). ``database`` is a path or an SQLAlchemy URL (None: nothing outlives the process), ``record``
-    how long decisions stay there. ``profiling`` says how jobs that tell nothing of themselves are measured;
-    ``bytes_per_count`` is what a byte that switches count of them stands for, more than 1 where rates and sizes are
-    divided.
+    how long decisions stay there. ``leadership`` is what several controllers on it have (None: it is the only one).
+    ``profiling`` says how jobs that tell nothing of themselves are measured; ``bytes_per_count`` is what a byte that
+    switches count of them stands for, more than 1 where rates and sizes are divided.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,6 +103,15 @@ class ControllerConfig(BaseModel):
     damping: Damping | None = Damping()
     profiling: ProfilingOptions = ProfilingOptions()
     bytes_per_count: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    leadership: LeadershipConfig | None = None
+
+    @model_validator(mode="after")
+    def _leadership_has_what_it_needs(self) -> Self:
+        if self.leadership is not None and self.database is None:
+            raise ValueError("leadership: needs the database that the controllers share")
+        if self.leadership is not None and self.clock is not ClockName.WALL:
+            raise ValueError("leadership: goes by time as it passes, not by a driven clock")
+        return self
 
     @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:

@@ -4,19 +4,19 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import grpc.aio
 
-from controller.assembly import Controller
 from controller.clock import Clock, DrivenClock, WallClock
-from controller.config import ClockName, ControllerConfig
-from controller.ports.gnmi import GnmiPorts
+from controller.config import ClockName, ControllerConfig, LeadershipConfig
+from controller.leadership.leadership import Leadership, Lease
+from controller.leadership.reception import Reception
+from controller.office import in_office
 from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS
-from controller.southbound.switches import P4RuntimeSouthbound
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
@@ -56,41 +56,63 @@ async def serve(config: ControllerConfig) -> None:
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
     async with _opened(config.database, clock) as store:
-        southbound = _southbound(config, routing, store)
-        controller = Controller(config, routing, southbound, clock, store, counters=southbound)
-        async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):
-            if config.clock is ClockName.WALL and config.reads_ports:
-                # Before a switch is told to route as if all of the fabric were there.
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(controller.ports.all_heard(), _HEARING_S)
-                await controller.hear_ports()
-            async with southbound:
-                await _answer(config, controller, routing, stop)
-        await controller.planner.recorded()
+        if config.clock is ClockName.WALL:
+            await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
+        if config.leadership is not None:
+            assert config.database is not None
+            assert store is not None
+            await _stand(config, config.leadership, config.database, routing, clock, store, stop)
+            return
+        async with (
+            in_office(config, routing, clock, store) as controller,
+            _listening(config.listen, controller.handlers),
+        ):
+            await stop.wait()
 
 
-async def _answer(config: ControllerConfig, controller: Controller, routing: Routing, stop: asyncio.Event) -> None:
-    """Answer, and let the controller work by itself where time passes by itself, until it is to stop."""
-    is_alone = config.clock is ClockName.WALL
-    if is_alone:
-        await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
+async def _stand(
+    config: ControllerConfig,
+    leadership: LeadershipConfig,
+    database: str,
+    routing: Routing,
+    clock: Clock,
+    store: "Store",
+    stop: asyncio.Event,
+) -> None:
+    """Lead whenever no other controller on the same database does; prints ``leading, term NUMBER`` when it begins."""
+    from controller.store.leases import DatabaseLease
+
+    table = DatabaseLease.open(database)
+    leading = Leadership(table, leadership.name, leadership.lease_s)
+    reception = Reception(lambda: leading.leader)
+
+    async def lead(lease: Lease) -> None:
+        async with in_office(config, routing, clock, store.in_term(lease.term), lease) as controller:
+            with reception.seated(controller.handlers):
+                print(f"leading, term {lease.term}", flush=True)
+                await asyncio.Event().wait()
+
+    try:
+        async with _listening(config.listen, (reception,)), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(leading.run(lead))
+            await stop.wait()
+            running.cancel()
+    finally:
+        table.close()
+
+
+@asynccontextmanager
+async def _listening(address: str, handlers: Sequence[grpc.GenericRpcHandler]) -> AsyncIterator[None]:
+    """Have these answer calls at an address, and say so."""
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    server.add_generic_rpc_handlers(controller.handlers)
-    port = _bind(server, config.listen)
+    server.add_generic_rpc_handlers(handlers)
+    port = _bind(server, address)
     await server.start()
-    print(f"listening on {config.listen.rpartition(':')[0]}:{port}", flush=True)
-    async with asyncio.TaskGroup() as tasks:
-        works = (controller.planner.run(), controller.follow_ports(), controller.measure()) if is_alone else ()
-        working = [tasks.create_task(work) for work in works]
-        await stop.wait()
-        for task in working:
-            task.cancel()
-    await server.stop(_STOP_GRACE_S)
-
-
-def _southbound(config: ControllerConfig, routing: Routing, store: "Store | None") -> P4RuntimeSouthbound:
-    on_write = None if store is None else store.trail.note
-    return P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id, on_write)
+    print(f"listening on {address.rpartition(':')[0]}:{port}", flush=True)
+    try:
+        yield
+    finally:
+        await server.stop(_STOP_GRACE_S)
 
 
 @asynccontextmanager

@@ -1,10 +1,12 @@
 """The controller's database: opened, checked, and written to by one thread."""
 
 import asyncio
+import copy
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -32,6 +34,7 @@ class Database:
         self.name = _name(engine.url)
         self.engine = engine
         self._writer = ThreadPoolExecutor(1, "database")
+        self._guard: Callable[[Connection], None] = lambda _: None
 
     @classmethod
     def open(cls, address: str, *, may_be_new: bool = True) -> Self:
@@ -46,8 +49,17 @@ class Database:
                 _prepare_file(url, may_be_new=may_be_new)
                 _prepare_sqlite(engine)
             database = cls(engine)
-            with engine.begin() as connection:
-                _check_schema(connection, database.name, may_be_new=may_be_new)
+            check = partial(_check_schema, database.name, may_be_new=may_be_new)
+            try:
+                database.write_now(check)
+            except StoreError:
+                database.write_now(check)  # another controller may just have made the tables
+        return database
+
+    def guarded(self, guard: Callable[[Connection], None]) -> Self:
+        """The same, with ``guard`` first in every transaction that writes: it may end one by raising StoreError."""
+        database = copy.copy(self)
+        database._guard = guard
         return database
 
     def read(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
@@ -66,6 +78,7 @@ class Database:
     def write_now(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """The same in this thread."""
         with _own_errors(self.name), self.engine.begin() as connection:
+            self._guard(connection)
             return work(connection)
 
     def close(self) -> None:
@@ -134,7 +147,7 @@ def _prepare_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN")
 
 
-def _check_schema(connection: Connection, name: str, *, may_be_new: bool) -> None:
+def _check_schema(name: str, connection: Connection, *, may_be_new: bool) -> None:
     if not inspect(connection).has_table(PROPERTY.name):
         if not may_be_new:
             raise StoreError(f"{name}: holds nothing of Trainyard")

@@ -79,3 +79,14 @@ SWITCH_WRITE = Table(
     Column("problem", Text, nullable=False),
 )
 """The audit trail: every request that asked a switch to change what it holds, under which Plan, and the answer."""
+
+LEADERSHIP = Table(
+    "leadership",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("term", Integer, nullable=False),
+    Column("renewals", Integer, nullable=False),
+    Column("lease_s", Double, nullable=False),
+)
+"""The lease on the fabric, one row once it has been taken: who leads, or led last."""

@@ -9,7 +9,7 @@ from controller.config import ControllerConfig
 from controller.record.snapshots import Setting
 from controller.registration import JobChange
 from controller.registry import Registry
-from controller.store import jobs
+from controller.store import jobs, leases
 from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.errors import StoreError
@@ -22,15 +22,22 @@ from topologies.routing import Routing
 class Store:
     """A controller's part in a database; its methods raise StoreError."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, trail: AuditTrail | None = None) -> None:
         self.database = database
-        self.trail = AuditTrail(database, clock)
+        self.trail = trail or AuditTrail(database, clock)
         self._clock = clock
 
     @classmethod
     def open(cls, address: str, clock: Clock) -> Self:
         """The store at a path (SQLite) or an SQLAlchemy URL, made where there is none."""
         return cls(Database.open(address), clock)
+
+    def in_term(self, term: int) -> "Store":
+        """The same, for who leads in this term: once another has taken the lease, nothing is written any longer.
+
+        But what switches were asked for, and have answered, goes on into the audit trail.
+        """
+        return Store(self.database.guarded(partial(leases.require_term, term)), self._clock, self.trail)
 
     def registry(self, fabric: Fabric, lease_s: float) -> Registry:
         """The registry as it was last stored, each job with a new lease; it stores from now on what changes."""

@@ -1,0 +1,44 @@
+"""A controller in office: connected to its switches and planning, until it leaves with all that it was at."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from controller.assembly import Controller
+from controller.clock import Clock
+from controller.config import ClockName, ControllerConfig
+from controller.ports.gnmi import GnmiPorts
+from controller.southbound.fencing import Grant
+from controller.southbound.switches import P4RuntimeSouthbound
+from topologies.routing import Routing
+
+if TYPE_CHECKING:
+    from controller.store.store import Store
+
+
+@asynccontextmanager
+async def in_office(
+    config: ControllerConfig,
+    routing: Routing,
+    clock: Clock,
+    store: "Store | None" = None,
+    grant: Grant | None = None,
+) -> AsyncIterator[Controller]:
+    """A controller that plans by itself where time passes, with the switches that a ``grant`` lets it write to.
+
+    It goes on where the one before has ended, as the ``store`` knows it. Raises StoreError where that cannot be.
+    """
+    on_write = None if store is None else store.trail.note
+    southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id, on_write, grant)
+    async with southbound:
+        # A large registry takes a while to read.
+        controller = await asyncio.to_thread(Controller, config, routing, southbound, clock, store)
+        listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
+        async with listening, asyncio.TaskGroup() as tasks:
+            works = (controller.planner.run(), controller.follow_ports()) if config.clock is ClockName.WALL else ()
+            running = [tasks.create_task(work) for work in works]
+            yield controller
+            for task in running:
+                task.cancel()
+        await controller.planner.recorded()

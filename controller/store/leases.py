@@ -1,0 +1,76 @@
+"""The lease on a fabric as a row: read, taken, renewed and given back by comparing what is there with what was seen."""
+
+from functools import partial
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Connection, insert, select, update
+
+from controller.leadership.lease import VACANT, LeaseRecord
+from controller.store.database import Database
+from controller.store.errors import StoreError
+from controller.store.schema import LEADERSHIP
+
+
+class DatabaseLease:
+    """A LeaseTable in a controller's database, by a connection of its own: other writes do not keep it waiting."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, address: str) -> Self:
+        """The lease in the database at an address, as ``Database.open`` takes it. Raises StoreError."""
+        return cls(Database.open(address))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+    async def read(self) -> LeaseRecord:
+        """See LeaseTable."""
+        return await self._database.write(_read)
+
+    async def take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
+        """See LeaseTable."""
+        return await self._database.write(partial(_take, seen, record))
+
+    async def renew(self, term: int) -> bool:
+        """See LeaseTable."""
+        return await self._database.write(partial(_change, term, {"renewals": LEADERSHIP.c.renewals + 1}))
+
+    async def give_back(self, term: int) -> None:
+        """See LeaseTable."""
+        await self._database.write(partial(_change, term, {"lease_s": 0.0}))
+
+
+def require_term(term: int, connection: Connection) -> None:
+    """Have this transaction take effect only where the lease is still of this term. Raises StoreError where it is not.
+
+    It writes the row, as does whoever takes the lease: one of the two waits for the other.
+    """
+    if not _change(term, {"term": term}, connection):
+        raise StoreError(f"another controller has taken the lease since term {term}")
+
+
+def _read(connection: Connection) -> LeaseRecord:
+    row = connection.execute(select(LEADERSHIP)).one_or_none()
+    return VACANT if row is None else LeaseRecord(row.holder, row.term, row.renewals, row.lease_s)
+
+
+def _take(seen: LeaseRecord, record: LeaseRecord, connection: Connection) -> bool:
+    values = {"holder": record.holder, "term": record.term, "renewals": record.renewals, "lease_s": record.lease_s}
+    if seen == VACANT:
+        # Of two who are the first, the row's key lets one.
+        connection.execute(insert(LEADERSHIP), {"number": 1, **values})
+        return True
+    is_seen = (LEADERSHIP.c.term == seen.term) & (LEADERSHIP.c.renewals == seen.renewals)
+    return _update(is_seen, values, connection)
+
+
+def _change(term: int, values: dict[str, Any], connection: Connection) -> bool:
+    return _update(LEADERSHIP.c.term == term, values, connection)
+
+
+def _update(where: ColumnElement[bool], values: dict[str, Any], connection: Connection) -> bool:
+    """Whether there was a row to change."""
+    return connection.execute(update(LEADERSHIP).where(where).values(values)).rowcount == 1

@@ -1,0 +1,218 @@
+"""Controllers that take turns, on a lease in memory and in virtual time."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from controller.leadership.leadership import Leadership, Lease
+from controller.leadership.lease import VACANT, LeaseRecord
+from controller.store.errors import StoreError
+from tests.controller.leadership.virtual_time import run
+
+_LEASE_S = 4.0
+
+
+class _Table:
+    """The lease in memory; each request takes ``delay_s``, half of it before it takes effect."""
+
+    def __init__(self) -> None:
+        self.record = VACANT
+        self.delay_s = 0.01
+        self.is_away = False
+
+    async def read(self) -> LeaseRecord:
+        await self._pass()
+        record = self.record
+        await self._pass()
+        return record
+
+    async def take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
+        return await self._put(lambda known: known == seen, record)
+
+    async def renew(self, term: int) -> bool:
+        known = self.record
+        return await self._put(
+            lambda known: known.term == term, LeaseRecord(known.holder, term, known.renewals + 1, known.lease_s)
+        )
+
+    async def give_back(self, term: int) -> None:
+        await self._put(lambda known: known.term == term, LeaseRecord(self.record.holder, term, 0, 0.0))
+
+    async def _put(self, holds: Callable[[LeaseRecord], bool], record: LeaseRecord) -> bool:
+        await self._pass()
+        is_put = holds(self.record)
+        if is_put:
+            self.record = record
+        await self._pass()
+        return is_put
+
+    async def _pass(self) -> None:
+        if self.is_away:
+            raise StoreError("database x: is away")
+        await asyncio.sleep(self.delay_s / 2)
+
+
+class _Controller:
+    """Notes when it led; it writes every tenth of a second as long as it may."""
+
+    def __init__(self, table: _Table, name: str, writes: list[tuple[float, int]]) -> None:
+        self.leadership = Leadership(table, name, _LEASE_S)
+        self.lease: Lease | None = None
+        self.failure: Exception | None = None
+        self._writes = writes
+        self.task = asyncio.create_task(self.leadership.run(self._lead))
+
+    async def _lead(self, lease: Lease) -> None:
+        self.lease = lease
+        try:
+            while True:
+                await lease.granted()
+                if self.failure is not None:
+                    raise self.failure
+                self._writes.append((_now_s(), lease.term))
+                await asyncio.sleep(0.1)
+        finally:
+            self.lease = None
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def test_the_first_leads_and_the_second_follows_when_the_lease_is_given_back() -> None:
+    async def scenario() -> None:
+        writes: list[tuple[float, int]] = []
+        table = _Table()
+        first = _Controller(table, "first", writes)
+        await _until(lambda: first.lease is not None)
+        second = _Controller(table, "second", writes)
+        await asyncio.sleep(10 * _LEASE_S)
+        assert second.lease is None
+        assert second.leadership.leader == "first"
+        stopped_s = _now_s()
+        await first.stop()
+        await _until(lambda: second.lease is not None)
+        assert _now_s() - stopped_s < _LEASE_S / 4
+        await asyncio.sleep(1.0)
+        assert [term for _, term in writes] == sorted(term for _, term in writes)
+        assert writes[-1][1] == 2
+        await second.stop()
+
+    run(scenario())
+
+
+def test_a_holder_without_its_database_stops_before_another_begins_and_goes_on_afterwards() -> None:
+    async def scenario() -> None:
+        writes: list[tuple[float, int]] = []
+        table = _Table()
+        only = _Controller(table, "only", writes)
+        await _until(lambda: only.lease is not None)
+        await asyncio.sleep(3.0)
+        away_s, table.is_away = _now_s(), True
+        await asyncio.sleep(_LEASE_S)
+        assert only.lease is None
+        assert away_s < writes[-1][0] < away_s + 0.75 * _LEASE_S
+        table.is_away = False
+        back_s = _now_s()
+        await _until(lambda: only.lease is not None)
+        # It need not wait for itself.
+        assert _now_s() - back_s < _LEASE_S / 4
+        assert table.record.term == 2
+        await only.stop()
+
+    run(scenario())
+
+
+def test_a_database_that_hangs_keeps_nobody_in_office() -> None:
+    async def scenario() -> None:
+        writes: list[tuple[float, int]] = []
+        table = _Table()
+        only = _Controller(table, "only", writes)
+        await _until(lambda: only.lease is not None)
+        table.delay_s = 1000.0
+        await asyncio.sleep(2 * _LEASE_S)
+        assert only.lease is None
+        assert writes[-1][0] < _LEASE_S
+        await only.stop()
+
+    run(scenario())
+
+
+def test_a_lease_that_another_has_taken_ends_the_term_at_the_next_renewal() -> None:
+    async def scenario() -> None:
+        writes: list[tuple[float, int]] = []
+        table = _Table()
+        robbed = _Controller(table, "robbed", writes)
+        await _until(lambda: robbed.lease is not None)
+        table.record = LeaseRecord("robber", 7, 0, _LEASE_S)
+        robbed_s = _now_s()
+        await _until(lambda: robbed.lease is None)
+        assert _now_s() - robbed_s < _LEASE_S / 2
+        await _until(lambda: robbed.lease is not None)
+        assert table.record.term == 8
+        await robbed.stop()
+
+    run(scenario())
+
+
+def test_in_doubt_nothing_is_written_until_the_database_has_confirmed_the_lease() -> None:
+    async def scenario() -> None:
+        writes: list[tuple[float, int]] = []
+        table = _Table()
+        doubter = _Controller(table, "doubter", writes)
+        await _until(lambda: len(writes) == 3)
+        assert doubter.lease is not None
+        table.delay_s = 0.5
+        doubted_s = _now_s()
+        doubter.lease.doubt()
+        await asyncio.sleep(2.0)
+        assert [time_s for time_s, _ in writes if doubted_s < time_s < doubted_s + 0.5] == []
+        assert writes[-1][0] > doubted_s + 0.5
+        table.record = LeaseRecord("robber", 7, 0, _LEASE_S)
+        doubter.lease.doubt()
+        before = len(writes)
+        await _until(lambda: doubter.lease is None)
+        assert len(writes) == before
+        await doubter.stop()
+
+    run(scenario())
+
+
+def test_a_controller_that_cannot_use_the_database_gives_way() -> None:
+    async def scenario() -> None:
+        writes: list[tuple[float, int]] = []
+        table = _Table()
+        first = _Controller(table, "first", writes)
+        await _until(lambda: first.lease is not None)
+        second = _Controller(table, "second", writes)
+        first.failure = StoreError("database x: jobs of another topology")
+        await _until(lambda: second.lease is not None)
+        await asyncio.sleep(3 * _LEASE_S)
+        assert second.lease is not None
+        assert not first.task.done()
+        await second.stop()
+        await first.stop()
+
+    run(scenario())
+
+
+def test_what_else_goes_wrong_in_office_ends_the_controller_and_gives_the_lease_back() -> None:
+    async def scenario() -> None:
+        table = _Table()
+        failing = _Controller(table, "failing", [])
+        failing.failure = RuntimeError("a bug")
+        with pytest.raises(RuntimeError, match="a bug"):
+            await failing.task
+        assert table.record.lease_s == 0.0
+
+    run(scenario())
