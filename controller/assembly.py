@@ -52,6 +52,7 @@ class Controller:
         store: "Store | None" = None,
         counters: Counters | None = None,
     ) -> None:
+        self.southbound = southbound
         self.ports = HeardPorts(routing.fabric.switches)
         self._clock = clock
         grace_end_s = clock.now_s() + config.lease_s

@@ -5,15 +5,13 @@ import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING
 
 import grpc.aio
 
 from controller.clock import Clock, DrivenClock, WallClock
 from controller.config import ClockName, ControllerConfig, LeadershipConfig
-from controller.leadership.leadership import Leadership, Lease
-from controller.leadership.reception import Reception
 from controller.office import in_office
 from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS
@@ -61,7 +59,7 @@ async def serve(config: ControllerConfig) -> None:
         if config.leadership is not None:
             assert config.database is not None
             assert store is not None
-            await _stand(config, config.leadership, config.database, routing, clock, store, stop)
+            await _stand_by(config, config.leadership, config.database, routing, clock, store, stop)
             return
         async with (
             in_office(config, routing, clock, store) as controller,
@@ -70,7 +68,7 @@ async def serve(config: ControllerConfig) -> None:
             await stop.wait()
 
 
-async def _stand(
+async def _stand_by(
     config: ControllerConfig,
     leadership: LeadershipConfig,
     database: str,
@@ -80,25 +78,18 @@ async def _stand(
     stop: asyncio.Event,
 ) -> None:
     """Lead whenever no other controller on the same database does; prints ``leading, term NUMBER`` when it begins."""
+    from controller.standby import Standby
     from controller.store.leases import DatabaseLease
 
-    table = DatabaseLease.open(database)
-    leading = Leadership(table, leadership.name, leadership.lease_s)
-    reception = Reception(lambda: leading.leader)
+    def announce(term: int) -> None:
+        print(f"leading, term {term}", flush=True)
 
-    async def lead(lease: Lease) -> None:
-        async with in_office(config, routing, clock, store.in_term(lease.term), lease) as controller:
-            with reception.seated(controller.handlers):
-                print(f"leading, term {lease.term}", flush=True)
-                await asyncio.Event().wait()
-
-    try:
-        async with _listening(config.listen, (reception,)), asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(leading.run(lead))
+    with closing(DatabaseLease.open(database)) as table:
+        standby = Standby(config, leadership, routing, clock, store, table, announce)
+        async with _listening(config.listen, (standby.reception,)), asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(standby.run())
             await stop.wait()
             running.cancel()
-    finally:
-        table.close()
 
 
 @asynccontextmanager

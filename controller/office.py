@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from controller.assembly import Controller
@@ -15,6 +15,8 @@ from topologies.routing import Routing
 
 if TYPE_CHECKING:
     from controller.store.store import Store
+
+_PORTS_PATIENCE_S = 1.0
 
 
 @asynccontextmanager
@@ -30,15 +32,26 @@ async def in_office(
     It goes on where the one before has ended, as the ``store`` knows it. Raises StoreError where that cannot be.
     """
     on_write = None if store is None else store.trail.note
-    southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id, on_write, grant)
+    southbound = P4RuntimeSouthbound(
+        config.switches, routing, config.pipeline, config.election_id, on_write=on_write, grant=grant
+    )
     async with southbound:
         # A large registry takes a while to read.
         controller = await asyncio.to_thread(Controller, config, routing, southbound, clock, store)
         listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
         async with listening, asyncio.TaskGroup() as tasks:
-            works = (controller.planner.run(), controller.follow_ports()) if config.clock is ClockName.WALL else ()
+            works = (_plan(controller, config), controller.follow_ports()) if config.clock is ClockName.WALL else ()
             running = [tasks.create_task(work) for work in works]
             yield controller
             for task in running:
                 task.cancel()
         await controller.planner.recorded()
+
+
+async def _plan(controller: Controller, config: ControllerConfig) -> None:
+    """Plan once it is known which ports are down: a predecessor's rules already lead around them."""
+    if config.reads_ports:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PORTS_PATIENCE_S):
+                await controller.ports.all_heard()
+    await controller.planner.run()

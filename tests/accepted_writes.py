@@ -1,11 +1,12 @@
 """What emulated switches accept to be written, in the order in which all of them do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
 from emulator.p4runtime.device import Device
+from emulator.switch import EmulatedSwitch
 
 _BASE_ID = (1 << 64) + 1
 _BIDS_PER_TERM = 1 << 16
@@ -20,14 +21,17 @@ class AcceptedWrite:
 
 
 @contextmanager
-def accepted_writes() -> Iterator[list[AcceptedWrite]]:
-    """All that is accepted meanwhile; election ids are told by terms as controllers with the default bid them."""
+def accepted_writes(switches: Iterable[EmulatedSwitch] = ()) -> Iterator[list[AcceptedWrite]]:
+    """All that is accepted meanwhile, by these or else by all; terms are those of controllers with the default id."""
+    among = {id(switch) for switch in switches}
     accepted: list[AcceptedWrite] = []
     require_primary = Device.require_primary
 
     def note(device: Device, election_id: int | None) -> None:
         require_primary(device, election_id)
         assert election_id is not None
+        if among and id(device.switch) not in among:
+            return
         accepted.append(AcceptedWrite(device.switch.name, (election_id - _BASE_ID) // _BIDS_PER_TERM))
 
     with patch.object(Device, "require_primary", note):

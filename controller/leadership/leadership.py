@@ -97,6 +97,7 @@ class Leadership:
     async def _campaign(self) -> Hold:
         """Wait until the lease is this controller's."""
         watch: Watch | None = None
+        problem = ""
         while True:
             try:
                 record = await self._table.read()
@@ -109,9 +110,11 @@ class Leadership:
                         self.leader, self._former_term = self._name, hold.term
                         if hold.may_write(_now_s()):
                             return hold
+                problem = ""
             except StoreError as error:
-                _LOG.warning("who leads is not known: %s", error)
-                self.leader = ""
+                if not problem:
+                    _LOG.warning("who leads is not known: %s", error)
+                problem, self.leader = str(error), ""
             await asyncio.sleep(LOOK_SHARE * self._lease_s)
 
     async def _lead(self, lease: Lease, lead: Callable[[Lease], Coroutine[Any, Any, None]]) -> bool:

@@ -17,22 +17,22 @@ class _Office:
     def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self.handlers = tuple(handlers)
         self.is_over = False
-        self._calls: set[asyncio.Timeout] = set()
+        self._calls: dict[asyncio.Timeout, None] = {}
 
     def end(self) -> None:
         """End all calls."""
         self.is_over = True
-        for call in self._calls:
+        for call in tuple(self._calls):
             call.reschedule(asyncio.get_running_loop().time())
 
     @contextmanager
     def holding(self, call: asyncio.Timeout) -> Iterator[None]:
         """A call is being answered meanwhile."""
-        self._calls.add(call)
+        self._calls[call] = None
         try:
             yield
         finally:
-            self._calls.discard(call)
+            del self._calls[call]
 
 
 class Reception(grpc.GenericRpcHandler):

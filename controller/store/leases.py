@@ -15,7 +15,7 @@ class DatabaseLease:
     """A LeaseTable in a controller's database, by a connection of its own: other writes do not keep it waiting."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
 
     @classmethod
     def open(cls, address: str) -> Self:
@@ -24,23 +24,23 @@ class DatabaseLease:
 
     def close(self) -> None:
         """Close the connection."""
-        self._database.close()
+        self.database.close()
 
     async def read(self) -> LeaseRecord:
         """See LeaseTable."""
-        return await self._database.write(_read)
+        return await self.database.write(_read)
 
     async def take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
         """See LeaseTable."""
-        return await self._database.write(partial(_take, seen, record))
+        return await self.database.write(partial(_take, seen, record))
 
     async def renew(self, term: int) -> bool:
         """See LeaseTable."""
-        return await self._database.write(partial(_change, term, {"renewals": LEADERSHIP.c.renewals + 1}))
+        return await self.database.write(partial(_change, term, {"renewals": LEADERSHIP.c.renewals + 1}))
 
     async def give_back(self, term: int) -> None:
         """See LeaseTable."""
-        await self._database.write(partial(_change, term, {"lease_s": 0.0}))
+        await self.database.write(partial(_change, term, {"lease_s": 0.0}))
 
 
 def require_term(term: int, connection: Connection) -> None:

@@ -41,7 +41,7 @@ async def _southbound(served: ServedFabric, grant: _Grant) -> AsyncIterator[P4Ru
     fields = ControllerConfig.model_fields
     routing = Routing(fabric, hash_multipliers(fabric.switches, seed=1))
     pipeline, election_id = fields["pipeline"].default, fields["election_id"].default
-    async with P4RuntimeSouthbound(served.addresses(), routing, pipeline, election_id, grant) as southbound:
+    async with P4RuntimeSouthbound(served.addresses(), routing, pipeline, election_id, grant=grant) as southbound:
         yield southbound
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.clock import DrivenClock
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.policy.profile import Profile
 from controller.registration import JobRequest, NotStoredError
@@ -74,18 +75,19 @@ def test_who_led_before_stores_nothing_any_longer(address: str, tables: tuple[Da
         fabric = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1).build()
         one, other = tables
         await one.take(VACANT, LeaseRecord("one", 1, 0, _LEASE_S))
-        with closing(Store.open(address)) as store:
-            former = store.in_term(1).registry(fabric, 30.0, 0.0)
-            former.register_job(_job("first"), 0.0, "token")
+        store = Store.open(address, DrivenClock())
+        former = store.in_term(1).registry(fabric, 30.0)
+        former.register_job(_job("first"), 0.0, "token")
+        await former.stored()
+        await other.take(await other.read(), LeaseRecord("other", 2, 0, _LEASE_S))
+        former.register_job(_job("second"), 0.0, "token")
+        with pytest.raises(NotStoredError, match="another controller has taken the lease since term 1"):
             await former.stored()
-            await other.take(await other.read(), LeaseRecord("other", 2, 0, _LEASE_S))
-            former.register_job(_job("second"), 0.0, "token")
-            with pytest.raises(NotStoredError, match="another controller has taken the lease since term 1"):
-                await former.stored()
-            assert [job.request.name for job in former.jobs] == ["first"]
-            with pytest.raises(StoreError, match="term 1"):
-                store.in_term(1).complete_from_s(5.0)
-            later = store.in_term(2).registry(fabric, 30.0, 0.0)
-            assert [job.request.name for job in later.jobs] == ["first"]
+        assert [job.request.name for job in former.jobs] == ["first"]
+        with pytest.raises(StoreError, match="term 1"):
+            store.in_term(1).complete_from_s(5.0)
+        later = store.in_term(2).registry(fabric, 30.0)
+        assert [job.request.name for job in later.jobs] == ["first"]
+        await store.close()
 
     asyncio.run(scenario())

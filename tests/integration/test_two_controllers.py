@@ -1,0 +1,143 @@
+"""Two controller processes on one database: whoever leads is killed or stopped, and the other goes on."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from controller.config import ControllerConfig, LeadershipConfig
+from controller.run.controller_process import ControllerProcess
+from emulator.keys import EntryKey
+from emulator.switch import EmulatedSwitch
+from hostlib.client import Client
+from hostlib.connection import Connection
+from hostlib.errors import UnreachableError
+from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
+from tests.accepted_writes import accepted_writes, interleaved
+from tests.integration.fabrics import DUMBBELL, ServedFabric, served_dumbbell
+
+_LEASE_S = 1.0
+_PATIENCE_S = 60.0
+_PROFILE = Profile(compute_s=1.0, comm_start=0.5, work=1.0)
+_JOBS = (("vision", "h0", "h2"), ("speech", "h1", "h3"))
+
+
+def _process(served: ServedFabric, name: str, database: Path) -> ControllerProcess:
+    return ControllerProcess(
+        ControllerConfig(
+            listen="127.0.0.1:0",
+            topology=DUMBBELL,
+            switches=served.addresses(),
+            database=str(database),
+            leadership=LeadershipConfig(name=name, lease_s=_LEASE_S),
+        )
+    )
+
+
+def _num_rules(served: ServedFabric) -> int:
+    return sum(len(list(switch.entries("ingress.flow"))) for switch in served.emulated.switches.values())
+
+
+async def _leads(process: ControllerProcess) -> bool:
+    try:
+        async with Connection(process.address, deadline_s=2.0) as connection:
+            await connection.plan()
+    except UnreachableError:
+        return False
+    return True
+
+
+async def _leader(*processes: ControllerProcess) -> ControllerProcess:
+    """The one of these that leads, as soon as one does."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            for process in processes:
+                if await _leads(process):
+                    return process
+            await asyncio.sleep(0.1)
+
+
+def _signal(process: ControllerProcess, number: signal.Signals) -> None:
+    assert process._process is not None
+    os.kill(process._process.pid, number)
+
+
+async def _stop(process: ControllerProcess, database: Path) -> None:
+    """Stop one where it is not writing to the database: nobody else could, for as long as it is stopped."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            _signal(process, signal.SIGSTOP)
+            with closing(sqlite3.connect(database, timeout=0.2, isolation_level=None)) as connection:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.execute("ROLLBACK")
+                    return
+                except sqlite3.OperationalError:
+                    _signal(process, signal.SIGCONT)
+            await asyncio.sleep(0.05)
+
+
+async def _registered(client: Client, job: str, source: str, destination: str) -> None:
+    client.register_job(Job(job, (source, destination), 2, _PROFILE))
+    client.register_flow_groups(job, [FlowGroup("gradients", (Flow(Nic(source), Nic(destination), 10**9),))])
+    assert await client.acknowledged(job, _PATIENCE_S)
+
+
+async def _has_rules(served: ServedFabric, number: int) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        while _num_rules(served) != number:
+            await asyncio.sleep(0.02)
+
+
+async def _fail_over_and_back(database: Path, deleted: list[str]) -> None:
+    async with (
+        served_dumbbell() as served,
+        _process(served, "one", database) as one,
+        _process(served, "two", database) as two,
+        Client([one.address, two.address]) as client,
+    ):
+        with accepted_writes() as accepted:
+            await _registered(client, *_JOBS[0])
+            await _has_rules(served, 1)
+            deleted.clear()
+            first = await _leader(one, two)
+            second = two if first is one else one
+            assert not await _leads(second)
+            await _stop(first, database)
+            try:
+                assert await _leader(second) is second
+            finally:
+                _signal(first, signal.SIGCONT)
+            async with asyncio.timeout(_PATIENCE_S):
+                while await _leads(first):
+                    await asyncio.sleep(0.1)
+            # What was registered before is known without being said again; a newcomer is planned with it.
+            await _registered(client, *_JOBS[1])
+            await _has_rules(served, 2)
+            await second.kill()
+            assert await _leader(first) is first
+            for job, _, _ in _JOBS:
+                assert await client.acknowledged(job, _PATIENCE_S)
+            assert interleaved(accepted) == []
+            assert deleted == []
+            client.deregister("vision")
+            await _has_rules(served, 1)
+            assert len({write.term for write in accepted}) == 3
+
+
+def test_rules_and_registrations_survive_a_leader_that_is_stopped_and_one_that_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted: list[str] = []
+    delete = EmulatedSwitch.delete
+
+    def noted(switch: EmulatedSwitch, table: str, key: EntryKey) -> None:
+        deleted.append(switch.name)
+        delete(switch, table, key)
+
+    monkeypatch.setattr(EmulatedSwitch, "delete", noted)
+    asyncio.run(_fail_over_and_back(tmp_path / "trainyard.db", deleted))
