@@ -28,6 +28,7 @@ KILLS := 50
 chaos: setup
 	$(BIN)/python -m tests.chaos --seed $(SEED) --events $(EVENTS)
 	CHAOS_SEED=$(SEED) CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest tests/chaos/test_killed_processes.py
+	$(BIN)/python -m tests.chaos.fail_over --seed $(SEED)
 
 lint: setup
 	$(BIN)/ruff check .

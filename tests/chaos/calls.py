@@ -90,6 +90,11 @@ class ClientCall:
             raise found.error()
         return None
 
+    def end(self) -> None:
+        """End it by who made it and does not read it; whoever does is told by an error."""
+        if self.ended is None:
+            self._stop(Status(grpc.StatusCode.CANCELLED, "Channel closed!"))
+
     def cancel(self) -> None:
         """End it; whoever reads is told so."""
         if self.ended is None:

@@ -1,7 +1,7 @@
 """Channels and servers of gRPC, and the host library's connection, over the network in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -12,8 +12,8 @@ import grpc
 import grpc.aio
 from finsy.pbutil import from_text
 
+from hostlib.channel import error_of
 from hostlib.connection import Connection as HostConnection
-from hostlib.connection import error_of
 from hostlib.wire.methods import Method, RequestT, ResponseT
 from tests.chaos.calls import ClientCall
 from tests.chaos.network import Connection, Network
@@ -150,43 +150,47 @@ class MemoryServer:
         """Only faster."""
 
 
-class MemoryHostConnection(HostConnection):
-    """The host library's connection with its calls in memory."""
+class MemoryHostChannel:
+    """The host library's channel to one address, its calls in memory."""
 
-    def __init__(self, network: Network, address: str, owner_token: str | None, deadline_s: float = 10.0) -> None:
-        assert owner_token is not None, "a random one could not be replayed"
-        self.owner_token = owner_token
-        self._deadline_s = deadline_s
+    def __init__(self, network: Network, address: str) -> None:
         self._line = Line(network, address)
+        self._streams: list[ClientCall] = []
 
-    async def close(self) -> None:
+    def close(self) -> None:
         self._line.close()
 
-    async def _call(
-        self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
-    ) -> ResponseT:
+    def end_streams(self) -> None:
+        for stream in tuple(self._streams):
+            stream.end()
+
+    async def call(self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None) -> ResponseT:
         try:
             answer = await self._line.ask(method.path, request.SerializeToString(), deadline_s)
         except grpc.RpcError as error:
             raise error_of(error) from None
         return method.response.FromString(answer)
 
-    async def _stream(
+    async def stream(
         self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
     ) -> AsyncIterator[ResponseT]:
         call = self._line.call(method.path, deadline_s)
         call.write(request.SerializeToString())
+        self._streams.append(call)
         try:
             while (answer := await call.read()) is not None:
                 yield method.response.FromString(answer)
         except grpc.RpcError as error:
             raise error_of(error) from None
         finally:
+            self._streams.remove(call)
             call.cancel()
 
 
 @contextmanager
-def in_memory(network: Network, host_connection: Callable[[str, str | None], HostConnection]) -> Iterator[None]:
+def in_memory(
+    network: Network, host_connection: Callable[[Sequence[str], str | None], HostConnection]
+) -> Iterator[None]:
     """Whatever is connected meanwhile is connected over this network, jobs by ``host_connection``.
 
     finsy reads the P4Info for every switch of every controller; here all of them are the same, and read once.
@@ -194,6 +198,7 @@ def in_memory(network: Network, host_connection: Callable[[str, str | None], Hos
     with (
         patch("finsy.pbutil.from_text", cache(from_text)),
         patch("grpc.aio.insecure_channel", lambda address, *_, **__: MemoryChannel(network, address)),
+        patch("hostlib.channels.Channel", lambda address: MemoryHostChannel(network, address)),
         patch("hostlib.client.Connection", host_connection),
     ):
         yield

@@ -1,6 +1,7 @@
 """Jobs that train, as far as fabric and controller see them: each the host library in a process of its own."""
 
 import asyncio
+from collections.abc import Sequence
 from itertools import count
 from random import Random
 
@@ -34,7 +35,7 @@ class TrainingJob:
         job: Job,
         groups: tuple[FlowGroup, ...],
         owner_token: str,
-        address: str,
+        addresses: Sequence[str],
         traffic: Traffic,
         may_train: asyncio.Event,
         draws: Random,
@@ -44,7 +45,7 @@ class TrainingJob:
         self.owner_token = owner_token
         self.process = Process(f"job {job.name}")
         self.client: Client | None = None
-        self._address = address
+        self._addresses = addresses
         self._traffic = traffic
         self._may_train = may_train
         self._draws = draws
@@ -78,7 +79,7 @@ class TrainingJob:
         return {name: tuple(five_tuples) for name, five_tuples in found.items()}
 
     async def _train(self) -> None:
-        async with Client(self._address, self.owner_token, LoopClock()) as client:
+        async with Client(self._addresses, self.owner_token, LoopClock()) as client:
             self.client = client
             client.register_job(self.job)
             client.register_flow_groups(self.job.name, self.groups)

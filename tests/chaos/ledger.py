@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.registration import RegisteredJob
+from hostlib.connection import Connection
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
-from tests.chaos.channels import MemoryHostConnection
 from tests.chaos.jobs import on_the_wire
-from tests.chaos.network import Network
 from topologies.addressing import FiveTuple as WireFiveTuple
 
 
@@ -86,11 +85,11 @@ def _ends(five_tuple: WireFiveTuple) -> WireFiveTuple:
     return replace(five_tuple, source_port=0)
 
 
-class NotedConnection(MemoryHostConnection):
+class NotedConnection(Connection):
     """A connection of the host library's that has a ledger know what is acknowledged over it."""
 
-    def __init__(self, network: Network, ledger: Ledger, address: str, owner_token: str | None) -> None:
-        super().__init__(network, address, owner_token)
+    def __init__(self, ledger: Ledger, address: Sequence[str], owner_token: str | None) -> None:
+        super().__init__(address, owner_token)
         self._ledger = ledger
 
     async def register_job(self, job: Job, age_s: float = 0.0) -> float:

@@ -136,6 +136,12 @@ class Network:
         for connection in self._of(name):
             self.close(connection)
 
+    def cut_between(self, client: str, listener: str) -> None:
+        """Break the connections that one process has made to another."""
+        for connection in self._of(listener):
+            if connection.client.name == client:
+                self.close(connection)
+
     def stall(self, name: str, until_s: float) -> None:
         """Have nothing pass on the connections of a process until then; what is sent comes afterwards."""
         for connection in self._of(name):

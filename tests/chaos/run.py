@@ -59,17 +59,17 @@ def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _:
 
     async def run() -> Outcome:
         policy, steering = _DECIDERS[seed % len(_DECIDERS)]
-        with _folder() as folder:
+        with a_folder() as folder:
             world = World(traffic, Random(f"{seed}: world"), policy, steering, folder / "controller.db")
             with world.entered():
-                return await _Run(world, seed).to_the_end(num_events, on_pause)
+                return await Run(world, seed).to_the_end(num_events, on_pause)
 
-    with _garbage_waits(), asyncio.Runner(loop_factory=loop) as runner:
+    with garbage_waits(), asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(run())
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def a_folder() -> Iterator[Path]:
     """A folder that is forced to no disk where there is one: the power does not fail here."""
     in_memory = Path("/dev/shm")
     with TemporaryDirectory(prefix="trainyard-", dir=in_memory if in_memory.is_dir() else None) as folder:
@@ -77,7 +77,7 @@ def _folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _garbage_waits() -> Iterator[None]:
+def garbage_waits() -> Iterator[None]:
     """Collect garbage only where a run says so: what ends with it ends at the same moment in every run."""
     gc.collect()
     gc.freeze()
@@ -89,7 +89,9 @@ def _garbage_waits() -> Iterator[None]:
         gc.unfreeze()
 
 
-class _Run:
+class Run:
+    """A world, what happens to it, and its judge."""
+
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
         self._seed = seed
@@ -171,5 +173,9 @@ class _Run:
         raise ChaosError(
             f"seed {self._seed} after event {number} ({self._world.config.policy}, {self._world.config.steering}):"
             f"\n  {found}\nthe latest events:\n  {latest}"
-            f"\nagain: make chaos SEED={self._seed} EVENTS={number}"
+            f"\nagain: {self._again(number)}"
         )
+
+    def _again(self, number: int) -> str:
+        """The command that has it happen again up to an event."""
+        return f"make chaos SEED={self._seed} EVENTS={number}"

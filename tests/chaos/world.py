@@ -55,6 +55,7 @@ class World:
             damping=Damping(half_life_s=1.0, longest_hold_s=LEASE_S),
         )
         self.routing = Routing(self.fabric, hash_multipliers(self.fabric.switches, self.config.hash_seed))
+        self.controller_addresses: tuple[str, ...] = (_ADDRESS,)
         self.jobs: dict[str, TrainingJob] = {}
         self.control: Process | None = None
         self.controller: Controller | None = None
@@ -71,7 +72,7 @@ class World:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Have everything that is connected meanwhile be connected in this world; it ends with it."""
-        connection = partial(NotedConnection, self.network, self.ledger)
+        connection = partial(NotedConnection, self.ledger)
         with in_memory(self.network, connection):
             try:
                 yield
@@ -122,7 +123,8 @@ class World:
 
     def start_job(self, job: Job, groups: tuple[FlowGroup, ...], owner_token: str) -> None:
         """Have a job arrive that is not there."""
-        arrived = TrainingJob(job, groups, owner_token, _ADDRESS, self.traffic, self.may_train, self._draws)
+        addresses = self.controller_addresses
+        arrived = TrainingJob(job, groups, owner_token, addresses, self.traffic, self.may_train, self._draws)
         arrived.work.add_done_callback(partial(self._note_end, arrived.process))
         self.jobs[job.name] = arrived
 

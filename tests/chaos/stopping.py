@@ -1,0 +1,69 @@
+"""Processes that are stopped and go on later, as by SIGSTOP: what was due meanwhile happens late, and all at once."""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any
+
+from tests.chaos.processes import Process, owner_of
+from tests.chaos.virtual_loop import VirtualLoop
+
+
+class StoppingLoop(VirtualLoop):
+    """A loop in virtual time in which processes can be stopped, also with messages of theirs under way."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._held: dict[Process, list[tuple[asyncio.Handle, Callable[..., object], tuple[Any, ...]]]] = {}
+        super().__init__(*arguments)
+
+    def stop_process(self, process: Process) -> None:
+        """Have nothing happen that a process does or has begun, until it goes on."""
+        self._held.setdefault(process, [])
+
+    def go_on(self, process: Process) -> None:
+        """Have everything happen that a process would have done."""
+        for handle, callback, arguments in self._held.pop(process, ()):
+            if not handle.cancelled():
+                super().call_soon(callback, *arguments, context=handle._context)  # type: ignore[attr-defined]
+
+    def call_soon(
+        self, callback: Callable[..., object], *arguments: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """See asyncio."""
+        context = copy_context() if context is None else context
+        held = _Held(self._held, callback, arguments, owner_of(context))
+        held.handle = super().call_soon(held, context=context)
+        return held.handle
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *arguments: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """See asyncio."""
+        context = copy_context() if context is None else context
+        held = _Held(self._held, callback, arguments, owner_of(context))
+        held.handle = handle = super().call_at(when, held, context=context)
+        return handle
+
+
+class _Held:
+    """A callback of a process's that waits while that is stopped."""
+
+    def __init__(
+        self,
+        stopped: dict[Process, list[tuple[asyncio.Handle, Callable[..., object], tuple[Any, ...]]]],
+        callback: Callable[..., object],
+        arguments: tuple[Any, ...],
+        process: Process | None,
+    ) -> None:
+        self.handle: asyncio.Handle | None = None
+        self._stopped = stopped
+        self._callback = callback
+        self._arguments = arguments
+        self._process = process
+
+    def __call__(self) -> None:
+        if self._process is not None and self._process in self._stopped:
+            assert self.handle is not None
+            self._stopped[self._process].append((self.handle, self._callback, self._arguments))
+        else:
+            self._callback(*self._arguments)
