@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from controller.assembly import Controller
@@ -16,7 +16,8 @@ from topologies.routing import Routing
 if TYPE_CHECKING:
     from controller.store.store import Store
 
-_PORTS_PATIENCE_S = 1.0
+_HEARING_S = 1.0
+"""In which switches that are there say what ports they have."""
 
 
 @asynccontextmanager
@@ -35,23 +36,20 @@ async def in_office(
     southbound = P4RuntimeSouthbound(
         config.switches, routing, config.pipeline, config.election_id, on_write=on_write, grant=grant
     )
-    async with southbound:
-        # A large registry takes a while to read.
-        controller = await asyncio.to_thread(Controller, config, routing, southbound, clock, store)
-        listening = GnmiPorts(config.switches, controller.ports) if config.reads_ports else nullcontext()
-        async with listening, asyncio.TaskGroup() as tasks:
-            works = (_plan(controller, config), controller.follow_ports()) if config.clock is ClockName.WALL else ()
+    # A large registry takes a while to read.
+    controller = await asyncio.to_thread(Controller, config, routing, southbound, clock, store, southbound)
+    works_alone = config.clock is ClockName.WALL
+    async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):
+        if works_alone and config.reads_ports:
+            # Before a switch is told to route as if all of the fabric were there.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HEARING_S):
+                    await controller.ports.all_heard()
+            await controller.hear_ports()
+        async with southbound, asyncio.TaskGroup() as tasks:
+            works = (controller.planner.run(), controller.follow_ports(), controller.measure()) if works_alone else ()
             running = [tasks.create_task(work) for work in works]
             yield controller
             for task in running:
                 task.cancel()
-        await controller.planner.recorded()
-
-
-async def _plan(controller: Controller, config: ControllerConfig) -> None:
-    """Plan once it is known which ports are down: a predecessor's rules already lead around them."""
-    if config.reads_ports:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PORTS_PATIENCE_S):
-                await controller.ports.all_heard()
-    await controller.planner.run()
+    await controller.planner.recorded()

@@ -49,9 +49,8 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
         "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
         f"policy: expected {', '.join(others)} or {last}, got 'magic'",
         "colour: unknown key; expected one of bytes_per_count, clock, damping, database, election_id, hash, hash_seed,"
-        " lease_s, listen, num_levels, pipeline, policy, profiling, reads_ports, record, seed, start_s, steering,"
-        " switches, topology,"
-        " utilisation_window_us",
+        " leadership, lease_s, listen, num_levels, pipeline, policy, profiling, reads_ports, record, seed, start_s,"
+        " steering, switches, topology, utilisation_window_us",
     ]
 
 
