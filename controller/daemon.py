@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from controller.store.store import Store
 
 _STOP_GRACE_S = 1.0
-_HEARING_S = 1.0
-"""In which switches that are there say what ports they have."""
 _SWITCH_INTERVAL_S = 0.0005
 _COLLECTION_THRESHOLDS = (50_000, 20, 50)
 
