@@ -124,7 +124,8 @@ def test_directives_end_of_a_controller_that_answers_no_longer_where_another_doe
             with pytest.raises(UnreachableError):
                 await anext(directives)
             await connection.register_flow_groups("gpt", [RING])
-            assert len((await anext(connection.directives("gpt"))).flows) == 2
+            # There may have been a plan for the job before that for its flows.
+            assert await anext(len(told.flows) async for told in connection.directives("gpt") if told.flows) == 2
 
     asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
 
