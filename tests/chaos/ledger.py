@@ -12,11 +12,16 @@ from topologies.addressing import FiveTuple as WireFiveTuple
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """A job as a controller has acknowledged it; its lease was renewed at ``renewed_s`` or later."""
+    """A job as a controller has acknowledged it; its lease was renewed at ``renewed_s`` or later.
+
+    ``asked`` are profiles that were reported since and not acknowledged: a controller may know one of them, as it may
+    have been killed between storing and answering.
+    """
 
     job: Job
     renewed_s: float
     groups: Mapping[str, tuple[FiveTuple, ...]]
+    asked: tuple[Profile, ...] = ()
 
 
 class Ledger:
@@ -37,17 +42,27 @@ class Ledger:
     def note_job(self, job: Job, said_s: float) -> None:
         """A registration that was asked for at ``said_s`` is acknowledged."""
         known = self.jobs.get(job.name)
-        self._jobs[job.name] = Acknowledged(job, said_s, {} if known is None else known.groups)
+        self._jobs[job.name] = (
+            Acknowledged(job, said_s, {})
+            if known is None
+            else Acknowledged(job, said_s, known.groups, _after(job.profile, known.asked))
+        )
 
     def note_groups(self, job: str, groups: FlowGroupAssignments) -> None:
         """Flow groups are acknowledged, with their 5-tuples."""
         if (known := self.jobs.get(job)) is not None:
             self._jobs[job] = replace(known, groups={**known.groups, **groups})
 
+    def note_asked(self, job: str, profile: Profile | None) -> None:
+        """A profile is reported, with its job or alone."""
+        if profile is not None and (known := self.jobs.get(job)) is not None:
+            self._jobs[job] = replace(known, asked=(*known.asked, profile))
+
     def note_profile(self, job: str, profile: Profile) -> None:
-        """A profile is acknowledged."""
+        """A profile is acknowledged, and with it that those reported before it are over."""
         if (known := self.jobs.get(job)) is not None:
-            self._jobs[job] = replace(known, job=replace(known.job, profile=profile))
+            job_now = replace(known.job, profile=profile)
+            self._jobs[job] = replace(known, job=job_now, asked=_after(profile, known.asked))
 
     def note_renewal(self, job: str, said_s: float) -> None:
         """A lease is renewed."""
@@ -71,13 +86,18 @@ def lost_registrations(acknowledged: Mapping[str, Acknowledged], registered: Map
         if (ours.hosts, ours.gpus) != (theirs.hosts, theirs.gpus):
             wrong.append(f"{name} was acknowledged as {ours} and is registered as {theirs}")
         profile = Profile(theirs.profile.compute_s, theirs.profile.comm_start, theirs.profile.work)
-        if ours.profile != profile:
+        if profile not in (ours.profile, *known.asked):
             wrong.append(f"{name} was acknowledged {ours.profile}, and {profile} is known")
         groups = {group.name: [_ends(flow.five_tuple) for flow in group.flows] for group in job.flow_groups}
         for group, five_tuples in known.groups.items():
             if [_ends(on_the_wire(five_tuple)) for five_tuple in five_tuples] != groups.get(group):
                 wrong.append(f"{name}/{group} was acknowledged with {five_tuples}, and has {groups.get(group)}")
     return wrong
+
+
+def _after(profile: Profile | None, asked: tuple[Profile, ...]) -> tuple[Profile, ...]:
+    """What was asked after a profile that is acknowledged now."""
+    return asked[asked.index(profile) + 1 :] if profile is not None and profile in asked else asked
 
 
 def _ends(five_tuple: WireFiveTuple) -> WireFiveTuple:
@@ -94,6 +114,7 @@ class NotedConnection(Connection):
 
     async def register_job(self, job: Job, age_s: float = 0.0) -> float:
         said_s = self._ledger.now_s()
+        self._ledger.note_asked(job.name, job.profile)
         lease_s = await super().register_job(job, age_s)
         self._ledger.note_job(job, said_s)
         return lease_s
@@ -104,6 +125,7 @@ class NotedConnection(Connection):
         return groups
 
     async def report_profile(self, job: str, profile: Profile) -> None:
+        self._ledger.note_asked(job, profile)
         await super().report_profile(job, profile)
         self._ledger.note_profile(job, profile)
 
