@@ -4,8 +4,9 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc.aio
@@ -21,6 +22,8 @@ from topologies.routing import Routing
 if TYPE_CHECKING:
     # SQLAlchemy takes a while to import, and a controller without a database needs none of it.
     from controller.store.store import Store
+
+_Answering = Callable[[Sequence[grpc.GenericRpcHandler]], AbstractAsyncContextManager[None]]
 
 _STOP_GRACE_S = 1.0
 _SWITCH_INTERVAL_S = 0.0005
@@ -51,17 +54,20 @@ async def serve(config: ControllerConfig) -> None:
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    port = _bind(server, config.listen)
+    answering = partial(_answering, server, f"{config.listen.rpartition(':')[0]}:{port}")
     async with _opened(config.database, clock) as store:
         if config.clock is ClockName.WALL:
             await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
         if config.leadership is not None:
             assert config.database is not None
             assert store is not None
-            await _stand_by(config, config.leadership, config.database, routing, clock, store, stop)
+            await _stand_by(config, config.leadership, config.database, routing, clock, store, stop, answering)
             return
         async with (
             in_office(config, routing, clock, store) as controller,
-            _listening(config.listen, controller.handlers),
+            answering(controller.handlers),
         ):
             await stop.wait()
 
@@ -74,6 +80,7 @@ async def _stand_by(
     clock: Clock,
     store: "Store",
     stop: asyncio.Event,
+    answering: _Answering,
 ) -> None:
     """Lead whenever no other controller on the same database does; prints ``leading, term NUMBER`` when it begins."""
     from controller.standby import Standby
@@ -84,20 +91,20 @@ async def _stand_by(
 
     with closing(DatabaseLease.open(database)) as table:
         standby = Standby(config, leadership, routing, clock, store, table, announce)
-        async with _listening(config.listen, (standby.reception,)), asyncio.TaskGroup() as tasks:
+        async with answering((standby.reception,)), asyncio.TaskGroup() as tasks:
             running = tasks.create_task(standby.run())
             await stop.wait()
             running.cancel()
 
 
 @asynccontextmanager
-async def _listening(address: str, handlers: Sequence[grpc.GenericRpcHandler]) -> AsyncIterator[None]:
-    """Have these answer calls at an address, and say so."""
-    server = grpc.aio.server(options=SERVER_OPTIONS)
+async def _answering(
+    server: grpc.aio.Server, address: str, handlers: Sequence[grpc.GenericRpcHandler]
+) -> AsyncIterator[None]:
+    """Have a server that is bound to an address answer calls with these, and say so."""
     server.add_generic_rpc_handlers(handlers)
-    port = _bind(server, address)
     await server.start()
-    print(f"listening on {address.rpartition(':')[0]}:{port}", flush=True)
+    print(f"listening on {address}", flush=True)
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """A controller in office: connected to its switches and planning, until it leaves with all that it was at."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HEARING_S = 1.0
 """In which switches that are there say what ports they have."""
+_RECORDING_S = 2.0
+"""In which the last Plan gets into the record, unless the database is away."""
 
 
 @asynccontextmanager
@@ -39,17 +41,26 @@ async def in_office(
     # A large registry takes a while to read.
     controller = await asyncio.to_thread(Controller, config, routing, southbound, clock, store, southbound)
     works_alone = config.clock is ClockName.WALL
-    async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):
-        if works_alone and config.reads_ports:
-            # Before a switch is told to route as if all of the fabric were there.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_HEARING_S):
-                    await controller.ports.all_heard()
-            await controller.hear_ports()
-        async with southbound, asyncio.TaskGroup() as tasks:
-            works = (controller.planner.run(), controller.follow_ports(), controller.measure()) if works_alone else ()
-            running = [tasks.create_task(work) for work in works]
-            yield controller
-            for task in running:
-                task.cancel()
-    await controller.planner.recorded()
+    try:
+        async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):
+            if works_alone and config.reads_ports:
+                # Before a switch is told to route as if all of the fabric were there.
+                await _within(_HEARING_S, controller.ports.all_heard())
+                await controller.hear_ports()
+            async with southbound, asyncio.TaskGroup() as tasks:
+                works = (
+                    (controller.planner.run(), controller.follow_ports(), controller.measure()) if works_alone else ()
+                )
+                running = [tasks.create_task(work) for work in works]
+                yield controller
+                for task in running:
+                    task.cancel()
+    finally:
+        await _within(_RECORDING_S, controller.planner.recorded())
+
+
+async def _within(patience_s: float, work: Coroutine[None, None, None]) -> None:
+    """Wait for something, but no longer than that."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience_s):
+            await work

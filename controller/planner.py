@@ -187,7 +187,8 @@ class Planner:
     async def recorded(self) -> None:
         """Return once the Plan in force is in the record, if one is kept."""
         if self._recording is not None:
-            await self._recording
+            # Whoever waits may be cancelled; the record is not.
+            await asyncio.shield(self._recording)
 
     async def _plan(self) -> None:
         await self.recorded()

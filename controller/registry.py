@@ -110,7 +110,8 @@ class Registry:
                 raise ConflictError(
                     f"profile: job {request.name!r} has flow groups, so that it has to tell its profile"
                 )
-            measured = [job.request for job in self.jobs if job.request.profile is None and job is not known]
+            others = (job.request for name, job in self._jobs.items() if name != request.name)
+            measured = [other for other in others if other.profile is None]
             check_measurable(request, measured, self.fabric)
         if known is None:
             self._change(request.name, RegisteredJob(request, now_s - age_s, owner_token))

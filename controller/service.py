@@ -1,5 +1,6 @@
 """The gRPC service ``trainyard.v1.Controller`` over the registry and the planner."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -151,11 +152,16 @@ class ControllerService:
     async def _stored(self, *, is_change: bool) -> None:
         """What the registry has been told outlives this process; only then it is planned with, and answered.
 
-        Of what changes nothing the same may still be on its way to the disk.
+        Of what changes nothing the same may still be on its way to the disk. What is stored is planned with even where
+        the caller has gone meanwhile.
         """
-        await self._registry.stored()
-        if is_change:
-            self._planner.mark_changed()
+
+        async def store() -> None:
+            await self._registry.stored()
+            if is_change:
+                self._planner.mark_changed()
+
+        await asyncio.shield(asyncio.ensure_future(store()))
 
     async def _directives(self, request: wire.DirectivesRequest, _: str) -> AsyncIterator[wire.DirectivesResponse]:
         if request.job not in self._registry:
@@ -197,7 +203,8 @@ class ControllerService:
                 self._planner.links.note(self._ports.states, self._clock.now_s())
             if self._profiler is not None and await self._profiler.turn(request.time_s, self._planner.snapshot):
                 self._planner.mark_changed()
-        await self._planner.settle()
+        # Who asks may leave; a Plan that has begun is made.
+        await asyncio.shield(asyncio.ensure_future(self._planner.settle()))
         if isinstance(self._clock, DrivenClock):
             # Time stands still until all that have power are there, and it is known of all that have none.
             await self._southbound.caught_up(down=request.switches_down)

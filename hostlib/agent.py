@@ -25,6 +25,8 @@ from hostlib.telemetry.swallowing import Swallowing
 
 _LOG = logging.getLogger(__name__)
 
+_CONTROLLER = "127.0.0.1:4790"
+
 _EPILOG = (
     "It runs until SIGTERM or SIGINT, and says on SIGUSR1 what it has done. It needs CAP_NET_RAW; see --leave-probes."
 )
@@ -67,7 +69,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[=ADDRESS][@GBPS]",
         help="an interface to probe from, may be repeated; address and rate are the system's unless given",
     )
-    add("--controller", default="127.0.0.1:4790", metavar="HOST:PORT", help="where the controller listens")
+    add(
+        "--controller",
+        action="append",
+        metavar="HOST:PORT",
+        help=f"where the controller listens, {_CONTROLLER} unless given; repeated where there are several",
+    )
     add(
         "--owner-token-file",
         type=Path,
@@ -120,7 +127,7 @@ async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], o
         if not options.leave_probes:
             for interface in interfaces:
                 _swallow(interface, stack)
-        connection = await stack.enter_async_context(Connection(options.controller, owner_token))
+        connection = await stack.enter_async_context(Connection(options.controller or [_CONTROLLER], owner_token))
         session = await _session()
         rates_bps = {interface.address: interface.rate_bps for interface in interfaces}
         agent = HostAgent(ProbeAgent(options.host, rates_bps, session), sockets, connection)

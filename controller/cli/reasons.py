@@ -17,6 +17,9 @@ def sentences(explanation: wire.Explanation) -> Iterator[str]:
 def _job(job: wire.JobExplanation) -> Iterator[str]:
     state = job.state
     yield f"{state.name}: rank {state.rank} of {job.jobs} (0 is the most urgent), level {state.level}."
+    if state.profile.source in (wire.NOT_KNOWN_YET, wire.BEING_MEASURED):
+        yield f"It has told its hosts alone. Its profile: {profile_words(state.profile)}; until then no more is known."
+        return
     yield job.reason
     yield (
         f"An iteration is W = {quantity(job.work)} of computation on {count(state.gpus)} GPUs and takes"

@@ -77,7 +77,7 @@ class Operations:
 def _no_answer(address: str, error: grpc.RpcError) -> str:
     """What it is that did not answer. Raises OperationsError where it did, and refused."""
     assert isinstance(error, grpc.Call)
-    if error.code() is grpc.StatusCode.UNAVAILABLE:
+    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
         return f"no controller answers at {address}: {error.details()}"
     kind = UnknownNameError if error.code() is grpc.StatusCode.NOT_FOUND else OperationsError
     raise kind(f"controller at {address}: {error.details()}") from error

@@ -5,6 +5,7 @@ over it, each job iterating as if it had the fabric to itself, over what the lin
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,7 @@ from controller.policy.plan import JobPlan
 from controller.policy.snapshot import OrderKeeper
 from controller.policy.traffic import BoolArray
 from controller.registration import RegisteredJob
+from controller.southbound.job_rules import levels_in_force
 from topologies.fabric import Fabric, Path
 
 _NAMES_LISTED = 8
@@ -67,6 +69,7 @@ class Explainer:
         """Why a job has its rank and its level."""
         name = job.request.name
         own, plan = self._demands[name], self._plans[name]
+        plan = replace(plan, level=levels_in_force(self._decision.plan, self._decision.snapshot)[name])
         return self._explanation(
             job=wire.JobExplanation(
                 state=job_state(job, lease_s, profile, plan),

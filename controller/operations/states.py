@@ -1,6 +1,7 @@
 """What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 from controller.decision import Decision
@@ -10,6 +11,7 @@ from controller.policy.plan import JobPlan
 from controller.ports.link_health import CableCondition, CableHealth
 from controller.profiling.results import ProfilingResults
 from controller.registration import RegisteredJob
+from controller.southbound.job_rules import levels_in_force
 from controller.southbound.rules import FlowRule
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
 from topologies import fabric as fabrics
@@ -31,7 +33,8 @@ def job_states(
 
     Those without a rank come last.
     """
-    plans = {plan.name: plan for plan in decision.plan.jobs} if decision else {}
+    levels = levels_in_force(decision.plan, decision.snapshot) if decision else {}
+    plans = {plan.name: replace(plan, level=levels[plan.name]) for plan in decision.plan.jobs} if decision else {}
     states = [job_state(job, lease_s, profile, plans.get(job.request.name)) for job, lease_s, profile in jobs]
     return sorted(states, key=lambda state: (not state.HasField("rank"), state.rank, state.name))
 

@@ -62,6 +62,13 @@ class GnmiPorts:
                 if error.code is GRPCStatusCode.UNIMPLEMENTED and is_served:
                     _LOG.warning("switch %s: it tells no port states: %s", address.name, error.message)
                 is_served = error.code is not GRPCStatusCode.UNIMPLEMENTED
+            except asyncio.CancelledError:
+                # grpc.aio also cancels who reads from a call that is closed under it.
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+            except Exception:
+                # What is known of its ports must not stay as it is for good.
+                _LOG.exception("switch %s: its port states are not heard; trying again", address.name)
             if is_served:
                 self._heard.forget(address.name)
                 await asyncio.sleep(_RETRY_S)

@@ -5,7 +5,7 @@ counted. One job at a time; the others wait in order of their arrival.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from controller.policy.snapshot import Snapshot
 from controller.profiling.counters import Counters
@@ -51,6 +51,8 @@ class Profiler:
         self._options = options
         self._own_level = num_levels - 1
         self._bytes_per_count = bytes_per_count
+        self._arrival_s: dict[str, float] = {}
+        """Tells a job from the one before of its name."""
         self._due_s: dict[str, float] = {}
         """When a job is to be measured, or looked at, next."""
         self._failures: dict[str, int] = {}
@@ -64,8 +66,9 @@ class Profiler:
         if self._own_level == 0:
             return False
         jobs = {job.request.name: job for job in self._registry.jobs if job.request.profile is None}
-        has_changed = self._forget(jobs.keys())
-        for name in jobs:
+        has_changed = self._forget(jobs)
+        for name, job in jobs.items():
+            self._arrival_s.setdefault(name, job.arrival_s)
             self._due_s.setdefault(name, now_s)
         if self._looked_at is None:
             has_changed |= self._begin(jobs.values(), now_s)
@@ -79,11 +82,13 @@ class Profiler:
             self.next_turn_s = min(self._due_s.values(), default=None)
         return has_changed
 
-    def _forget(self, names: Collection[str]) -> bool:
+    def _forget(self, jobs: Mapping[str, RegisteredJob]) -> bool:
         """Drop the jobs that have left, or tell a profile themselves."""
-        gone = self._due_s.keys() - names
+        gone = {
+            name for name, since_s in self._arrival_s.items() if name not in jobs or jobs[name].arrival_s != since_s
+        }
         for name in gone:
-            del self._due_s[name]
+            del self._arrival_s[name], self._due_s[name]
             self._failures.pop(name, None)
             self._results.forget(name)
         return self._end() if self._looked_at in gone else False

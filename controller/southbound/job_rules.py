@@ -29,16 +29,20 @@ def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple
     The one that is being measured has the level above those of all policies; the others have that of the Plan, or 0
     until something is known of them.
     """
-    levels = {job.name: job.level for job in plan.jobs}
+    levels = levels_in_force(plan, snapshot)
     rules: defaultdict[str, list[JobRule]] = defaultdict(list)
     for job in snapshot.jobs:
-        level = levels[job.name] if job.flows else 0
-        if job.name == snapshot.profiled:
-            level = snapshot.num_levels
         for address, host in host_traffic(job, fabric):
             switch = fabric.links[fabric.nic_by_address[address].link].destination
-            rules[switch].append(JobRule(switch, address, host, level))
+            rules[switch].append(JobRule(switch, address, host, levels[job.name]))
     return {switch: tuple(of_switch) for switch, of_switch in rules.items()}
+
+
+def levels_in_force(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
+    """By job, the level of its traffic: the Plan's, but above all while it is measured, 0 while nothing is known."""
+    planned = {job.name: job.level for job in plan.jobs}
+    levels = {job.name: planned[job.name] if job.flows or not job.measured_hosts else 0 for job in snapshot.jobs}
+    return levels if snapshot.profiled is None else levels | {snapshot.profiled: snapshot.num_levels}
 
 
 def host_traffic(job: Job, fabric: Fabric) -> Iterator[tuple[int, str]]:
