@@ -37,9 +37,10 @@ PROBED_CABLES = 6
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """A failure: flows that it affected, when the last of them moved, and how long the controller worked for it."""
+    """A failure: flows that it affected, those that never moved, when the last one did, and how long was worked for it."""
 
     affected: int
+    unmoved: int
     last_moved_s: float
     withdrawal_s: float
     replanning_s: float
@@ -83,14 +84,18 @@ class Watch:
         self.last_moved_s = self._failed_s = fabric.now_s
 
     @property
-    def is_over(self) -> bool:
-        return not self._waiting
+    def unmoved(self) -> int:
+        """How many have not moved."""
+        return len(self._waiting)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether they have waited for too long."""
+        return self._fabric.now_s > self._failed_s + PATIENCE_S
 
     def look(self) -> None:
-        """See which move now. Raises RuntimeError where they have waited for too long."""
+        """See which move now."""
         now_s = self._fabric.now_s
-        if now_s > self._failed_s + PATIENCE_S:
-            raise RuntimeError(f"{len(self._waiting)} flows have not moved for {PATIENCE_S} s")
         carried = self._fabric.carried((*self._waiting, *self._waiting.values()))
         moved = [flow for flow, back in self._waiting.items() if flow in carried and back in carried]
         for flow in moved:
@@ -118,12 +123,14 @@ async def fail_by_gnmi(fabric: ControlledFabric, cable: int, reaction_s: float) 
     withdrawal_s = time.perf_counter() - start_s
     await fabric.settle()
     replanning_s = time.perf_counter() - start_s
-    while not watch.is_over:
+    while watch.unmoved:
+        if watch.is_given_up:
+            raise RuntimeError(f"{watch.unmoved} flows have not moved for {PATIENCE_S} s")
         watch.look()
     fabric.set_cable(cable, up=True)
     await fabric.hear_ports()
     await fabric.settle()
-    return Failover(watch.affected, watch.took_s, withdrawal_s, replanning_s)
+    return Failover(watch.affected, 0, watch.took_s, withdrawal_s, replanning_s)
 
 
 class ProbedFailures:
@@ -154,13 +161,13 @@ class ProbedFailures:
         watch = Watch(fabric, cable)
         fabric.set_cable(cable, up=False)
         planning_s = 0.0
-        while not watch.is_over:
+        while watch.unmoved and not watch.is_given_up:
             watch.look()
             next_look_s = fabric.soon_s(PROBED_STEP_S)
             while fabric.now_s < next_look_s:
                 planning_s = max(planning_s, await self._turn(next_look_s))
         fabric.set_cable(cable, up=True)
-        return Failover(watch.affected, watch.took_s, 0.0, planning_s)
+        return Failover(watch.affected, watch.unmoved, watch.took_s, 0.0, planning_s)
 
     async def _turn(self, until_s: float) -> float:
         """Let the agents and the controller have theirs, and time pass; returns how long the latter planned."""
@@ -225,6 +232,8 @@ def figures(seeds: Sequence[int]) -> dict[str, object]:
         "probed_failover_p99_s": round(percentile([failover.last_moved_s for failover in probed], 0.99), 3),
         "probed_failover_median_s": round(percentile([failover.last_moved_s for failover in probed], 0.5), 3),
         "probed_failures": len(probed),
+        "probed_affected_flows": sum(failover.affected for failover in probed),
+        "probed_unmoved_flows": sum(failover.unmoved for failover in probed),
         "withdrawal_p99_wall_s": round(percentile([failover.withdrawal_s for failover in told], 0.99), 4),
         "replanning_p99_wall_s": round(percentile([failover.replanning_s for failover in told], 0.99), 4),
     }
