@@ -37,7 +37,7 @@ PROBED_CABLES = 6
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """A failure: flows that it affected, those that never moved, when the last one did, and how long was worked for it."""
+    """A failure: flows that it affected, those that never moved, when the last did, and how long was worked for it."""
 
     affected: int
     unmoved: int
