@@ -11,7 +11,8 @@ from workloads.parallelism.sharded_optimizer import expand_sharded_optimizer
 from workloads.parallelism.tensor_parallel import expand_tensor_parallel
 from workloads.phases import expand_phases
 from workloads.placement import Placement
-from workloads.scenario import (
+from workloads.task_graph import TaskGraph
+from workloads.workload import (
     ContextParallelWorkload,
     DataParallelWorkload,
     ExpertParallelWorkload,
@@ -23,7 +24,6 @@ from workloads.scenario import (
     TensorParallelWorkload,
     Workload,
 )
-from workloads.task_graph import TaskGraph
 
 
 def expand(workload: Workload, placement: Placement) -> TaskGraph:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from workloads.scenario import ElementState, ScenarioEvent
+from workloads.events import ElementState, ScenarioEvent
 
 Span = tuple[float, float]
 """From and to, in seconds."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from workloads.flows import flows_between
 from workloads.placement import Placement
-from workloads.scenario import Pattern, PhasesWorkload, Transfer
 from workloads.task_graph import Computation, FlowGroupSpec, FlowSpec, GroupTransfer, Task, TaskGraph
+from workloads.workload import Pattern, PhasesWorkload, Transfer
 
 GROUP = "communication"
 """Name of the flow group of a ``phases`` job."""

@@ -7,7 +7,8 @@ from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.jobs import training_jobs
 from workloads.problem import Problem
-from workloads.scenario import LONGEST_S, Scenario
+from workloads.scenario import Scenario
+from workloads.values import LONGEST_S
 
 LONGEST_RUN_S = 9e6
 """A run's clock counts picoseconds in 63 bits."""

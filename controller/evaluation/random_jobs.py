@@ -11,7 +11,8 @@ from enum import StrEnum
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.models import ModelName
 from workloads.placement import GpuLedger
-from workloads.scenario import DataParallelWorkload, JobSpecification, Scenario
+from workloads.scenario import JobSpecification, Scenario
+from workloads.workload import DataParallelWorkload
 
 MIX_DURATION_S = 14.0
 """As in the paper's mixes."""

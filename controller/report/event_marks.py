@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from controller.report.axis import TimeAxis
 from controller.report.svg import Markup, joined, line, text
-from workloads.scenario import ScenarioEvent
+from workloads.events import ScenarioEvent
 
 EVENT_ROW = 16.0
 """Height that every event takes below the picture."""

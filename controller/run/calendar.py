@@ -4,7 +4,7 @@ import heapq
 from dataclasses import dataclass
 from itertools import count
 
-from workloads.scenario import ScenarioEvent
+from workloads.events import ScenarioEvent
 
 
 @dataclass(frozen=True, slots=True)

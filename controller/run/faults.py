@@ -4,7 +4,8 @@ from controller.run.calendar import Calendar, Fault, PortsHeard, Recovery
 from controller.run.dialogue import Dialogue
 from controller.run.probing import Probing
 from emulator.fabric import PS_PER_S, EmulatedFabric
-from workloads.scenario import ElementState, Scenario, ScenarioEvent
+from workloads.events import ElementState, ScenarioEvent
+from workloads.scenario import Scenario
 
 
 class Faults:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from controller.ports.link_health import PortStates
 from topologies.fabric import Fabric
-from workloads.scenario import ElementState, ScenarioEvent
+from workloads.events import ElementState, ScenarioEvent
 
 
 class Outages:

@@ -12,6 +12,7 @@ from controller.run.results import FlowGroupResult, FlowResult, JobResult, LoadS
 from topologies.routing import Routing
 from workloads.alone import Alone, run_alone
 from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
+from workloads.events import ScenarioEvent
 from workloads.measures import (
     Window,
     allocated_gpu_seconds,
@@ -23,7 +24,7 @@ from workloads.measures import (
 )
 from workloads.measures import run_window as measured_window
 from workloads.replay import JobReplay
-from workloads.scenario import Scenario, ScenarioEvent
+from workloads.scenario import Scenario
 
 
 @dataclass

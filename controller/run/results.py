@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from controller.policy.enforcement import Enforcement
 from topologies.fabric import Fabric, Path
+from workloads.events import ScenarioEvent
 from workloads.replay import CommunicationInterval, ComputeInterval
-from workloads.scenario import ScenarioEvent
 
 
 @dataclass(frozen=True, slots=True)

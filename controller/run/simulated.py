@@ -36,8 +36,9 @@ from hostlib.start_shift import StartShift
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
+from workloads.events import ElementState, ScenarioEvent
 from workloads.jobs import TrainingJob, training_jobs
-from workloads.scenario import ElementState, Scenario, ScenarioEvent
+from workloads.scenario import Scenario
 from workloads.task_graph import TaskGraph
 
 

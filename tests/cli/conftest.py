@@ -15,7 +15,8 @@ from controller.cli.application import application
 from controller.policy.policy_name import PolicyName
 from controller.run.results import RunResult
 from tests.report.builders import make_result
-from workloads.scenario import Scenario, ScenarioEvent
+from workloads.events import ScenarioEvent
+from workloads.scenario import Scenario
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,8 +6,8 @@ from controller.policy.enforcement import Enforcement
 from controller.run.results import FlowResult, JobResult, LoadSample, RunResult, Stretch
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
+from workloads.events import ScenarioEvent
 from workloads.replay import CommunicationInterval, ComputeInterval
-from workloads.scenario import ScenarioEvent
 
 NUM_LEVELS = 8
 SAMPLE_S = 0.1

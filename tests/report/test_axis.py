@@ -5,7 +5,7 @@ import pytest
 
 from controller.report.axis import TimeAxis, close_look
 from tests.report.builders import make_job, make_result
-from workloads.scenario import ElementState, ScenarioEvent
+from workloads.events import ElementState, ScenarioEvent
 
 AXIS = TimeAxis(from_s=2.0, to_s=6.0, left=100.0, width=400.0)
 

@@ -6,7 +6,7 @@ import pytest
 
 from controller.report.recovery import recovery
 from tests.report.builders import make_result
-from workloads.scenario import ElementState, ScenarioEvent
+from workloads.events import ElementState, ScenarioEvent
 
 DOWN = ScenarioEvent(at_s=3.0, link=("t0", "a0"), state=ElementState.DOWN)
 

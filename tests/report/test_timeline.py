@@ -6,8 +6,8 @@ import pytest
 from controller.report.timeline import timeline
 from controller.run.results import JobResult
 from tests.report.builders import make_job, make_result
+from workloads.events import ElementState, ScenarioEvent
 from workloads.replay import ComputeInterval
-from workloads.scenario import ElementState, ScenarioEvent
 
 
 def _draw(job: JobResult, from_s: float, to_s: float) -> ElementTree.Element:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from topologies.regular import DumbbellSpecification
-from workloads.scenario import Pattern, PhasesWorkload
 from workloads.schedulers.cluster import Allocation, ClusterState, GpuRequest
 from workloads.schedulers.queue import Admit, admit_in_order
 from workloads.traces.sequence import SimulatedJob
+from workloads.workload import Pattern, PhasesWorkload
 
 DUMBBELL = DumbbellSpecification(
     kind="dumbbell", hosts_per_side=2, host_link_gbps=400, bottleneck_gbps=100, delay_us=0, gpus_per_host=8

@@ -13,12 +13,13 @@ from controller.trace_run.run import TraceOptions, TraceRun, run_trace
 from controller.trace_run.steadiness import ACCURATE, SkipOptions
 from tests.trace_run.jobs import DUMBBELL, on_hosts, simulated
 from topologies.specification import ClosSpecification
-from workloads.scenario import PhasesWorkload, Scenario
+from workloads.scenario import Scenario
 from workloads.schedulers.affinity import place_by_affinity
 from workloads.schedulers.at_random import RandomPlacement
 from workloads.schedulers.cluster import Allocation, ClusterState, GpuRequest
 from workloads.schedulers.queue import admit_in_groups, admit_in_order
 from workloads.traces.sequence import SimulatedJob
+from workloads.workload import PhasesWorkload
 
 ACROSS = {"a": ("h0", "h2"), "b": ("h1", "h3")}
 """Two jobs of two hosts each, on either side of the dumbbell."""

@@ -8,7 +8,8 @@ from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.models import MODELS, ModelName
 from workloads.parallelism.data_parallel import GROUP
 from workloads.placement import Placement
-from workloads.scenario import DataParallelWorkload, Scenario
+from workloads.scenario import Scenario
+from workloads.workload import DataParallelWorkload
 
 
 @pytest.mark.parametrize(("hosts", "share"), [(2, 1.0), (4, 1.5), (8, 1.75)])

@@ -13,11 +13,11 @@ from workloads.alone import run_alone
 from workloads.bounds import fluid_bound_gpu_utilisation
 from workloads.even_spread import EvenSpread
 from workloads.jobs import TrainingJob
-from workloads.scenario import Pattern, PhasesWorkload
 from workloads.schedulers.at_random import RandomPlacement
 from workloads.schedulers.cluster import Cluster, ClusterState, GpuRequest
 from workloads.traces.placing import placed
 from workloads.traces.sequence import SimulatedJob
+from workloads.workload import Pattern, PhasesWorkload
 
 THIN = ClosSpecification(
     kind="clos", tors=4, aggs=2, hosts_per_tor=3, gpus_per_host=2, nics_per_host=2, host_link_gbps=200, uplink_gbps=100

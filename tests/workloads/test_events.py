@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
+from workloads.events import ElementState
 from workloads.loading import ScenarioError, load_scenario
-from workloads.scenario import ElementState
 
 Document = dict[str, Any]
 

@@ -7,8 +7,8 @@ from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
 from workloads.parallelism.fully_sharded import ALL_GATHER, REDUCE_SCATTER
 from workloads.placement import Placement
-from workloads.scenario import FullyShardedWorkload
 from workloads.task_graph import Computation, GroupTransfer, TaskGraph
+from workloads.workload import FullyShardedWorkload
 
 MODEL = MODELS[ModelName.GPT]
 FORWARD_S, BACKWARD_S = MODEL.forward_s / 4, MODEL.backward_s / 4

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workloads.events import ElementState, ScenarioEvent
 from workloads.host_pauses import HostPauses
-from workloads.scenario import ElementState, ScenarioEvent
 
 HOSTS = ("h0", "h1", "h2")
 ticks = st.integers(0, 60)

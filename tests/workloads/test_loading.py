@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from workloads.loading import SHIPPED_SCENARIOS, ScenarioError, load_scenario
-from workloads.scenario import PhasesWorkload
+from workloads.workload import PhasesWorkload
 
 Document = dict[str, Any]
 

@@ -19,8 +19,9 @@ from workloads.expansion import expand
 from workloads.jobs import TrainingJob
 from workloads.models import MODELS, ModelName
 from workloads.placement import Placement
-from workloads.scenario import JobSpecification, Workload
+from workloads.scenario import JobSpecification
 from workloads.task_graph import TaskGraph
+from workloads.workload import Workload
 
 MODEL = MODELS[ModelName.BERT]
 WORKLOAD: TypeAdapter[Any] = TypeAdapter(Workload)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from workloads.phases import expand_phases
 from workloads.placement import Placement
-from workloads.scenario import PhasesWorkload
 from workloads.task_graph import Computation, FlowSpec, GroupTransfer
+from workloads.workload import PhasesWorkload
 
 
 def job(hosts: int, **keys: Any) -> tuple[PhasesWorkload, Placement]:

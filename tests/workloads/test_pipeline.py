@@ -14,8 +14,8 @@ from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
 from workloads.parallelism.pipeline_schedules import Kind, schedule
 from workloads.placement import Placement
-from workloads.scenario import PipelineSchedule, PipelineWorkload
 from workloads.task_graph import Computation, TaskGraph
+from workloads.workload import PipelineSchedule, PipelineWorkload
 
 MODEL = MODELS[ModelName.GPT]
 ONE_CHUNK = (PipelineSchedule.GPIPE, PipelineSchedule.ONE_FORWARD_ONE_BACKWARD)

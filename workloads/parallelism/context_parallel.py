@@ -8,8 +8,8 @@ from workloads.flows import ring
 from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.placement import Placement
-from workloads.scenario import ContextParallelWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import ContextParallelWorkload
 
 
 def expand_context_parallel(workload: ContextParallelWorkload, placement: Placement) -> TaskGraph:

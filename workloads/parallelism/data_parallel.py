@@ -5,8 +5,8 @@ from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.phases import compute_and_send
 from workloads.placement import Placement
-from workloads.scenario import DataParallelWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import DataParallelWorkload
 
 GROUP = "gradients"
 """Name of the flow group: a coflow, as the optimizer needs all gradients."""

@@ -8,8 +8,8 @@ from workloads.flows import all_to_all
 from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.placement import Placement
-from workloads.scenario import ExpertParallelWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import ExpertParallelWorkload
 
 
 def expand_expert_parallel(workload: ExpertParallelWorkload, placement: Placement) -> TaskGraph:

@@ -9,8 +9,8 @@ from workloads.flows import ring
 from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.placement import Placement
-from workloads.scenario import FullyShardedWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import FullyShardedWorkload
 
 ALL_GATHER = "all-gather"
 REDUCE_SCATTER = "reduce-scatter"

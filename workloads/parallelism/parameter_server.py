@@ -7,8 +7,8 @@ from workloads.flows import flows_between
 from workloads.graph_builder import GraphBuilder
 from workloads.models import MODELS
 from workloads.placement import Placement
-from workloads.scenario import ParameterServerWorkload
 from workloads.task_graph import FlowSpec, TaskGraph
+from workloads.workload import ParameterServerWorkload
 
 PUSH, PULL = "push", "pull"
 

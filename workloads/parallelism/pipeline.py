@@ -11,8 +11,8 @@ from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.parallelism.pipeline_schedules import Kind, Slot, Step, schedule, stage_of
 from workloads.placement import Placement
-from workloads.scenario import PipelineSchedule, PipelineWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import PipelineSchedule, PipelineWorkload
 
 Passage = tuple[bool, int, int]
 """Whether a micro-batch goes forward, the stage, and its number."""

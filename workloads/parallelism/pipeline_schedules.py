@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from workloads.scenario import PipelineSchedule
+from workloads.workload import PipelineSchedule
 
 
 class Kind(StrEnum):

@@ -8,8 +8,8 @@ from workloads.flows import ring
 from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.placement import Placement
-from workloads.scenario import ShardedOptimizerWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import ShardedOptimizerWorkload
 
 PARAMETERS, GRADIENTS = "parameters", "gradients"
 

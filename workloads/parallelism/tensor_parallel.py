@@ -10,8 +10,8 @@ from workloads.flows import ring
 from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
 from workloads.placement import Placement
-from workloads.scenario import TensorParallelWorkload
 from workloads.task_graph import TaskGraph
+from workloads.workload import TensorParallelWorkload
 
 
 def expand_tensor_parallel(workload: TensorParallelWorkload, placement: Placement) -> TaskGraph:

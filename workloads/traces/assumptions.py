@@ -11,16 +11,8 @@ from topologies.fabric import Fabric
 from topologies.specification import Topology
 from workloads.loading import ScenarioError, read_document
 from workloads.models import MODELS, Model, ModelName
-from workloads.scenario import (
-    FlowsPerPair,
-    Fraction,
-    Name,
-    PositiveBytes,
-    PositiveCount,
-    PositiveSeconds,
-    ScenarioModel,
-)
 from workloads.schema import schema_problem
+from workloads.values import FlowsPerPair, Fraction, Name, PositiveBytes, PositiveCount, PositiveSeconds, ScenarioModel
 
 SHIPPED_ASSUMPTIONS = Path(__file__).with_name("assumptions.yaml")
 """The file that comes with Trainyard; ``docs/traces.md`` has the reasons."""

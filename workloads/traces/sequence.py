@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from workloads.models import Model
-from workloads.scenario import Pattern, PhasesWorkload
 from workloads.schedulers.cluster import Cluster, GpuRequest, host_shape
 from workloads.schedulers.queue import Admit
 from workloads.schedulers.schedule import Schedule, schedule
 from workloads.traces.assumptions import Assumptions
 from workloads.traces.cleaning import LoggedJob
+from workloads.workload import Pattern, PhasesWorkload
 
 
 @dataclass(frozen=True, slots=True)

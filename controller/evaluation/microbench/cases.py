@@ -27,7 +27,8 @@ from topologies.ecmp import hash_multipliers
 from topologies.regular import ClosSpecification
 from topologies.routing import Routing
 from workloads.jobs import training_jobs
-from workloads.scenario import JobSpecification, MeasureWindow, PhasesWorkload, Scenario, Transfer
+from workloads.scenario import JobSpecification, MeasureWindow, Scenario
+from workloads.workload import PhasesWorkload, Transfer
 
 NUM_JOBS, NUM_LEVELS = 5, 3
 MOST_HOSTS, GPUS_PER_HOST, NUM_AGGS = 20, 8, 2

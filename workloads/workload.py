@@ -1,0 +1,210 @@
+"""What a job computes and sends, as the ``workload:`` of a scenario's job says."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from workloads.models import ModelName
+from workloads.values import (
+    Bytes,
+    FlowsPerPair,
+    Fraction,
+    Name,
+    PositiveBytes,
+    PositiveCount,
+    PositiveNumber,
+    PositiveSeconds,
+    ScenarioModel,
+)
+
+
+class Pattern(StrEnum):
+    """Who sends to whom: each host to the next, each to all others, or the first of each pair to the second."""
+
+    RING = "ring"
+    ALL_TO_ALL = "all_to_all"
+    PAIRS = "pairs"
+
+
+class Transfer(ScenarioModel):
+    """Bytes from one host to another in every iteration."""
+
+    source: Name
+    destination: Name
+    bytes: PositiveBytes
+
+
+class PhasesWorkload(ScenarioModel):
+    """One compute phase per iteration, and communication that starts when the fraction ``comm_start`` of it is done.
+
+    The next iteration begins when both have ended. Traffic is ``bytes`` of payload per host and iteration, split evenly
+    over the host's peers in ``pattern``, or the transfers listed in ``flows``. A transfer is ``flows_per_pair`` flows
+    (None: one per NIC that the job uses at the source). ``flops`` is what the whole job computes in one iteration.
+    """
+
+    type: Literal["phases"]
+    compute_s: PositiveSeconds
+    comm_start: Fraction
+    bytes: Bytes | None = None
+    pattern: Pattern | None = None
+    flows: tuple[Transfer, ...] | None = Field(default=None, validate_default=True)
+    flows_per_pair: FlowsPerPair | None = None
+    flops: PositiveNumber | None = None
+
+    @field_validator("flows")
+    @classmethod
+    def _traffic_is_given_once(
+        cls, flows: tuple[Transfer, ...] | None, info: ValidationInfo
+    ) -> tuple[Transfer, ...] | None:
+        if {"bytes", "pattern"} <= info.data.keys():
+            given = [key for key in ("bytes", "pattern") if info.data[key] is not None]
+            if len(given) != (0 if flows is not None else 2):
+                raise ValueError("expected either both bytes and pattern, or flows alone")
+        return flows
+
+
+class ModelWorkload(ScenarioModel):
+    """A model of the table (``workloads.models``), whose parallelism the ``type`` of the workload names.
+
+    ``flows_per_pair`` takes the place of the table's; ``flops`` is what the whole job computes in one iteration.
+    """
+
+    model: ModelName
+    flows_per_pair: FlowsPerPair | None = None
+    flops: PositiveNumber | None = None
+
+
+Parts = Annotated[int, Field(strict=True, gt=0, le=1024)]
+Layers = Annotated[int, Field(strict=True, gt=0, le=128)]
+
+
+class DataParallelWorkload(ModelWorkload):
+    """Data parallelism: all hosts compute, and reduce their gradients in a ring meanwhile.
+
+    All gradients at once when the model says; or in ``buckets``, each when the backward pass has come so far.
+    """
+
+    type: Literal["dp"]
+    buckets: Parts | None = None
+
+
+class ShardedOptimizerWorkload(ModelWorkload):
+    """Data parallelism with a sharded optimizer (ZeRO-1 and ZeRO-2): gradients scattered, new parameters gathered.
+
+    In ``buckets`` of layers; the gathers overlap the forward pass, unless ``overlap`` is false.
+    """
+
+    type: Literal["zero"]
+    buckets: Parts
+    overlap: bool = True
+
+
+class ParameterServerWorkload(ModelWorkload):
+    """Data parallelism with parameter servers, the first ``servers`` of the job's hosts: gradients pushed to them.
+
+    The servers' GPUs compute nothing; each of them has an equal share of the parameters.
+    """
+
+    type: Literal["ps"]
+    servers: Parts = 1
+
+
+class TensorParallelWorkload(ModelWorkload):
+    """Tensor parallelism: the hosts share every layer, and reduce its activations twice forward and twice backward."""
+
+    type: Literal["tp"]
+    layers: Layers
+
+
+class ExpertParallelWorkload(ModelWorkload):
+    """Mixture of experts: every layer sends its tokens to experts on other hosts and takes back what they make of them.
+
+    ``chunks`` of the tokens follow one another, so that one is computed while others are on their way.
+    """
+
+    type: Literal["moe"]
+    layers: Layers
+    chunks: Layers = 1
+
+
+class ContextParallelWorkload(ModelWorkload):
+    """Context parallelism by ring attention: each host has a block of the sequence and passes keys and values on."""
+
+    type: Literal["cp"]
+    layers: Layers
+
+
+class PipelineSchedule(StrEnum):
+    """Order of the micro-batches on a pipeline stage."""
+
+    GPIPE = "gpipe"
+    ONE_FORWARD_ONE_BACKWARD = "1f1b"
+    INTERLEAVED = "interleaved"
+    INTERLEAVED_ZERO_BUBBLE = "interleaved_zero_bubble"
+    ZERO_BUBBLE_V = "zero_bubble_v"
+    DUAL_PIPE_V = "dual_pipe_v"
+
+
+_CHUNKS = {
+    PipelineSchedule.GPIPE: (1,),
+    PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: (1,),
+    PipelineSchedule.INTERLEAVED: range(2, 17),
+    PipelineSchedule.INTERLEAVED_ZERO_BUBBLE: range(2, 17),
+    PipelineSchedule.ZERO_BUBBLE_V: (2,),
+    PipelineSchedule.DUAL_PIPE_V: (2,),
+}
+"""How many chunks of layers a host can hold."""
+
+
+class PipelineWorkload(ModelWorkload):
+    """Pipeline parallelism: each host of the job, in their order, is a stage, or ``chunks`` of them."""
+
+    type: Literal["pp"]
+    micro_batches: Parts
+    schedule: PipelineSchedule = PipelineSchedule.ONE_FORWARD_ONE_BACKWARD
+    chunks: PositiveCount | None = None
+
+    @field_validator("chunks")
+    @classmethod
+    def _fits_the_schedule(cls, chunks: int | None, info: ValidationInfo) -> int | None:
+        schedule = info.data.get("schedule")
+        if chunks is not None and schedule is not None and chunks not in _CHUNKS[schedule]:
+            fitting = _CHUNKS[schedule]
+            expected = f"{fitting[0]}" if len(fitting) == 1 else f"{fitting[0]} to {fitting[-1]}"
+            raise ValueError(f"expected {expected} for schedule {schedule.value}")
+        return chunks
+
+    @property
+    def chunks_per_host(self) -> int:
+        """Chunks of layers that each host holds: the fewest where none are given."""
+        return self.chunks or _CHUNKS[self.schedule][0]
+
+
+class FullyShardedWorkload(ModelWorkload):
+    """Fully sharded data parallelism (FSDP, ZeRO-3): parameters are gathered before and gradients scattered after use.
+
+    ``layer_groups`` are gathered one after the other; while one computes, the next ``prefetch`` are on their way. With
+    ``replicas`` (HSDP) so many groups of hosts, in their order, have all parameters each, and reduce gradients among
+    each other after scattering them.
+    """
+
+    type: Literal["fsdp"]
+    layer_groups: Parts
+    prefetch: PositiveCount = 1
+    replicas: PositiveCount = 1
+
+
+Workload = Annotated[
+    PhasesWorkload
+    | DataParallelWorkload
+    | ShardedOptimizerWorkload
+    | ParameterServerWorkload
+    | TensorParallelWorkload
+    | ExpertParallelWorkload
+    | ContextParallelWorkload
+    | PipelineWorkload
+    | FullyShardedWorkload,
+    Field(discriminator="type"),
+]
+"""The ``workload:`` mapping of a job, told apart by ``type``."""
