@@ -17,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 BYTES_PER_MEGABYTE = float(1 << 20)
+MOST_PORTS = 4096
+"""More do not fit: what is kept under fair sharing grows with their square."""
+
+_MOST_MEGABYTES = float(1 << 43)
+_LATEST_MS = 1e12
+"""Some 31 years, in which a double still tells microseconds apart."""
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -60,7 +66,7 @@ def parse_coflow_trace(text: str) -> CoflowTrace:
     """Read either format. Raises CoflowTraceError for the first thing that is wrong."""
     header, *lines = text.splitlines() or [""]
     words = _Words(1, header)
-    num_ports, num_coflows = words.count("number of ports"), words.count("number of coflows")
+    num_ports, num_coflows = words.count("number of ports", MOST_PORTS), words.count("number of coflows")
     words.end()
     while lines and not lines[-1].strip():
         lines.pop()
@@ -133,16 +139,18 @@ class _Words:
         self._column += 1
         return self._words[self._column - 1]
 
-    def count(self, what: str) -> int:
-        """The next word as a whole number above 0."""
+    def count(self, what: str, most: int | None = None) -> int:
+        """The next word as a whole number above 0, of which ``most`` is the largest."""
         word = self.text(what)
         if not (word.isascii() and word.isdigit() and int(word)):
             self.refuse(f"{what}: expected a whole number above 0, got {word!r}")
+        if most is not None and int(word) > most:
+            self.refuse(f"{what}: expected at most {most:,}, got {word!r}")
         return int(word)
 
     def milliseconds(self, what: str) -> float:
         """The next word as a time, in seconds."""
-        return self._number(self.text(what), what, "milliseconds from 0") / 1e3
+        return self._number(self.text(what), what, "milliseconds from 0", _LATEST_MS) / 1e3
 
     def port(self, what: str, num_ports: int) -> int:
         """The next word as the number of a port."""
@@ -164,7 +172,7 @@ class _Words:
 
     def as_bytes(self, word: str) -> float:
         """This word of the column just read, which is in megabytes."""
-        megabytes = self._number(word, "megabytes", "a number above 0")
+        megabytes = self._number(word, "megabytes", "a number above 0", _MOST_MEGABYTES)
         if not megabytes:
             self.refuse(f"megabytes: a flow of zero bytes; expected a number above 0, got {word!r}")
         return megabytes * BYTES_PER_MEGABYTE
@@ -179,11 +187,13 @@ class _Words:
         """Raise CoflowTraceError for the column just read, or another."""
         raise CoflowTraceError(f"line {self._line}, column {column or self._column}: {problem}")
 
-    def _number(self, word: str, what: str, expected: str) -> float:
+    def _number(self, word: str, what: str, expected: str, most: float) -> float:
         try:
             number = float(word)
         except ValueError:
             number = -1.0
-        if not 0 <= number < float("inf"):
+        if not number >= 0:
             self.refuse(f"{what}: expected {expected}, got {word!r}")
+        if number > most:
+            self.refuse(f"{what}: expected at most {most:.3g}, got {word!r}")
         return number

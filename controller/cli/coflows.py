@@ -22,6 +22,8 @@ RecomputeOption = Annotated[
 PortOption = Annotated[float, typer.Option("--port-gbps", help="Rate of every port, in units of 2^30 bit/s.")]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="All coflows are there from the start.")]
 
+_LEAST_GBPS, _MOST_GBPS = 1e-6, 1e6
+
 
 def coflows(
     file: FileArgument,
@@ -37,8 +39,8 @@ def coflows(
     from controller.report.numbers import count, seconds
     from simulator.coflows import run_coflows
 
-    if not 0 < port_gbps < float("inf"):
-        refuse((f"--port-gbps: expected a number above 0, got {port_gbps}",))
+    if not _LEAST_GBPS <= port_gbps <= _MOST_GBPS:
+        refuse((f"--port-gbps: expected a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}, got {port_gbps}",))
     trace = read_coflows(file)
     run = run_coflows(trace, policy, recompute, port_gbps * BPS_PER_PORT_GBPS, offline=offline)
     measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
@@ -55,7 +57,7 @@ def read_coflows(file: Path) -> "CoflowTrace":
     from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
 
     try:
-        return parse_coflow_trace(file.read_text())
+        return parse_coflow_trace(file.read_text(encoding="utf-8"))
     except CoflowTraceError as error:
         refuse((f"{file}: {error}",))
     except OSError as error:

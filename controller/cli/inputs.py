@@ -1,4 +1,4 @@
-"""Scenarios and policies as the arguments of commands."""
+"""Arguments and options that several commands have: scenarios, policies, numbers, pages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,9 @@ PoliciesOption = Annotated[
     typer.Option("--policy", help="May be repeated. Without it: the scenario's own, else crux."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per policy and line, nothing else.")]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
+]
 
 ControllerOption = Annotated[
     list[str],
@@ -33,6 +36,12 @@ def read_scenario(path: Path) -> Scenario:
         return load_scenario(path, tuple(PolicyName))
     except ScenarioError as error:
         refuse(error.messages)
+
+
+def require_positive(option: str, *numbers: float) -> None:
+    """End the command where a number that an option was given is not above 0, or infinite."""
+    if wrong := [number for number in numbers if not 0 < number < float("inf")]:
+        refuse(f"{option}: expected a number above 0, got {number}" for number in wrong)
 
 
 def policies_for(scenario: Scenario, asked: list[PolicyName] | None) -> tuple[PolicyName, ...]:

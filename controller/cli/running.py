@@ -1,13 +1,19 @@
 """``trainyard run``."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from controller.cli.backend import require_carried, run_all
-from controller.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
+from controller.cli.inputs import (
+    JsonOption,
+    PoliciesOption,
+    ReportOption,
+    ScenarioArgument,
+    policies_for,
+    read_scenario,
+)
 from controller.cli.outputs import prepare_folder, print_results, save_report
 from controller.policy.enforcement import Enforcement
 from controller.run.backend import Backend
@@ -18,9 +24,6 @@ BackendOption = Annotated[
 ]
 EnforcementOption = Annotated[
     Enforcement, typer.Option(help="levels: what switches can do; ideal: the policy's own rates (simulator only).")
-]
-ReportOption = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Takes the place of the scenario's seed.")]
 

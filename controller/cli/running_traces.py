@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from controller.cli.exits import fail, refuse
+from controller.cli.exits import fail
+from controller.cli.inputs import require_positive
 from controller.cli.interruption import interruptible
 from controller.cli.progress import progress
-from controller.cli.traces import AssumptionsOption, FolderArgument, load_summary
+from controller.cli.traces import AssumptionsOption, FolderArgument, load_summary, tell_too_large
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 
@@ -51,12 +52,10 @@ def run_trace(
     from controller.trace_run.steadiness import ACCURATE, SkipOptions
     from workloads.schedulers.catalogue import admit_by
 
-    if days is not None and not 0 < days < float("inf"):
-        refuse((f"--days: expected a number above 0, got {days}",))
+    if days is not None:
+        require_positive("--days", days)
     assumed, summary = load_summary(folder, assumptions)
-    if summary.too_large:
-        names = ", ".join(job.request.name for job in summary.too_large)
-        typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
+    tell_too_large(summary)
     options = TraceOptions(
         seed=seed,
         reaction_delay_s=reaction_delay_s,

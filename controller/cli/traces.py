@@ -54,6 +54,7 @@ def generate_trace(
 
 
 def read_assumptions(path: Path | None) -> "Assumptions":
+    """A file of assumptions, ours where there is none; ends the command with what is wrong with it."""
     # Traces need numpy; --help and bad options do not.
     from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS, load_assumptions
 
@@ -78,6 +79,13 @@ def summary_of(folder: Path, assumed: "Assumptions") -> "TraceSummary":
         return summarise(folder, assumed)
     except TraceError as error:
         refuse((str(error),))
+
+
+def tell_too_large(summary: "TraceSummary") -> None:
+    """Say on stderr which jobs a simulation leaves out."""
+    if summary.too_large:
+        names = ", ".join(job.request.name for job in summary.too_large)
+        typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
 
 
 def _show(folder: Path, assumptions: Path | None, *, as_json: bool) -> None:

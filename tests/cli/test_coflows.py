@@ -44,7 +44,8 @@ def test_people_get_a_table(trainyard: Trainyard, trace: Path) -> None:
     [
         (TRACE.replace("1:1024", "1:0"), (), "line 2, column 6: megabytes: a flow of zero bytes"),
         (TRACE.splitlines()[0], (), "line 2, column 1: line 1 announces 2 coflows, 0 follow"),
-        (TRACE, ("--port-gbps", "0"), "--port-gbps: expected a number above 0"),
+        (TRACE, ("--port-gbps", "0"), "--port-gbps: expected a number from 1e-06 to 1e+06, got 0.0"),
+        (TRACE, ("--port-gbps", "nan"), "--port-gbps: expected a number from 1e-06 to 1e+06, got nan"),
     ],
 )
 def test_bad_input_is_refused_by_its_place(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.evaluations.shared import JsonOption, ReportOption, each, prepare, show
+from controller.cli.evaluations.shared import JsonOption, each, prepare, show
+from controller.cli.inputs import ReportOption
 from controller.cli.sweeping import WorkersOption
 
 if TYPE_CHECKING:

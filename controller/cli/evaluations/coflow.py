@@ -4,7 +4,8 @@ import hashlib
 import json
 
 from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
-from controller.cli.evaluations.shared import JsonOption, ReportOption, prepare, show
+from controller.cli.evaluations.shared import JsonOption, prepare, show
+from controller.cli.inputs import ReportOption
 from controller.cli.progress import progress
 from simulator.coflow_options import CoflowPolicy, Recompute
 

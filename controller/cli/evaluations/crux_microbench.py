@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.evaluations.shared import JsonOption, ReportOption, each, prepare, show
+from controller.cli.evaluations.shared import JsonOption, each, prepare, show
 from controller.cli.exits import refuse
+from controller.cli.inputs import ReportOption
 from controller.cli.sweeping import WorkersOption
 from controller.evaluation.microbench.assumption import Assumption
 

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.backend import run_all
-from controller.cli.evaluations.shared import (
-    JsonOption,
-    MixOption,
-    ReportOption,
-    SeedsOption,
-    prepare,
-    require_known,
-    show,
-)
+from controller.cli.evaluations.shared import JsonOption, MixOption, SeedsOption, prepare, require_known, show
+from controller.cli.inputs import ReportOption
 from controller.run.backend import Backend
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
@@ -35,7 +28,7 @@ def crux_testbed(
     """Crux's testbed (Figures 19 to 22): utilisation and iteration times under ecmp, crux and trainyard."""
     from controller.evaluation.crux_testbed import POLICIES, PUBLISHED, findings, json_object, measured
 
-    require_known(mix, PUBLISHED)
+    require_known("--mix", mix, PUBLISHED)
     prepare(report)
     measured_mixes = []
     pictures: list[Sequence[RunResult]] = []

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.evaluations.shared import JsonOption, ReportOption, SeedsOption, prepare, show
+from controller.cli.evaluations.shared import JsonOption, SeedsOption, prepare, require_known, show
 from controller.cli.exits import fail, refuse
+from controller.cli.inputs import ReportOption
 from controller.cli.progress import progress
 from controller.cli.running import EnforcementOption
 from controller.policy.enforcement import Enforcement
@@ -46,8 +47,7 @@ def echelon(
     from controller.evaluation.open_loop_policies import CASES, tardiness_gaps
 
     kinds = (*Kind, OPTIMUM)
-    if unknown := sorted(set(kind or ()) - set(kinds)):
-        refuse(f"--kind: expected one of {', '.join(kinds)}, got {name!r}" for name in unknown)
+    require_known("--kind", kind, kinds)
     if wrong := [one for one in load or () if not LEAST_LOAD <= one < 1]:
         refuse(f"--load: expected at least {LEAST_LOAD:g} and less than 1, got {one:g}" for one in wrong)
     prepare(report)

@@ -2,16 +2,8 @@
 
 import json
 
-from controller.cli.evaluations.shared import (
-    JsonOption,
-    MixOption,
-    ReportOption,
-    SeedsOption,
-    each,
-    prepare,
-    require_known,
-    show,
-)
+from controller.cli.evaluations.shared import JsonOption, MixOption, SeedsOption, each, prepare, require_known, show
+from controller.cli.inputs import ReportOption
 from controller.cli.sweeping import WorkersOption
 
 
@@ -25,7 +17,7 @@ def robustness(
     """Wrong numbers, jitter, late decisions and few levels: what is left of utilisation under each policy."""
     from controller.evaluation.robustness import MIXES, findings, json_object, measured, runs, share_of_limit
 
-    require_known(mix, MIXES)
+    require_known("--mix", mix, MIXES)
     prepare(report)
     shares = {}
     try:

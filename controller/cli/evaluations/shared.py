@@ -20,17 +20,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="A JSON object for each case, on a line as it is measured.")]
-ReportOption = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
-]
 MixOption = Annotated[list[str] | None, typer.Option("--mix", help="May be repeated. Without it: all of them.")]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 1 on.")]
 
 
-def require_known(mixes: list[str] | None, known: Collection[str]) -> None:
-    """Refuse mixes by name."""
-    if unknown := sorted(set(mixes or ()) - set(known)):
-        refuse(f"--mix: expected one of {', '.join(known)}, got {name!r}" for name in unknown)
+def require_known(option: str, names: Collection[str] | None, known: Collection[str]) -> None:
+    """End the command where an option was given names that are not known."""
+    if unknown := sorted(set(names or ()) - set(known)):
+        refuse(f"{option}: expected one of {', '.join(known)}, got {name!r}" for name in unknown)
 
 
 def each(work: Callable[[T], R], items: Sequence[T], what: str, workers: int | None) -> Iterator[tuple[T, R]]:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.evaluations.shared import JsonOption, ReportOption, SeedsOption, each, prepare, show
-from controller.cli.evaluations.traces import FolderArgument, trace_of
-from controller.cli.exits import refuse
+from controller.cli.evaluations.shared import JsonOption, SeedsOption, each, prepare, show
+from controller.cli.evaluations.traces import FolderArgument, TopologyOption, trace_of
+from controller.cli.inputs import ReportOption, require_positive
+from controller.cli.running_traces import SchedulerOption
 from controller.cli.sweeping import WorkersOption
-from controller.cli.traces import AssumptionsOption, read_assumptions
-from controller.evaluation.trace_topologies import TraceTopology
+from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of, tell_too_large
+from controller.evaluation.trace_topologies import TraceTopology, assumed_on
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 
@@ -24,9 +25,7 @@ LoadsOption = Annotated[
 PoliciesOption = Annotated[
     list[PolicyName] | None, typer.Option("--policy", help="May be repeated. Without it: ecmp, crux and trainyard.")
 ]
-SchedulerOption = Annotated[Scheduler, typer.Option("--scheduler", help="What chooses GPUs for jobs.")]
 DaysOption = Annotated[float, typer.Option("--days", help="How long the busiest part is that counts.")]
-TopologyOption = Annotated[TraceTopology, typer.Option("--topology", help="The paper's two, and one with less room.")]
 
 
 def crux_trace_loads(
@@ -48,13 +47,13 @@ def crux_trace_loads(
     from controller.evaluation.trace_loads import ASSUMPTIONS, LOADS, POLICIES, LoadCase, findings, json_object
     from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS
 
-    if not 0 < days < float("inf"):
-        refuse((f"--days: expected a number above 0, got {days}",))
+    require_positive("--days", days)
     loads = sorted(set(load or LOADS))
-    if not all(0 < one < float("inf") for one in loads):
-        refuse(f"--load: expected a number above 0, got {one}" for one in loads if not 0 < one < float("inf"))
+    require_positive("--load", *loads)
     prepare(report)
-    read_assumptions(assumptions)
+    assumed = assumed_on(topology, read_assumptions(assumptions))
+    if folder is not None:
+        tell_too_large(summary_of(folder, assumed))
     named = ASSUMPTIONS if folder is not None else (f"{MADE_UP} Seeds 1 to {seeds}.", *ASSUMPTIONS)
     name = f"made-up traces, seeds 1 to {seeds}," if folder is None else folder.name
     with ExitStack() as made:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.evaluations.shared import JsonOption, ReportOption, each, prepare, show
+from controller.cli.evaluations.shared import JsonOption, each, prepare, show
 from controller.cli.exits import fail, refuse
-from controller.cli.running_traces import DaysOption
+from controller.cli.inputs import ReportOption, require_positive
+from controller.cli.running_traces import DaysOption, SchedulerOption
 from controller.cli.sweeping import WorkersOption
-from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of
+from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of, tell_too_large
 from controller.evaluation.trace_topologies import TraceTopology, assumed_on
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
@@ -34,12 +35,12 @@ PoliciesOption = Annotated[
 SchedulersOption = Annotated[
     list[Scheduler] | None, typer.Option("--scheduler", help="May be repeated. Without it: affinity and random.")
 ]
-OneSchedulerOption = Annotated[Scheduler, typer.Option("--scheduler", help="What chooses GPUs for jobs.")]
 VariantsOption = Annotated[
     list[Variant] | None, typer.Option("--variant", help="May be repeated. Without it: all that the topology has.")
 ]
 TopologyOption = Annotated[
-    TraceTopology, typer.Option("--topology", help="Which of the paper's two; the assumptions have the first.")
+    TraceTopology,
+    typer.Option("--topology", help="The paper's two, of which the assumptions have clos, and a Clos with less room."),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Of the made-up trace, the fabric's hash, policies and random placement.")
@@ -87,7 +88,7 @@ def crux_schedulers(
 def trace_sensitivity(
     folder: FolderArgument = None,
     variant: VariantsOption = None,
-    scheduler: OneSchedulerOption = Scheduler.RANDOM,
+    scheduler: SchedulerOption = Scheduler.RANDOM,
     days: DaysOption = None,
     seed: SeedOption = 1,
     workers: WorkersOption = None,
@@ -131,16 +132,14 @@ def _evaluate(
     from controller.evaluation.trace_cases import DAY_S, MADE_UP, TraceCase, measure
     from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS
 
-    if asked.days is not None and not 0 < asked.days < float("inf"):
-        refuse((f"--days: expected a number above 0, got {asked.days}",))
+    if asked.days is not None:
+        require_positive("--days", asked.days)
     until_s = None if asked.days is None else asked.days * DAY_S
     prepare(report)
     with trace_of(asked.folder, asked.seed) as folder:
         assumed = assumed_on(asked.topology, read_assumptions(asked.assumptions))
         summary = summary_of(folder, assumed)
-        if summary.too_large:
-            names = ", ".join(job.request.name for job in summary.too_large)
-            typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
+        tell_too_large(summary)
         file = asked.assumptions or SHIPPED_ASSUMPTIONS
         cases = [
             TraceCase(folder, file, asked.topology, policy, scheduler, asked.seed, until_s, variant)

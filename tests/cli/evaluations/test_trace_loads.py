@@ -42,3 +42,9 @@ def test_what_cannot_be_offered_is_refused(folder: Path, trainyard: Trainyard) -
     assert (ended.exit_code, ended.stderr) == (2, "--days: expected a number above 0, got 0.0\n")
     ended = trainyard(*command, "--load", "0.5", "--load", "-1")
     assert (ended.exit_code, ended.stderr) == (2, "--load: expected a number above 0, got -1.0\n")
+
+
+def test_a_folder_without_a_trace_is_refused_before_anything_runs(trainyard: Trainyard, tmp_path: Path) -> None:
+    ended = trainyard("evaluate", "crux-trace-loads", tmp_path / "none")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr == f"{tmp_path / 'none' / 'topo.csv'}: cannot be read: No such file or directory\n"
