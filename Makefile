@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/trainyard demo
 
 test: lint types
-	$(BIN)/python -m pytest -rs
+	$(BIN)/python -m pytest -rs -n auto --dist worksteal
 
 # Random failures of everything at once: docs/chaos.md. SEED replays a run that went wrong.
 SEED := 1
