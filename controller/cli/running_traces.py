@@ -14,6 +14,7 @@ from controller.cli.progress import progress
 from controller.cli.traces import AssumptionsOption, FolderArgument, load_summary, tell_too_large
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
+from workloads.values import LONGEST_S
 
 if TYPE_CHECKING:
     from controller.trace_run.results import TraceResult
@@ -25,7 +26,10 @@ SchedulerOption = Annotated[Scheduler, typer.Option("--scheduler", help="What ch
 DaysOption = Annotated[float | None, typer.Option("--days", help="Cut the run off after so many days.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the fabric's hash, policies and random placement.")]
 DelayOption = Annotated[
-    float, typer.Option("--reaction-delay-s", min=0, help="From what happens to a job to the plan that knows it.")
+    float,
+    typer.Option(
+        "--reaction-delay-s", min=0, max=LONGEST_S, help="From what happens to a job to the plan that knows it."
+    ),
 ]
 EveryOption = Annotated[
     bool, typer.Option("--every-iteration", help="Compute every iteration; repeat and extrapolate none.")

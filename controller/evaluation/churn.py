@@ -64,6 +64,9 @@ class Course:
     seed: int
     num_jobs: int
 
+    def __str__(self) -> str:
+        return f"{self.variant} on {self.fabric}, seed {self.seed}"
+
 
 def changes(course: Course) -> tuple[EventChange, ...]:
     """What every event changes."""

@@ -70,6 +70,9 @@ class Run:
     policy: PolicyName
     disturbance: str
 
+    def __str__(self) -> str:
+        return f"{self.mix} under {self.policy}, {self.disturbance}, seed {self.seed}"
+
     @property
     def scenario(self) -> Scenario:
         """The mix, disturbed."""

@@ -97,6 +97,9 @@ def test_a_run_of_a_trace_as_tables(folder: Path, trainyard: Trainyard) -> None:
 def test_bad_lengths_of_runs_are_refused(folder: Path, trainyard: Trainyard) -> None:
     ended = trainyard("run-trace", folder, "--policy", "ecmp", "--days", "0")
     assert (ended.exit_code, ended.stderr) == (2, "--days: expected a number above 0, got 0.0\n")
+    for delay_s in ("inf", "nan", "-1"):
+        ended = trainyard("run-trace", folder, "--policy", "ecmp", "--reaction-delay-s", delay_s)
+        assert (ended.exit_code, ended.stdout) == (2, "")
 
 
 def test_an_interrupted_run_shows_what_there_is(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def churn(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many sequences of jobs, seeded from 1 on.")] = 5,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Jobs that come and go in each.")] = 50,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=10_000, help="Jobs that come and go in each.")] = 50,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
     report: ReportOption = None,

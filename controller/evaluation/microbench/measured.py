@@ -17,6 +17,9 @@ class CaseAsked:
     load_to: float
     assumption: Assumption
 
+    def __str__(self) -> str:
+        return f"case of seed {self.seed}"
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:

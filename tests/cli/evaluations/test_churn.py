@@ -6,7 +6,10 @@ import pytest
 
 from controller.evaluation import churn
 from controller.sweep import processes
+from controller.sweep.execution import Failure
 from tests.cli.conftest import Trainyard, in_this_process
+
+LOST = Failure("lost")
 
 
 def test_churn_has_a_line_for_every_policy_on_every_fabric(
@@ -29,3 +32,12 @@ def test_churn_has_a_line_for_every_policy_on_every_fabric(
     assert ended.exit_code == 130
     assert "fewer-uplinks" in ended.stdout
     assert ended.stdout.count("echelonflow") == 2  # a row in two tables
+
+
+def test_who_fails_is_named_and_more_jobs_than_time_are_refused(
+    trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "on_processes", lambda _work, items, _workers: (pair for pair in [(items[0], LOST)]))
+    ended = trainyard("evaluate", "churn", "--seeds", "1", "--jobs", "3")
+    assert (ended.exit_code, ended.stderr) == (1, "ecmp on fig20, seed 1: lost\n")
+    assert trainyard("evaluate", "churn", "--jobs", "10001").exit_code == 2
