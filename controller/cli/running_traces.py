@@ -11,7 +11,7 @@ from controller.cli.exits import fail
 from controller.cli.inputs import require_positive
 from controller.cli.interruption import interruptible
 from controller.cli.progress import progress
-from controller.cli.traces import AssumptionsOption, FolderArgument, load_summary, tell_too_large
+from controller.cli.traces import AssumptionsOption, FolderArgument, load_summary, require_jobs
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.values import LONGEST_S
@@ -59,7 +59,7 @@ def run_trace(
     if days is not None:
         require_positive("--days", days)
     assumed, summary = load_summary(folder, assumptions)
-    tell_too_large(summary)
+    require_jobs(summary, folder)
     options = TraceOptions(
         seed=seed,
         reaction_delay_s=reaction_delay_s,

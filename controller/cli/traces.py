@@ -81,11 +81,13 @@ def summary_of(folder: Path, assumed: "Assumptions") -> "TraceSummary":
         refuse((str(error),))
 
 
-def tell_too_large(summary: "TraceSummary") -> None:
-    """Say on stderr which jobs a simulation leaves out."""
+def require_jobs(summary: "TraceSummary", folder: Path) -> None:
+    """Say on stderr which jobs ask for too much; ends the command where none is left to simulate."""
     if summary.too_large:
         names = ", ".join(job.request.name for job in summary.too_large)
         typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
+    if not summary.jobs:
+        refuse((f"{folder}: expected jobs that ran on GPUs, none is left of the trace (trainyard trace says why)",))
 
 
 def _show(folder: Path, assumptions: Path | None, *, as_json: bool) -> None:

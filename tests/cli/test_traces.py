@@ -102,6 +102,19 @@ def test_bad_lengths_of_runs_are_refused(folder: Path, trainyard: Trainyard) -> 
         assert (ended.exit_code, ended.stdout) == (2, "")
 
 
+@pytest.mark.parametrize(
+    "command", [("run-trace", "--policy", "ecmp"), ("evaluate", "crux-trace"), ("evaluate", "crux-trace-loads")]
+)
+def test_a_trace_of_which_nothing_is_left_is_refused(
+    folder: Path, trainyard: Trainyard, command: tuple[str, ...]
+) -> None:
+    jobs = folder / "job.csv"
+    jobs.write_text(jobs.read_text().splitlines(keepends=True)[0])
+    ended = trainyard(*command, folder)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"{folder}: expected jobs that ran on GPUs, none is left")
+
+
 def test_an_interrupted_run_shows_what_there_is(
     folder: Path, trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from controller.cli.evaluations.traces import FolderArgument, TopologyOption, tr
 from controller.cli.inputs import ReportOption, require_positive
 from controller.cli.running_traces import SchedulerOption
 from controller.cli.sweeping import WorkersOption
-from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of, tell_too_large
+from controller.cli.traces import AssumptionsOption, read_assumptions, require_jobs, summary_of
 from controller.evaluation.trace_topologies import TraceTopology, assumed_on
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
@@ -53,7 +53,7 @@ def crux_trace_loads(
     prepare(report)
     assumed = assumed_on(topology, read_assumptions(assumptions))
     if folder is not None:
-        tell_too_large(summary_of(folder, assumed))
+        require_jobs(summary_of(folder, assumed), folder)
     named = ASSUMPTIONS if folder is not None else (f"{MADE_UP} Seeds 1 to {seeds}.", *ASSUMPTIONS)
     name = f"made-up traces, seeds 1 to {seeds}," if folder is None else folder.name
     with ExitStack() as made:

@@ -15,7 +15,7 @@ from controller.cli.exits import fail, refuse
 from controller.cli.inputs import ReportOption, require_positive
 from controller.cli.running_traces import DaysOption, SchedulerOption
 from controller.cli.sweeping import WorkersOption
-from controller.cli.traces import AssumptionsOption, read_assumptions, summary_of, tell_too_large
+from controller.cli.traces import AssumptionsOption, read_assumptions, require_jobs, summary_of
 from controller.evaluation.trace_topologies import TraceTopology, assumed_on
 from controller.policy.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
@@ -139,7 +139,7 @@ def _evaluate(
     with trace_of(asked.folder, asked.seed) as folder:
         assumed = assumed_on(asked.topology, read_assumptions(asked.assumptions))
         summary = summary_of(folder, assumed)
-        tell_too_large(summary)
+        require_jobs(summary, folder)
         file = asked.assumptions or SHIPPED_ASSUMPTIONS
         cases = [
             TraceCase(folder, file, asked.topology, policy, scheduler, asked.seed, until_s, variant)
