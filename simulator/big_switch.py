@@ -10,7 +10,9 @@ from controller.policy.rates.network import FloatArray, IntArray
 from workloads.coflow_trace import CoflowTrace
 
 EGRESS = 1
+"""The place of its egress port among a flow's two links."""
 PORTS_PER_WORD = 32
+"""Ports that are the bits of one word, which leaves the sign alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,19 +54,19 @@ class BigSwitch:
         in_words = flags.reshape(len(demands), -1, PORTS_PER_WORD)
         num_in_words = in_words.sum(axis=2)
         return cls(
-            num_links,
-            port_bps / 8,
-            trace.starts,
-            np.arange(0, len(links) + 1, 2),
-            links,
-            coflow_of,
-            trace.size_bytes,
-            np.searchsorted(demands, np.arange(len(trace.names) + 1) * num_links),
-            demands % num_links,
-            demands_of,
-            np.searchsorted(into, np.arange(len(demands))),
-            in_words @ (1 << np.arange(PORTS_PER_WORD)),
-            np.cumsum(num_in_words, axis=1) - num_in_words,
+            num_links=num_links,
+            port_bytes_per_s=port_bps / 8,
+            starts=trace.starts,
+            first_hop=np.arange(0, len(links) + 1, 2),
+            links=links,
+            coflow_of=coflow_of,
+            size_bytes=trace.size_bytes,
+            first_demand=np.searchsorted(demands, np.arange(len(trace.names) + 1) * num_links),
+            demand_links=demands % num_links,
+            demands_of=demands_of,
+            first_flow=np.searchsorted(into, np.arange(len(demands))),
+            sources=in_words @ (1 << np.arange(PORTS_PER_WORD)),
+            num_before=np.cumsum(num_in_words, axis=1) - num_in_words,
         )
 
     def seconds_by_link(self, coflows: IntArray, demand_bytes: FloatArray) -> csr_array:

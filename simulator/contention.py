@@ -15,7 +15,8 @@ from controller.policy.rates.network import IntArray, Network
 
 BoolArray = npt.NDArray[np.bool_]
 
-_NONE = -1
+NO_HOP = -1
+"""Stands in a link's list where no hop follows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +43,9 @@ class Contention:
         num_hops, num_links = len(network.links), len(network.capacities_bps)
         return cls(
             network,
-            first=np.full(num_links, _NONE),
-            following=np.full(num_hops, _NONE),
-            preceding=np.full(num_hops, _NONE),
+            first=np.full(num_links, NO_HOP),
+            following=np.full(num_hops, NO_HOP),
+            preceding=np.full(num_hops, NO_HOP),
             flow_of_hop=np.repeat(np.arange(network.num_flows), np.diff(network.starts)),
             is_found=np.zeros(network.num_flows, dtype=np.bool_),
             is_seen=np.zeros(num_links, dtype=np.bool_),
@@ -75,8 +76,8 @@ def join_links(
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):
             head = first[links[hop]]
-            following[hop], preceding[hop] = head, _NONE
-            if head != _NONE:
+            following[hop], preceding[hop] = head, NO_HOP
+            if head != NO_HOP:
                 preceding[head] = hop
             first[links[hop]] = hop
 
@@ -88,9 +89,9 @@ def leave_links(
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):
             before, after = preceding[hop], following[hop]
-            if after != _NONE:
+            if after != NO_HOP:
                 preceding[after] = before
-            if before != _NONE:
+            if before != NO_HOP:
                 following[before] = after
             else:
                 first[links[hop]] = after
@@ -120,7 +121,7 @@ def reach_flows(
     while num_searched < num_seen:
         hop = first[seen[num_searched]]
         num_searched += 1
-        while hop != _NONE:
+        while hop != NO_HOP:
             flow = flow_of_hop[hop]
             if not is_found[flow]:
                 is_found[flow] = True

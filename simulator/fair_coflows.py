@@ -38,86 +38,86 @@ def _share(
     sources: IntArray,
     destinations: IntArray,
     size_bytes: FloatArray,
-    capacity: float,
+    capacity_bytes_per_s: float,
     num_ports: int,
-    arrivals: FloatArray,
+    arrivals_s: FloatArray,
     at_every_flow: bool,
-    ends: FloatArray,
+    ends_s: FloatArray,
 ) -> None:
     """Bundle b has the flows ``first[b]``, ``following[first[b]]`` and so on, in the order in which they end.
 
-    Flow f ends when each flow of its bundle has been sent ``targets[f]`` bytes, and the next one in ``to_go[b]`` bytes.
+    Flow f ends when each flow of its bundle has been sent ``target_bytes[f]``, the next one in ``to_go_bytes[b]``.
     """
     num_bundles = num_ports * num_ports
     first, following = np.full(num_bundles, _NONE), np.full(len(size_bytes), _NONE)
-    targets, to_go = np.empty(len(size_bytes)), np.zeros(num_bundles)
-    active, rates = np.empty(num_bundles, np.int64), np.empty(num_bundles)
+    target_bytes, to_go_bytes = np.empty(len(size_bytes)), np.zeros(num_bundles)
+    active, rates_bytes_per_s = np.empty(num_bundles, np.int64), np.empty(num_bundles)
     from_ingress, from_egress = np.zeros((num_ports, num_ports)), np.zeros((num_ports, num_ports))
     left, shares = np.empty(2 * num_ports), np.empty(2 * num_ports)
     num_flows = np.diff(starts)
-    num_active, come, now = 0, 0, 0.0
+    num_active, come, now_s = 0, 0, 0.0
     is_changed = False
-    while come < len(arrivals) or num_active:
+    while come < len(arrivals_s) or num_active:
         if is_changed:
-            port_shares(from_ingress, from_egress, capacity, left, shares)
+            port_shares(from_ingress, from_egress, capacity_bytes_per_s, left, shares)
             for position in range(num_active):
                 bundle = active[position]
-                rates[position] = min(shares[bundle // num_ports], shares[num_ports + bundle % num_ports])
-        step = np.inf
+                rates_bytes_per_s[position] = min(shares[bundle // num_ports], shares[num_ports + bundle % num_ports])
+        step_s = np.inf
         for position in range(num_active):
-            step = min(step, to_go[active[position]] / rates[position])
-        is_arrival = come < len(arrivals) and now + step >= arrivals[come]
+            step_s = min(step_s, to_go_bytes[active[position]] / rates_bytes_per_s[position])
+        is_arrival = come < len(arrivals_s) and now_s + step_s >= arrivals_s[come]
         if is_arrival:
-            step = max(arrivals[come] - now, 0.0)
-            now = arrivals[come]
+            step_s = max(arrivals_s[come] - now_s, 0.0)
+            now_s = arrivals_s[come]
         else:
-            now += step
+            now_s += step_s
         is_changed = is_arrival or at_every_flow
 
         num_left = 0
         for position in range(num_active):
             bundle = active[position]
-            to_go[bundle] -= rates[position] * step
+            to_go_bytes[bundle] -= rates_bytes_per_s[position] * step_s
             flow = first[bundle]
-            while flow != _NONE and to_go[bundle] <= _NOTHING * size_bytes[flow]:
+            while flow != _NONE and to_go_bytes[bundle] <= _NOTHING * size_bytes[flow]:
                 after = following[flow]
-                to_go[bundle] += targets[after] - targets[flow] if after != _NONE else 0.0
+                to_go_bytes[bundle] += target_bytes[after] - target_bytes[flow] if after != _NONE else 0.0
                 from_ingress[sources[flow], destinations[flow]] -= 1.0
                 from_egress[destinations[flow], sources[flow]] -= 1.0
                 num_flows[coflow_of[flow]] -= 1
                 if not num_flows[coflow_of[flow]]:
-                    ends[coflow_of[flow]] = now
+                    ends_s[coflow_of[flow]] = now_s
                     is_changed = True
                 flow = after
             first[bundle] = flow
             if flow != _NONE:
-                active[num_left], rates[num_left] = bundle, rates[position]
+                active[num_left], rates_bytes_per_s[num_left] = bundle, rates_bytes_per_s[position]
                 num_left += 1
         num_active = num_left
 
-        while come < len(arrivals) and arrivals[come] <= now:
+        while come < len(arrivals_s) and arrivals_s[come] <= now_s:
             for flow in range(starts[come], starts[come + 1]):
                 bundle = sources[flow] * num_ports + destinations[flow]
                 if first[bundle] == _NONE:
                     active[num_active] = bundle
                     num_active += 1
-                    targets[flow] = to_go[bundle] = size_bytes[flow]
+                    target_bytes[flow] = to_go_bytes[bundle] = size_bytes[flow]
                     first[bundle], following[flow] = flow, _NONE
                 else:
-                    sent = targets[first[bundle]] - to_go[bundle]
-                    targets[flow] = sent + size_bytes[flow]
-                    first[bundle] = _inserted(flow, first[bundle], targets, following)
-                    to_go[bundle] = targets[first[bundle]] - sent
+                    sent_bytes = target_bytes[first[bundle]] - to_go_bytes[bundle]
+                    target_bytes[flow] = sent_bytes + size_bytes[flow]
+                    first[bundle] = _inserted(flow, first[bundle], target_bytes, following)
+                    to_go_bytes[bundle] = target_bytes[first[bundle]] - sent_bytes
                 from_ingress[sources[flow], destinations[flow]] += 1.0
                 from_egress[destinations[flow], sources[flow]] += 1.0
             come += 1
 
 
 @compiled
-def _inserted(flow: int, first: int, targets: FloatArray, following: IntArray) -> int:
+def _inserted(flow: int, first: int, target_bytes: FloatArray, following: IntArray) -> int:
     """Put a flow where it belongs in a list of flows by when they end; returns the list's first."""
     before, after = _NONE, first
-    while after != _NONE and targets[after] <= targets[flow]:
+    while after != _NONE and target_bytes[after] <= target_bytes[flow]:
         before, after = after, following[after]
     following[flow] = after
     if before == _NONE:

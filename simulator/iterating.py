@@ -11,7 +11,7 @@ import numpy as np
 
 from controller.policy.rates.network import FloatArray, IntArray
 from simulator.bundles import Bundles
-from simulator.contention import join_links
+from simulator.contention import NO_HOP, join_links
 from simulator.fluid import NEVER_PS, PS_PER_S
 from simulator.iteration_arrays import Layout, Room, Sending
 from simulator.iteration_loop import advance
@@ -200,7 +200,7 @@ class IteratingJobs:
         active = np.flatnonzero(sending.remaining_bytes > 0)
         sending.active[: len(active)], sending.counts[:] = active, len(active)
         sending.rates_bps[:], sending.ends_ps[:], sending.settled_ps[:] = 0.0, NEVER_PS, self.now_ps
-        room.first[:] = -1
+        room.first[:] = NO_HOP
         join_links(layout.first_hop, layout.links, active, room.first, room.following, room.preceding)
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 
 from controller.policy.rates.network import FloatArray, IntArray, Network
 from simulator.bundles import Bundles
-from simulator.contention import BoolArray
+from simulator.contention import NO_HOP, BoolArray
 from simulator.fluid import NEVER_PS
 
 
@@ -39,17 +39,17 @@ class Layout(NamedTuple):
         flow_of_hop = np.repeat(np.arange(len(by_tier)), num_hops)
         hops = np.arange(len(network.links)) + (network.starts[by_tier] - first_hop[:-1])[flow_of_hop]
         return cls(
-            np.concatenate(([0], np.cumsum(num_bundles))),
-            place,
-            np.repeat(np.arange(len(num_bundles)), num_bundles)[by_tier],
-            size_bytes[by_tier],
-            bundles.weights[by_tier],
-            bundles.tiers[by_tier],
-            bundles.latency_ps[by_tier],
-            first_hop,
-            network.links[hops],
-            flow_of_hop,
-            network.capacities_bps,
+            first_bundle=np.concatenate(([0], np.cumsum(num_bundles))),
+            bundles_of=place,
+            job_of=np.repeat(np.arange(len(num_bundles)), num_bundles)[by_tier],
+            size_bytes=size_bytes[by_tier],
+            weights=bundles.weights[by_tier],
+            tiers=bundles.tiers[by_tier],
+            latency_ps=bundles.latency_ps[by_tier],
+            first_hop=first_hop,
+            links=network.links[hops],
+            flow_of_hop=flow_of_hop,
+            capacities_bps=network.capacities_bps,
         )
 
 
@@ -106,9 +106,9 @@ class Room(NamedTuple):
         """Room for so many flows; nobody is on any link."""
         num_links, num_flows, num_hops = len(network.capacities_bps), network.num_flows, len(network.links)
         return cls(
-            first=np.full(num_links, -1),
-            following=np.full(num_hops, -1),
-            preceding=np.full(num_hops, -1),
+            first=np.full(num_links, NO_HOP),
+            following=np.full(num_hops, NO_HOP),
+            preceding=np.full(num_hops, NO_HOP),
             is_found=np.zeros(num_flows, dtype=np.bool_),
             is_seen=np.zeros(num_links, dtype=np.bool_),
             found=np.zeros(num_flows, dtype=np.int64),

@@ -41,13 +41,13 @@ class KnownRates(NamedTuple):
         bounds = np.iinfo(np.int64)
         num_rates = max(num_flows, min(_MOST_RATES, num_flows * _NUM_SLOTS // 4))
         return cls(
-            np.random.default_rng(0).integers(bounds.min, bounds.max, num_flows),
-            np.empty((_NUM_SLOTS, 2), dtype=np.int64),
-            np.full(_NUM_SLOTS, EMPTY),
-            np.empty(_NUM_SLOTS, dtype=np.int64),
-            np.empty(num_rates, dtype=np.int64),
-            np.empty(num_rates),
-            np.zeros(2, dtype=np.int64),
+            drawn=np.random.default_rng(0).integers(bounds.min, bounds.max, num_flows),
+            keys=np.empty((_NUM_SLOTS, 2), dtype=np.int64),
+            begins=np.full(_NUM_SLOTS, EMPTY),
+            lengths=np.empty(_NUM_SLOTS, dtype=np.int64),
+            flows=np.empty(num_rates, dtype=np.int64),
+            rates_bps=np.empty(num_rates),
+            sizes=np.zeros(2, dtype=np.int64),
         )
 
     def forget(self) -> None:

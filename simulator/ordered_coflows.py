@@ -41,12 +41,12 @@ class OrderedState:
         """Nothing has been sent."""
         num_demands = len(switch.demand_links)
         return cls(
-            switch.size_bytes.copy(),
-            np.ones(len(switch.starts) - 1),
-            np.bincount(switch.demands_of, np.repeat(switch.size_bytes, 2), num_demands).astype(np.float64),
-            np.bincount(switch.demands_of, minlength=num_demands),
-            np.diff(switch.starts),
-            switch.sources.copy(),
+            shares=switch.size_bytes.copy(),
+            scales=np.ones(len(switch.starts) - 1),
+            demand_shares=np.bincount(switch.demands_of, np.repeat(switch.size_bytes, 2), num_demands).astype(float),
+            num_in_demand=np.bincount(switch.demands_of, minlength=num_demands),
+            num_flows=np.diff(switch.starts),
+            unfinished=switch.sources.copy(),
         )
 
     def demand_bytes(self, switch: BigSwitch) -> FloatArray:
@@ -70,11 +70,11 @@ def serve(
     ``reserves``: by MADD, else order-greedy. Rates are set anew at the end of every flow (``at_every_flow``), or hold;
     but where no coflow could ever end at these rates and none is to come, they are set anew at the next end of a flow.
     """
-    capacities = np.full(switch.num_links, switch.port_bytes_per_s)
+    capacities_bytes_per_s = np.full(switch.num_links, switch.port_bytes_per_s)
     return _serve(
         switch.first_hop, switch.links, switch.coflow_of, switch.first_demand, switch.demand_links, switch.demands_of,
         switch.first_flow, switch.sources, switch.num_before, state.shares, state.scales, state.demand_shares,
-        state.num_in_demand, state.num_flows, state.unfinished, capacities, order, now_s, until_s, reserves,
+        state.num_in_demand, state.num_flows, state.unfinished, capacities_bytes_per_s, order, now_s, until_s, reserves,
         at_every_flow,
     )  # fmt: skip
 
@@ -96,65 +96,65 @@ def _serve(
     num_in_demand: IntArray,
     num_flows: IntArray,
     unfinished: IntArray,
-    capacities: FloatArray,
+    capacities_bytes_per_s: FloatArray,
     order: IntArray,
-    now: float,
-    until: float,
+    now_s: float,
+    until_s: float,
     reserves: bool,
     at_every_flow: bool,
 ) -> float:
-    num_links = len(capacities)
-    left, loads = np.empty(num_links), np.zeros(num_links)
+    num_links = len(capacities_bytes_per_s)
+    left, load_bytes = np.empty(num_links), np.zeros(num_links)
     used = np.empty(num_links, np.int64)
-    extra_flows, extra_rates = np.empty(num_links, np.int64), np.empty(num_links)
-    durations, last_ends = np.empty(len(scales)), np.empty(len(scales))
+    extra_flows, extra_bytes_per_s = np.empty(num_links, np.int64), np.empty(num_links)
+    durations_s, last_ends_s = np.empty(len(scales)), np.empty(len(scales))
     num_extra_of = np.zeros(len(scales), np.int64)
     has_ended = False
-    while not has_ended and now < until:
-        left[:] = capacities
+    while not has_ended and now_s < until_s:
+        left[:] = capacities_bytes_per_s
         for coflow in order:
-            durations[coflow] = np.inf
+            durations_s[coflow] = np.inf
             num_used, is_blocked = 0, not reserves
             for demand in range(first_demand[coflow], first_demand[coflow + 1]):
                 if is_blocked:
                     break
                 if num_in_demand[demand]:
                     link = used[num_used] = demand_links[demand]
-                    loads[link] = demand_shares[demand] * scales[coflow]
+                    load_bytes[link] = demand_shares[demand] * scales[coflow]
                     num_used += 1
                     is_blocked = left[link] == 0.0
             if not is_blocked:
-                durations[coflow] = reserve_loads(used, num_used, 0.0, capacities, left, loads)
+                durations_s[coflow] = reserve_loads(used, num_used, 0.0, capacities_bytes_per_s, left, load_bytes)
         num_extra = _hand_out(
             *(first_hop, links, first_demand, demand_links, first_flow, sources, num_before, unfinished, order, left),
-            *(extra_flows, extra_rates),
+            *(extra_flows, extra_bytes_per_s),
         )
 
         # Which end comes first: of a flow, and of a coflow, which ends with the last of its flows.
         for coflow in order:
-            num_extra_of[coflow], last_ends[coflow] = 0, 0.0
-        next_flow, next_coflow = np.inf, np.inf
+            num_extra_of[coflow], last_ends_s[coflow] = 0, 0.0
+        next_flow_s, next_coflow_s = np.inf, np.inf
         for index in range(num_extra):
             flow = extra_flows[index]
             coflow = coflow_of[flow]
-            remaining = shares[flow] * scales[coflow]
-            end = remaining / (remaining / durations[coflow] + extra_rates[index])
+            remaining_bytes = shares[flow] * scales[coflow]
+            end_s = remaining_bytes / (remaining_bytes / durations_s[coflow] + extra_bytes_per_s[index])
             num_extra_of[coflow] += 1
-            last_ends[coflow] = max(last_ends[coflow], end)
-            next_flow = min(next_flow, end)
+            last_ends_s[coflow] = max(last_ends_s[coflow], end_s)
+            next_flow_s = min(next_flow_s, end_s)
         for coflow in order:
-            next_flow = min(next_flow, durations[coflow])
+            next_flow_s = min(next_flow_s, durations_s[coflow])
             alone = num_extra_of[coflow] < num_flows[coflow]
-            next_coflow = min(next_coflow, durations[coflow] if alone else last_ends[coflow])
-        step = next_flow if at_every_flow or (next_coflow == np.inf and until == np.inf) else next_coflow
-        if now + step >= until:
-            step = until - now
-            now = until
+            next_coflow_s = min(next_coflow_s, durations_s[coflow] if alone else last_ends_s[coflow])
+        step_s = next_flow_s if at_every_flow or (next_coflow_s == np.inf and until_s == np.inf) else next_coflow_s
+        if now_s + step_s >= until_s:
+            step_s = until_s - now_s
+            now_s = until_s
         else:
-            now += step
+            now_s += step_s
 
         for coflow in order:
-            rest = 1.0 - step / durations[coflow]
+            rest = 1.0 - step_s / durations_s[coflow]
             if rest < _NOTHING:
                 num_flows[coflow] = 0
                 has_ended = True
@@ -164,7 +164,7 @@ def _serve(
             flow = extra_flows[index]
             coflow = coflow_of[flow]
             if num_flows[coflow]:
-                sent = extra_rates[index] * step / scales[coflow]
+                sent = extra_bytes_per_s[index] * step_s / scales[coflow]
                 ends = sent >= shares[flow] * (1.0 - _NOTHING)
                 sent = shares[flow] if ends else sent
                 shares[flow] -= sent
@@ -180,7 +180,7 @@ def _serve(
                     unfinished[demands_of[2 * flow + 1], port // PORTS_PER_WORD] ^= 1 << (port % PORTS_PER_WORD)
                     num_flows[coflow] -= 1
                     has_ended = has_ended or not num_flows[coflow]
-    return now
+    return now_s
 
 
 @compiled
@@ -196,7 +196,7 @@ def _hand_out(
     order: IntArray,
     left: FloatArray,
     flows: IntArray,
-    rates: FloatArray,
+    rates_bytes_per_s: FloatArray,
 ) -> int:
     """List the flows that get something of what is left, in order, and what; returns how many they are.
 
@@ -221,7 +221,7 @@ def _hand_out(
                     bit = candidates & -candidates
                     candidates ^= bit
                     flow = first_flow[demand] + num_before[demand, word] + _num_bits(sources[demand, word] & (bit - 1))
-                    flows[number], rates[number] = flow, take_all(first_hop, links, flow, left)
+                    flows[number], rates_bytes_per_s[number] = flow, take_all(first_hop, links, flow, left)
                     number += 1
                     if left[links[2 * flow]] <= 0.0:
                         usable[word] ^= bit

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from topologies.routing import Routing
 from workloads.alone import run_alone
 from workloads.demand import Demand
 from workloads.jobs import TrainingJob
+from workloads.sparse import sparse_matrix
 
 
 def ideal_gpu_utilisation(
@@ -52,9 +52,9 @@ def fluid_bound_gpu_utilisation(
     columns = len(jobs) + len(ways)
     result = linprog(
         np.array(value + [0.0] * len(ways)),
-        A_ub=_matrix(capacity, len(rates_bps), columns),
+        A_ub=sparse_matrix(capacity, len(rates_bps), columns),
         b_ub=np.ones(len(rates_bps)),
-        A_eq=_matrix(conservation, len(demand.commodity_bits), columns),
+        A_eq=sparse_matrix(conservation, len(demand.commodity_bits), columns),
         b_eq=np.zeros(len(demand.commodity_bits)),
         bounds=[
             (0.0, share / run_alone(job, routing).iteration_time_s) for job, share in zip(jobs, shares, strict=True)
@@ -65,8 +65,3 @@ def fluid_bound_gpu_utilisation(
     if not result.success:
         raise RuntimeError(f"fluid bound: {result.message}")
     return float(-result.fun) / allocated
-
-
-def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> coo_array:
-    row, column, value = zip(*entries, strict=True) if entries else ((), (), ())
-    return coo_array((value, (row, column)), shape=(rows, columns), dtype=float)

@@ -12,11 +12,12 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
 from topologies.routing import Routing
 from workloads.demand import Demand
 from workloads.jobs import TrainingJob
+from workloads.sparse import sparse_matrix
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -55,10 +56,10 @@ class EvenSpread:
         num_ways = np.array([len(of_commodity) for of_commodity in demand.commodity_bits], dtype=np.int64)
         shares = [(commodity, 1 / number) for commodity, number in enumerate(num_ways.tolist()) for _ in range(number)]
         evenly = [(commodity, way, share) for way, (commodity, share) in enumerate(shares)]
-        fixed_s = _matrix(fixed, len(jobs), len(rates_bps))
-        commodity_bits = _matrix(chosen, len(jobs), len(num_ways))
-        way_s = _matrix(on_ways, len(ways), len(rates_bps))
-        seconds = fixed_s + commodity_bits @ (_matrix(evenly, len(num_ways), len(ways)) @ way_s)
+        fixed_s = sparse_matrix(fixed, len(jobs), len(rates_bps))
+        commodity_bits = sparse_matrix(chosen, len(jobs), len(num_ways))
+        way_s = sparse_matrix(on_ways, len(ways), len(rates_bps))
+        seconds = fixed_s + commodity_bits @ (sparse_matrix(evenly, len(num_ways), len(ways)) @ way_s)
         return cls(csr_array(seconds), fixed_s, commodity_bits, way_s, np.cumsum(num_ways) - num_ways)
 
     def sending(self, factor: float) -> Self:
@@ -103,8 +104,3 @@ class EvenSpread:
         if len(self.first_way):
             charges += self.commodity_bits[jobs] @ np.minimum.reduceat(self.way_s @ prices, self.first_way)
         return charges
-
-
-def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> csr_array:
-    row, column, value = zip(*entries, strict=True) if entries else ((), (), ())
-    return csr_array(coo_array((value, (row, column)), shape=(rows, columns), dtype=float))
