@@ -21,10 +21,10 @@ from tests.emulator.interpreter import Interpreter
 from tests.emulator.lone_switch import LoneSwitch
 from tests.emulator.packets import ETHERNET, IPV4_TYPE, ipv4_packet
 from tests.emulator.programs import trainyard, trainyard_json
+from tests.topologies.builders import TESTBED
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import flow_hash
 from topologies.routing import Routing
-from topologies.specification import ClosSpecification
 
 DOCUMENT = trainyard_json()
 FLOW, LEVEL, ROUTING, NEXT_HOP = "ingress.flow", "ingress.level", "ingress.routing", "ingress.next_hop"
@@ -219,19 +219,9 @@ def test_group_member_is_that_of_the_fabric_hash(flow: FiveTuple, multiplier: in
 
 
 def test_source_ports_reach_every_path_of_the_testbed() -> None:
-    fabric = ClosSpecification(
-        kind="clos",
-        tors=6,
-        aggs=8,
-        hosts_per_tor=2,
-        nics_per_host=8,
-        host_link_gbps=800,
-        uplink_gbps=100,
-        uplinks_per_pair=2,
-    ).build()
-    routing: Routing = routing_of(fabric)
+    routing: Routing = routing_of(TESTBED)
     for destination_host in ("h2", "h11"):
-        source, destination = fabric.nics["h0"][0], fabric.nics[destination_host][3]
+        source, destination = TESTBED.nics["h0"][0], TESTBED.nics[destination_host][3]
         missing = set(routing.candidate_paths(source, destination))
         assert len(missing) == 32
         for port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1):

@@ -14,8 +14,6 @@ from controller.policy.snapshot import Snapshot
 from tests.policy.builders import GBPS, make_job, make_links
 from tests.policy.coflow_benchmark import bytes_by_coflow_and_port, needs_the_benchmark
 
-Demands = list[list[float]]
-
 
 def plain_bssi(demands: Sequence[Sequence[float]], weights: Sequence[float]) -> list[int]:
     """Bottleneck, select, scale, iterate; everything summed up anew every time."""

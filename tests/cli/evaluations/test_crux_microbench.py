@@ -18,7 +18,7 @@ def made_up(asked: CaseAsked) -> CaseMeasured:
 
 def test_the_microbenchmark_has_a_line_per_case_and_a_page(trainyard: Trainyard, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    options = ("--seeds", "2", "--load-to", "0.6", "--workers", "2")
+    options = ("--seeds", "2", "--load-to", "0.6", "--workers", "1")
     ended = trainyard("evaluate", "crux-microbench", *options, "--json", "--report", page)
     assert ended.exit_code == 0
     *cases, whole = map(json.loads, ended.stdout.splitlines())

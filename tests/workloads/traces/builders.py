@@ -1,14 +1,12 @@
 """Small traces in the released format."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 JOB_HEADER = "id,job_name,model,status,gmt_job_submitted,gmt_job_running,gmt_job_stopped,gmt_job_finished,,"
 WORKER_HEADER = "id,job_name,worker_name,replica_type,host_ip,gmt_created,gmt_pod_running,gmt_pod_finished,RES"
 TOPOLOGY = "ip,DSW,PSW,ASW\nx0,G6,P1,S1\nx1,G6,P1,S1\ny0,G6,P1,S2\nz0,G6,P2,S1\n"
-
-WriteTrace = Callable[..., Path]
 
 
 def at(minute: int | None) -> str:
