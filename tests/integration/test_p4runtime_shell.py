@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,27 @@ _DATA = ipv4_packet(FiveTuple(0x0A000001, 0x0A000002, UDP_PROTOCOL, 50_000, 4791
 def shell_python() -> Path:
     """An interpreter that has p4runtime-shell, made once: the shell needs an older protobuf than we do."""
     cache = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
+    cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"p4runtime-shell-{_VERSION}"
     python, complete = folder / "bin" / "python", folder / "complete"
-    if not (python.exists() and complete.exists()):
-        shutil.rmtree(folder, ignore_errors=True)
-        install = (python, "-m", "pip", "install", "--quiet", f"p4runtime-shell=={_VERSION}")
-        for command in ((sys.executable, "-m", "venv", folder), install, (python, "-c", "import p4runtime_sh.shell")):
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            if ended.returncode:
-                last = (ended.stderr or ended.stdout).strip().splitlines()[-1:]
-                pytest.skip(f"p4runtime-shell {_VERSION} cannot be installed: {' '.join(last)}")
-        complete.touch()
+    with (cache / f"{folder.name}.lock").open("w") as lock:
+        # Tests of this module may run in several processes.
+        flock(lock, LOCK_EX)
+        if not (python.exists() and complete.exists()):
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(folder, python)
+            complete.touch()
     return python
+
+
+def _install(folder: Path, python: Path) -> None:
+    """Make the interpreter; skips the test where that cannot be."""
+    install = (python, "-m", "pip", "install", "--quiet", f"p4runtime-shell=={_VERSION}")
+    for command in ((sys.executable, "-m", "venv", folder), install, (python, "-c", "import p4runtime_sh.shell")):
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            last = (ended.stderr or ended.stdout).strip().splitlines()[-1:]
+            pytest.skip(f"p4runtime-shell {_VERSION} cannot be installed: {' '.join(last)}")
 
 
 @asynccontextmanager
