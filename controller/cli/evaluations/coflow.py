@@ -1,6 +1,5 @@
 """``trainyard evaluate coflow``."""
 
-import hashlib
 import json
 
 from controller.cli.coflows import FileArgument, RecomputeOption, read_coflows
@@ -20,8 +19,7 @@ def coflow(
     Sincronia."""
     from controller.evaluation.coflow import findings, json_object, measure
 
-    trace = read_coflows(file)
-    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    trace, sha256 = read_coflows(file)
     prepare(report)
     measured = []
     try:

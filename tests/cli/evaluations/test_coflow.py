@@ -1,4 +1,6 @@
+import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,18 @@ def test_coflows_as_json_are_a_line_per_policy_and_interrupted_those_there_are(
     ended = trainyard("evaluate", "coflow", trace, "--json")
     assert ended.exit_code == 130
     assert ended.stdout.splitlines() == lines[:2]
+
+
+def test_the_benchmark_is_known_from_a_pipe_too(trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coflow, "BENCHMARK_SHA256", hashlib.sha256(TRACE.encode()).hexdigest())
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as file:
+        file.write(TRACE)
+    try:
+        lines = trainyard("evaluate", "coflow", f"/dev/fd/{reading}", "--json").stdout.splitlines()
+        assert [json.loads(line)["is_benchmark"] for line in lines] == [True] * len(CoflowPolicy)
+    finally:
+        os.close(reading)
 
 
 def test_a_trace_that_cannot_be_read_is_named(trainyard: Trainyard, tmp_path: Path) -> None:
