@@ -28,8 +28,19 @@ class Output:
         self._descriptor = descriptor
 
     def add(self, line: ResultLine) -> None:
-        """Write a line in one go, and see it onto the disk. Raises OutputError."""
-        content = f"{line.model_dump_json()}\n".encode()
+        """Write a line in one go, and see it onto the disk. Raises OutputError; the line does not count then."""
+        before = self.lines.get(line.key)
+        # A signal may end this as soon as the line is in the file, where it will be found.
+        self.lines[line.key] = line
+        try:
+            self._write(f"{line.model_dump_json()}\n".encode())
+        except OutputError:
+            del self.lines[line.key]
+            if before is not None:
+                self.lines[line.key] = before
+            raise
+
+    def _write(self, content: bytes) -> None:
         try:
             written = os.write(self._descriptor, content)
             os.fsync(self._descriptor)
@@ -37,7 +48,6 @@ class Output:
             raise OutputError(f"{self._path}: cannot be written: {error.strerror}") from error
         if written != len(content):
             raise OutputError(f"{self._path}: of a line of {len(content)} bytes only {written} could be written")
-        self.lines[line.key] = line
 
 
 @contextmanager

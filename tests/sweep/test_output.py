@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -92,6 +93,25 @@ def test_two_sweeps_do_not_share_an_output(tmp_path: Path) -> None:
         pass
     with open_output(path, []):
         pass
+
+
+def test_what_a_signal_finds_written_counts_and_what_cannot_be_written_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (line, *_) = tmp_path / "out.jsonl", LINES
+
+    def end(error: BaseException) -> None:
+        raise error
+
+    with open_output(path, []) as output:
+        monkeypatch.setattr(os, "fsync", lambda _: end(OSError(28, "No space left on device")))
+        with pytest.raises(OutputError, match="No space left"):
+            output.add(line)
+        assert not output.lines
+        monkeypatch.setattr(os, "fsync", lambda _: end(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            output.add(line)
+        assert output.lines == {line.key: line}
 
 
 def test_an_output_that_cannot_be_is_named(tmp_path: Path) -> None:
