@@ -17,6 +17,7 @@ from controller.ports.link_health import LinkHealth
 from controller.profiling.counters import Counters
 from controller.profiling.profiler import Profiler
 from controller.profiling.results import ProfilingResults
+from controller.registration import NotStoredError
 from controller.registry import Registry
 from controller.service import ControllerService
 from controller.snapshots import Snapshots
@@ -55,6 +56,7 @@ class Controller:
         self.southbound = southbound
         self.ports = HeardPorts(routing.fabric.switches)
         self._clock = clock
+        self._has_store = store is not None
         grace_end_s = clock.now_s() + config.lease_s
         recorder = None
         if store is None:
@@ -121,3 +123,13 @@ class Controller:
             next_s = profiler.next_turn_s
             waiting_s = _IDLE_S if next_s is None else min(_IDLE_S, next_s - self._clock.now_s())
             await asyncio.sleep(max(0.0, waiting_s))
+
+    async def tell_silences(self) -> None:
+        """Have the next controller know which jobs are not heard of, as time passes; until cancelled."""
+        while self._has_store:
+            await asyncio.sleep(self.registry.silence_step_s)
+            if self.registry.tell_silences(self._clock.now_s()):
+                try:
+                    await self.registry.stored()
+                except NotStoredError as error:
+                    _LOG.warning("how long jobs have been silent: %s", error)

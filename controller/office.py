@@ -49,7 +49,12 @@ async def in_office(
                 await controller.hear_ports()
             async with southbound, asyncio.TaskGroup() as tasks:
                 works = (
-                    (controller.planner.run(), controller.follow_ports(), controller.measure()) if works_alone else ()
+                    (
+                        *(controller.planner.run(), controller.follow_ports()),
+                        *(controller.measure(), controller.tell_silences()),
+                    )
+                    if works_alone
+                    else ()
                 )
                 running = [tasks.create_task(work) for work in works]
                 yield controller

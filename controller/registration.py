@@ -1,7 +1,7 @@
 """Registrations: what jobs ask for, what the registry makes of it, and why it may refuse."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from controller.policy.flows import FlowKey
 from controller.policy.profile import Profile
@@ -136,11 +136,52 @@ class FlowGroupInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job as it was stored, with the newest instances of its flow groups, and how long it had been silent."""
+
+    job: RegisteredJob
+    instances: Mapping[str, FlowGroupInstance] = field(default_factory=dict)
+    silent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class JobChange:
     """What becomes of a registered job; None where there is none. Its lease and its instances are those of before."""
 
-    name: str
+    job: str
     before: RegisteredJob | None
     after: RegisteredJob | None
     lease_end_s: float | None = None
+    told_silence_s: float = 0.0
     instances: dict[str, FlowGroupInstance] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRestated:
+    """What a job is, None where there is none, whatever was stored of it; its instances and its silence follow."""
+
+    job: str
+    stated: RegisteredJob | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceChange:
+    """What becomes of the newest instance of a job's flow group; None where there was none."""
+
+    job: str
+    flow_group: str
+    before: FlowGroupInstance | None
+    after: FlowGroupInstance
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceChange:
+    """For how long a job has not been heard of, as the next controller is to know; 0 where that is of no account."""
+
+    job: str
+    before_s: float
+    after_s: float
+
+
+Change = JobChange | JobRestated | InstanceChange | SilenceChange
+"""What the registry stores."""

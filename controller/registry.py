@@ -3,7 +3,6 @@
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from controller.admission import (
     check_age,
@@ -16,6 +15,7 @@ from controller.admission import (
 )
 from controller.policy.flows import FlowKey
 from controller.policy.profile import Profile
+from controller.register import Register
 from controller.registration import (
     ConflictError,
     ExhaustedError,
@@ -24,15 +24,15 @@ from controller.registration import (
     FlowRequest,
     InstanceRequest,
     InvalidFieldError,
-    JobChange,
     JobRequest,
     NotOwnerError,
     RegisteredFlow,
     RegisteredFlowGroup,
     RegisteredJob,
+    StoredJob,
     UnknownJobError,
 )
-from controller.source_ports import Batch, SourcePorts
+from controller.source_ports import Batch
 from controller.store.journal import Journal
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
@@ -40,56 +40,50 @@ from topologies.fabric import Fabric
 MAX_FLOWS = 1_000_000
 """So that nobody fills the memory; ten times what is meant to be served."""
 
-_ValueT = TypeVar("_ValueT")
-
 
 class Registry:
     """Jobs with their flow groups and leases.
 
     Every method that takes a registration raises a RegistrationError and changes nothing where it refuses. The caller
     passes the time; a lease ends ``lease_s`` seconds after it was last renewed. With a ``journal``, a change is one
-    that others see only once ``stored`` has returned, and is undone where that raises.
+    that others see only once ``stored`` has returned, and is undone where that raises; instances they see at once.
     """
 
     def __init__(self, fabric: Fabric, lease_s: float, journal: Journal | None = None) -> None:
         self.fabric = fabric
         self.lease_s = lease_s
-        self._journal = journal
-        self._jobs: dict[str, RegisteredJob] = {}
-        """As accepted."""
-        self._stored: dict[str, RegisteredJob] = self._jobs
-        if journal is not None:
-            self._stored = {}
-            journal.follow(self._note_stored, self._undo)
-        self._lease_ends_s: dict[str, float] = {}
-        self._instances: dict[str, dict[str, FlowGroupInstance]] = {}
-        self._source_ports = SourcePorts()
+        self._register = Register(lease_s, journal)
 
     @property
     def jobs(self) -> tuple[RegisteredJob, ...]:
         """Registered jobs that are stored, in order of their names."""
-        return tuple(job for _, job in sorted(self._stored.items()))
+        return tuple(job for _, job in sorted(self._register.stored_jobs.items()))
+
+    @property
+    def silence_step_s(self) -> float:
+        """How often silences are to be told."""
+        return self._register.leases.step_s
 
     @property
     def next_lease_end_s(self) -> float | None:
         """When the earliest lease ends; None where there is none."""
-        return min(self._lease_ends_s.values(), default=None)
+        return self._register.leases.next_end_s
 
     def lease_end_s(self, name: str) -> float:
         """When the lease of a registered job ends; 0 where it is about to go."""
-        return self._lease_ends_s.get(name, 0.0)
+        return self._register.leases.end_s(name) or 0.0
 
     def arrival_s(self, name: str) -> float | None:
         """When a job arrived; None where it is not registered."""
-        job = self._jobs.get(name)
+        job = self._register.jobs.get(name)
         return None if job is None else job.arrival_s
 
     def __contains__(self, job: object) -> bool:
-        return job in self._jobs
+        return job in self._register.jobs
 
     def authorise(self, name: str, owner_token: str) -> None:
         """Raise NotOwnerError where a job is registered, and not by who knows this token."""
-        known = self._jobs.get(name)
+        known = self._register.jobs.get(name)
         if known is not None and not hmac.compare_digest(known.owner_token.encode(), owner_token.encode()):
             raise NotOwnerError(f"owner_token: job {name!r} belongs to another client")
 
@@ -102,7 +96,7 @@ class Registry:
         """
         check_job(request, self.fabric)
         check_age(age_s)
-        known = self._jobs.get(request.name)
+        known = self._register.jobs.get(request.name)
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
         if request.profile is None:
@@ -110,14 +104,14 @@ class Registry:
                 raise ConflictError(
                     f"profile: job {request.name!r} has flow groups, so that it has to tell its profile"
                 )
-            others = (job.request for name, job in self._jobs.items() if name != request.name)
+            others = (job.request for name, job in self._register.jobs.items() if name != request.name)
             measured = [other for other in others if other.profile is None]
             check_measurable(request, measured, self.fabric)
         if known is None:
-            self._change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
+            self._register.change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
         elif known.request != request:
-            self._change(request.name, replace(known, request=request))
-        self._lease_ends_s[request.name] = now_s + self.lease_s
+            self._register.change(request.name, replace(known, request=request))
+        self.renew(request.name, now_s)
         return known is None or known.request != request
 
     def report_profile(self, name: str, profile: Profile) -> bool:
@@ -129,7 +123,7 @@ class Registry:
         check_profile(profile)
         if profile == job.request.profile:
             return False
-        self._change(name, replace(job, request=replace(job.request, profile=profile)))
+        self._register.change(name, replace(job, request=replace(job.request, profile=profile)))
         return True
 
     def register_flow_groups(
@@ -145,7 +139,7 @@ class Registry:
             raise ConflictError(f"flow_groups: job {name!r} has told no profile, so that its traffic is measured")
         known = {group.name: group for group in job.flow_groups}
         chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
-        batch = self._source_ports.batch(chosen)
+        batch = self._register.source_ports.batch(chosen)
         registered: dict[str, RegisteredFlowGroup] = {}
         sent_bytes = sum(flow.size_bytes for group in job.flow_groups for flow in group.flows)
         for position, request in enumerate(requests):
@@ -162,7 +156,7 @@ class Registry:
                 raise ConflictError(f"{field}.name: job {name!r} has another flow group {request.name!r}")
         new = tuple(group for group in registered.values() if group.name not in known)
         if new:
-            self._change(name, replace(job, flow_groups=job.flow_groups + new))
+            self._register.change(name, replace(job, flow_groups=job.flow_groups + new))
             batch.commit()
         return bool(new), tuple(registered.values())
 
@@ -177,19 +171,24 @@ class Registry:
             if group not in groups:
                 raise InvalidFieldError(f"instances[{position}].flow_group: job {name!r} has none named {group!r}")
         self.renew(name, now_s)
-        newest = self._instances.setdefault(name, {})
-        before = dict(newest)
+        newest = self.instances(name)
+        is_news = False
         for group, instance in told.items():
             known = newest.get(group)
             if known is None or known.iteration < instance.iteration:
-                newest[group] = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
+                begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
             elif known.iteration == instance.iteration and instance.has_ended:
-                newest[group] = replace(known, has_ended=True)
-        return newest != before
+                begun = replace(known, has_ended=True)
+            else:
+                continue
+            if begun != known:
+                self._register.note_instance(name, group, begun)
+                is_news = True
+        return is_news
 
     def instances(self, name: str) -> Mapping[str, FlowGroupInstance]:
         """The newest instance of every flow group of a job that has begun one."""
-        return self._instances.get(name, {})
+        return self._register.instances.get(name, {})
 
     def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
         """Give flows these 5-tuples; returns those that could be given theirs.
@@ -197,33 +196,32 @@ class Registry:
         A flow that has left, or has not had its 5-tuple assigned, or whose new one is taken, stays as it is.
         """
         changed: set[FlowKey] = set()
-        for name in {key.job for key in five_tuples} & self._jobs.keys():
-            job = self._jobs[name]
+        for name in {key.job for key in five_tuples} & self._register.jobs.keys():
+            job = self._register.jobs[name]
             groups = tuple(self._moved(name, group, five_tuples, changed) for group in job.flow_groups)
             if any(moved is not group for moved, group in zip(groups, job.flow_groups, strict=True)):
-                self._change(name, replace(job, flow_groups=groups))
+                self._register.change(name, replace(job, flow_groups=groups))
         return frozenset(changed)
 
-    def renew(self, name: str, now_s: float) -> None:
-        """Renew the lease of a job; raises UnknownJobError."""
+    def renew(self, name: str, now_s: float) -> bool:
+        """Renew the lease of a job; whether that is to be stored, as silence was. Raises UnknownJobError."""
         self._job(name)
-        self._lease_ends_s[name] = now_s + self.lease_s
+        return self._register.renew(name, now_s)
+
+    def tell_silences(self, now_s: float) -> bool:
+        """Have the next controller know which jobs have not been heard of in time; whether that is to be stored."""
+        return self._register.tell_silences(now_s)
 
     def deregister(self, name: str) -> bool:
         """Withdraw a job with its flow groups; False where it is not registered."""
-        job = self._jobs.get(name)
-        if job is None:
+        if name not in self._register.jobs:
             return False
-        self._change(name, None)
-        del self._lease_ends_s[name]
-        self._instances.pop(name, None)
-        for _, five_tuple in job.five_tuples:
-            self._source_ports.release(five_tuple)
+        self._register.withdraw(name)
         return True
 
     def expire(self, now_s: float) -> tuple[str, ...]:
         """Withdraw the jobs whose leases have ended; returns their names."""
-        ended = tuple(sorted(name for name, end_s in self._lease_ends_s.items() if end_s <= now_s))
+        ended = self._register.leases.ended(now_s)
         for name in ended:
             self.deregister(name)
         return ended
@@ -233,51 +231,22 @@ class Registry:
 
         Raises NotStoredError where it cannot, and all of it is as it was.
         """
-        if self._journal is not None:
-            await self._journal.stored()
+        await self._register.stored()
 
-    def restore(self, jobs: Iterable[RegisteredJob], now_s: float) -> None:
-        """Take over what was stored before, into an empty registry, each job with a lease that begins now."""
-        for job in jobs:
-            name = job.request.name
-            self._jobs[name] = self._stored[name] = job
-            self._lease_ends_s[name] = now_s + self.lease_s
-            for key, five_tuple in job.five_tuples:
-                self._source_ports.take(five_tuple, key)
-
-    def _change(self, name: str, after: RegisteredJob | None) -> None:
-        """Put a job in the place of the one of this name, before its lease and instances are touched."""
-        if self._journal is not None:
-            lease_end_s, instances = self._lease_ends_s.get(name), self._instances.get(name)
-            self._journal.add(JobChange(name, self._jobs.get(name), after, lease_end_s, instances))
-        _put(self._jobs, name, after)
-
-    def _note_stored(self, changes: Iterable[JobChange]) -> None:
-        for change in changes:
-            _put(self._stored, change.name, change.after)
-
-    def _undo(self, changes: Sequence[JobChange]) -> None:
-        """These changes, the newest, have not been."""
-        for change in reversed(changes):
-            for _, five_tuple in change.after.five_tuples if change.after else ():
-                self._source_ports.release(five_tuple)
-            for key, five_tuple in change.before.five_tuples if change.before else ():
-                self._source_ports.take(five_tuple, key)
-            _put(self._jobs, change.name, change.before)
-            if change.before is None or change.after is None:
-                _put(self._lease_ends_s, change.name, change.lease_end_s)
-                _put(self._instances, change.name, change.instances)
+    def restore(self, jobs: Iterable[StoredJob], now_s: float) -> None:
+        """Take over what was stored before, into an empty registry; leases go on from where they were."""
+        self._register.restore(jobs, now_s)
 
     def _job(self, name: str) -> RegisteredJob:
-        if name not in self._jobs:
+        if name not in self._register.jobs:
             raise UnknownJobError(f"job: {name!r} is not registered")
-        return self._jobs[name]
+        return self._register.jobs[name]
 
     def _assign_group(
         self, job: JobRequest, request: FlowGroupRequest, batch: Batch, sent_bytes: float, field: str
     ) -> RegisteredFlowGroup:
         """Check a new group and give its flows 5-tuples, which ``batch`` then holds; others send so much already."""
-        if len(self._source_ports) + len(batch) + len(request.flows) > MAX_FLOWS:
+        if len(self._register.source_ports) + len(batch) + len(request.flows) > MAX_FLOWS:
             raise ExhaustedError(f"{field}.flows: there is no room for more than {MAX_FLOWS:,} flows altogether")
         flows = []
         for number, flow in enumerate(request.flows):
@@ -306,23 +275,15 @@ class Registry:
         for number, flow in enumerate(group.flows):
             key = FlowKey(job, group.name, number)
             five_tuple = five_tuples.get(key)
-            if five_tuple is not None and flow.is_assigned and five_tuple not in self._source_ports:
-                self._source_ports.release(flow.five_tuple)
-                self._source_ports.take(five_tuple, key)
+            if five_tuple is not None and flow.is_assigned and five_tuple not in self._register.source_ports:
+                self._register.source_ports.release(flow.five_tuple)
+                self._register.source_ports.take(five_tuple, key)
                 changed.add(key)
                 flow = replace(flow, five_tuple=five_tuple)
             flows.append(flow)
         # One that is as it was stays the same: only what has changed is written.
         is_same = all(moved is flow for moved, flow in zip(flows, group.flows, strict=True))
         return group if is_same else replace(group, flows=tuple(flows))
-
-
-def _put(into: dict[str, _ValueT], name: str, value: _ValueT | None) -> None:
-    """Set what stands under a name; None: nothing."""
-    if value is None:
-        into.pop(name, None)
-    else:
-        into[name] = value
 
 
 def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:

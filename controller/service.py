@@ -136,11 +136,13 @@ class ControllerService:
         }
         if self._registry.note_instances(request.job, told, self._clock.now_s()):
             self._planner.mark_groups_changed()
+        await self._stored(is_change=False)
         return wire.StartFlowGroupsResponse()
 
     async def _heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
         self._registry.authorise(request.job, request.owner_token)
-        self._registry.renew(request.job, self._clock.now_s())
+        if self._registry.renew(request.job, self._clock.now_s()):
+            await self._stored(is_change=False)
         return wire.HeartbeatResponse()
 
     async def _deregister_job(self, request: wire.DeregisterJobRequest) -> wire.DeregisterJobResponse:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, update
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
@@ -20,6 +20,8 @@ from controller.store.schema import METADATA, PROPERTY, SCHEMA_VERSION
 _BUSY_TIMEOUT_MS = 5_000
 _URL = re.compile(r"[a-z][a-z0-9+_]*://")
 _VERSION = "schema_version"
+_OLDER_VERSIONS = (1,)
+"""They lack tables."""
 
 _ResultT = TypeVar("_ResultT")
 
@@ -38,7 +40,7 @@ class Database:
 
     @classmethod
     def open(cls, address: str, *, may_be_new: bool = True) -> Self:
-        """The database at a path (SQLite) or an SQLAlchemy URL, its tables made where there are none and it may be new.
+        """The database at a path (SQLite) or an SQLAlchemy URL, its tables made where it lacks some and may be new.
 
         Raises StoreError where it cannot be opened, is not there, or was written by a newer version.
         """
@@ -155,6 +157,10 @@ def _check_schema(name: str, connection: Connection, *, may_be_new: bool) -> Non
         connection.execute(insert(PROPERTY), {"name": _VERSION, "value": SCHEMA_VERSION})
         return
     version = connection.scalar(select(PROPERTY.c.value).where(PROPERTY.c.name == _VERSION))
-    if version != SCHEMA_VERSION:
+    if version in _OLDER_VERSIONS:
+        if may_be_new:
+            METADATA.create_all(connection)
+            connection.execute(update(PROPERTY).where(PROPERTY.c.name == _VERSION).values(value=SCHEMA_VERSION))
+    elif version != SCHEMA_VERSION:
         known = "none" if version is None else f"{version:g}"
         raise StoreError(f"{name}: its schema has version {known}, and this Trainyard reads version {SCHEMA_VERSION}")

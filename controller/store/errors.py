@@ -3,3 +3,7 @@
 
 class StoreError(Exception):
     """A database that cannot be used, or has not taken what it was given; the message names it."""
+
+
+class UnknownOutcomeError(StoreError):
+    """The database has not said whether it has taken what it was given; it may yet."""

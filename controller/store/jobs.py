@@ -1,26 +1,34 @@
 """Registered jobs as rows: what has changed written, all of them read back."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Executable, Row, bindparam, delete, insert, select, update
 
 from controller.admission import check_flow, check_job
 from controller.policy.profile import Profile
 from controller.registration import (
+    Change,
+    FlowGroupInstance,
     FlowRequest,
+    InstanceChange,
     InvalidFieldError,
     JobChange,
     JobRequest,
+    JobRestated,
     NicReference,
     RegisteredFlow,
     RegisteredFlowGroup,
     RegisteredJob,
+    SilenceChange,
+    StoredJob,
 )
-from controller.store.schema import FLOW_GROUP, JOB, PROPERTY
+from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, PROPERTY, SILENCE
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
@@ -32,42 +40,85 @@ _JOB_GONE = delete(JOB).where(_JOB_OF)
 _JOB_CHANGED = update(JOB).where(_JOB_OF)
 _GROUP_GONE = delete(FLOW_GROUP).where(_GROUP_OF)
 _GROUP_CHANGED = update(FLOW_GROUP).where(_GROUP_OF)
+_INSTANCE_GONE = delete(INSTANCE).where(
+    (INSTANCE.c.job == bindparam("of_job")) & (INSTANCE.c.flow_group == bindparam("of_group"))
+)
+_SILENCE_GONE = delete(SILENCE).where(SILENCE.c.job == bindparam("of_job"))
 
 
 class ForeignJobError(ValueError):
     """A job that cannot be on this fabric; the message names it."""
 
 
-def write_changes(changes: Iterable[JobChange], connection: Connection) -> None:
+def write_changes(changes: Iterable[Change], connection: Connection) -> None:
     """Write what these changes, one after the other, make of the jobs."""
-    firsts: dict[str, JobChange] = {}
-    lasts: dict[str, JobChange] = {}
+    batch = _Batch()
     for change in changes:
-        firsts.setdefault(change.name, change)
-        lasts[change.name] = change
-    gone, came, changed = [], [], []
-    groups = _GroupChanges()
-    for name, first in firsts.items():
-        before, after = first.before, lasts[name].after
-        if after is None:
-            if before is not None:
-                gone.append({"known_name": name})
-            continue
-        if before is None:
-            came.append(_job_values(after))
-        elif _job_values(before) != _job_values(after):
-            changed.append({"known_name": name, **_job_values(after)})
-        groups.note(name, before.flow_groups if before else (), after.flow_groups)
-    for statement, rows in (
-        (_JOB_GONE, gone),
-        (insert(JOB), came),
-        (_JOB_CHANGED, changed),
-        (_GROUP_GONE, groups.gone),
-        (_GROUP_CHANGED, groups.changed),
-        (insert(FLOW_GROUP), groups.came),
-    ):
+        batch.note(change)
+    for statement, rows in batch.statements():
         if rows:
             connection.execute(statement, rows)
+
+
+class _Batch:
+    """What becomes of every job altogether."""
+
+    def __init__(self) -> None:
+        self._befores: dict[str, RegisteredJob | None] = {}
+        self._afters: dict[str, RegisteredJob | None] = {}
+        self._gone: dict[str, None] = {}
+        """Rows that have to go, whatever comes in their place, with all that refers to them."""
+        self._instances: dict[tuple[str, str], FlowGroupInstance] = {}
+        self._silences_s: dict[str, float] = {}
+
+    def note(self, change: Change) -> None:
+        """The next change."""
+        match change:
+            case JobChange(job, before, after):
+                if after is None:
+                    self._forget(job, is_stored=before is not None)
+                self._befores.setdefault(job, before)
+                self._afters[job] = after
+            case JobRestated(job, stated):
+                self._forget(job, is_stored=True)
+                self._afters[job] = stated
+            case InstanceChange(job, flow_group, _, instance):
+                self._instances[job, flow_group] = instance
+            case SilenceChange(job, _, silent_s):
+                self._silences_s[job] = silent_s
+
+    def statements(self) -> Iterator[tuple[Executable, list[_Values]]]:
+        """What has to be done to the rows, in this order."""
+        came, changed = [], []
+        groups = _GroupChanges()
+        for name, after in self._afters.items():
+            before = self._befores[name]
+            if after is None:
+                continue
+            if before is None:
+                came.append(_job_values(after))
+            elif _job_values(before) != _job_values(after):
+                changed.append({"known_name": name, **_job_values(after)})
+            groups.note(name, before.flow_groups if before else (), after.flow_groups)
+        instances = [_instance_values(*key, instance) for key, instance in self._instances.items()]
+        yield _JOB_GONE, [{"known_name": name} for name in self._gone]
+        yield insert(JOB), came
+        yield _JOB_CHANGED, changed
+        yield _GROUP_GONE, groups.gone
+        yield _GROUP_CHANGED, groups.changed
+        yield insert(FLOW_GROUP), groups.came
+        yield _INSTANCE_GONE, [{"of_job": job, "of_group": flow_group} for job, flow_group in self._instances]
+        yield insert(INSTANCE), instances
+        yield _SILENCE_GONE, [{"of_job": job} for job in self._silences_s]
+        yield insert(SILENCE), [{"job": job, "silent_s": of} for job, of in self._silences_s.items() if of]
+
+    def _forget(self, name: str, *, is_stored: bool) -> None:
+        if is_stored:
+            self._gone[name] = None
+        self._befores[name] = None
+        self._silences_s.pop(name, None)
+        for key in [key for key in self._instances if key[0] == name]:
+            del self._instances[key]
 
 
 class _GroupChanges:
@@ -86,12 +137,17 @@ class _GroupChanges:
         self.gone += [{"of_job": job, "at": position} for position in range(len(after), len(before))]
 
 
-def read_jobs(fabric: Fabric, connection: Connection) -> list[RegisteredJob]:
+def read_jobs(fabric: Fabric, connection: Connection) -> list[StoredJob]:
     """All jobs, by name. Raises ForeignJobError where one cannot be on the fabric."""
+    silences_s = {row.job: row.silent_s for row in connection.execute(select(SILENCE))}
+    instances: defaultdict[str, dict[str, FlowGroupInstance]] = defaultdict(dict)
+    for row in connection.execute(select(INSTANCE)):
+        instances[row.job][row.flow_group] = FlowGroupInstance(row.iteration, row.reference_s, row.has_ended)
     rows = connection.execute(select(FLOW_GROUP).order_by(FLOW_GROUP.c.job, FLOW_GROUP.c.position))
     groups = {job: list(of_job) for job, of_job in groupby(rows, attrgetter("job"))}
     return [
-        _job_from(row, groups.get(row.name, ()), fabric) for row in connection.execute(select(JOB).order_by(JOB.c.name))
+        StoredJob(_job_from(row, groups.get(row.name, ()), fabric), instances[row.name], silences_s.get(row.name, 0.0))
+        for row in connection.execute(select(JOB).order_by(JOB.c.name))
     ]
 
 
@@ -116,6 +172,10 @@ def _job_values(job: RegisteredJob) -> _Values:
         "arrival_s": job.arrival_s,
         "owner_token": job.owner_token,
     }
+
+
+def _instance_values(job: str, flow_group: str, instance: FlowGroupInstance) -> _Values:
+    return {"job": job, "flow_group": flow_group, **asdict(instance)}
 
 
 def _group_values(group: RegisteredFlowGroup) -> _Values:

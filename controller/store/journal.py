@@ -3,32 +3,36 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from controller.registration import JobChange, NotStoredError
+from controller.registration import Change, NotStoredError
+from controller.store.errors import UnknownOutcomeError
 
 
 class Journal:
     """Writes changes in the order in which they are added; all that have come during a write go with the next.
 
-    ``write`` writes all it is given, or raises and writes nothing. It is told to who follows what has been stored, and
-    what is lost: with what could not be stored all that has been added since, which may rest on it.
+    ``write`` writes all it is given, or raises: StoreError where it has written nothing, UnknownOutcomeError where it
+    may have. It is told to who follows what has been stored, and what is lost: with what could not be stored all that
+    has been added since, which may rest on it; and which of that may be stored all the same.
     """
 
-    def __init__(self, write: Callable[[Sequence[JobChange]], Awaitable[None]]) -> None:
+    def __init__(self, write: Callable[[Sequence[Change]], Awaitable[None]]) -> None:
         self._write = write
-        self._on_stored: Callable[[Sequence[JobChange]], None] = _ignore
-        self._on_lost: Callable[[Sequence[JobChange]], None] = _ignore
-        self._waiting: list[JobChange] = []
+        self._on_stored: Callable[[Sequence[Change]], None] = _ignore
+        self._on_lost: Callable[[Sequence[Change], Sequence[Change]], None] = _ignore
+        self._waiting: list[Change] = []
         self._next: asyncio.Future[None] | None = None
         self._current: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
 
     def follow(
-        self, on_stored: Callable[[Sequence[JobChange]], None], on_lost: Callable[[Sequence[JobChange]], None]
+        self,
+        on_stored: Callable[[Sequence[Change]], None],
+        on_lost: Callable[[Sequence[Change], Sequence[Change]], None],
     ) -> None:
         """Tell what becomes of the changes, in order, and of everyone once."""
         self._on_stored, self._on_lost = on_stored, on_lost
 
-    def add(self, change: JobChange) -> None:
+    def add(self, change: Change) -> None:
         """A change that is to be stored; it is written as soon as somebody waits."""
         self._waiting.append(change)
 
@@ -51,7 +55,8 @@ class Journal:
                 try:
                     await self._write(changes)
                 except Exception as error:
-                    self._lose(changes, NotStoredError(f"not stored: {error}"))
+                    doubtful = changes if isinstance(error, UnknownOutcomeError) else []
+                    self._lose(changes, doubtful, NotStoredError(f"not stored: {error}"))
                 else:
                     self._current.set_result(None)
                     self._on_stored(changes)
@@ -59,15 +64,15 @@ class Journal:
         finally:
             self._writing = None
 
-    def _lose(self, changes: list[JobChange], error: NotStoredError) -> None:
+    def _lose(self, changes: list[Change], doubtful: list[Change], error: NotStoredError) -> None:
         lost, self._waiting = changes + self._waiting, []
         for outcome in (self._current, self._next):
             if outcome is not None:
                 outcome.set_exception(error)
                 outcome.exception()  # whoever waited may have gone
         self._next = None
-        self._on_lost(lost)
+        self._on_lost(lost, doubtful)
 
 
-def _ignore(_: Sequence[JobChange]) -> None:
+def _ignore(*_: Sequence[Change]) -> None:
     pass

@@ -4,9 +4,10 @@ Times are seconds by the controller's clock. Lists stand as JSON in columns of t
 keep as they are.
 """
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Version 1 has no silence and no instances; otherwise it is the same."""
 METADATA = MetaData()
 
 PROPERTY = Table(
@@ -40,6 +41,25 @@ FLOW_GROUP = Table(
     Column("flows", Text, nullable=False),
 )
 """Their flow groups in order of registration, flows with the 5-tuples that they have now."""
+
+SILENCE = Table(
+    "silence",
+    METADATA,
+    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("silent_s", Double, nullable=False),
+)
+"""For how long jobs have not been heard of while a controller was there; none for those that were heard of in time."""
+
+INSTANCE = Table(
+    "instance",
+    METADATA,
+    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("flow_group", Text, primary_key=True),
+    Column("iteration", BigInteger, nullable=False),
+    Column("reference_s", Double, nullable=False),
+    Column("has_ended", Boolean, nullable=False),
+)
+"""The newest instance of every flow group that has begun one."""
 
 PLAN = Table(
     "plan",

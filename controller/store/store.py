@@ -7,7 +7,7 @@ from typing import Self
 from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.record.snapshots import Setting
-from controller.registration import JobChange
+from controller.registration import Change
 from controller.registry import Registry
 from controller.store import jobs, leases
 from controller.store.audit import AuditTrail
@@ -40,7 +40,7 @@ class Store:
         return Store(self.database.guarded(partial(leases.require_term, term)), self._clock, self.trail)
 
     def registry(self, fabric: Fabric, lease_s: float) -> Registry:
-        """The registry as it was last stored, each job with a new lease; it stores from now on what changes."""
+        """The registry as it was last stored, leases with what is left of them; it stores from now on what changes."""
         registry = Registry(fabric, lease_s, Journal(self._write))
         try:
             registry.restore(self.database.read(partial(jobs.read_jobs, fabric)), self._clock.now_s())
@@ -61,5 +61,5 @@ class Store:
         await self.trail.written()
         self.database.close()
 
-    async def _write(self, changes: Sequence[JobChange]) -> None:
+    async def _write(self, changes: Sequence[Change]) -> None:
         await self.database.write(partial(jobs.write_changes, changes))

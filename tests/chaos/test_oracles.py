@@ -8,7 +8,7 @@ import pytest
 
 from controller.planner import Planner
 from controller.policy.profile import Profile
-from controller.registration import JobChange
+from controller.registration import Change
 from controller.registry import Registry
 from controller.southbound import switches, writer
 from controller.southbound.difference import Stage, State, Update, UpdateKind, difference
@@ -47,7 +47,7 @@ def test_rules_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_registration_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is acknowledged, and never stored."""
 
-    async def forgetful(_self: Store, _changes: Sequence[JobChange]) -> None:
+    async def forgetful(_self: Store, _changes: Sequence[Change]) -> None:
         pass
 
     monkeypatch.setattr(Store, "_write", forgetful)

@@ -20,7 +20,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         life.start()
         await life.live(5)
         await life.end()
-        return life.path
+        return Path(life.database)
 
     return asyncio.run(scenario())
 

@@ -3,14 +3,13 @@
 import asyncio
 import os
 import signal
-import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from controller.config import ControllerConfig, LeadershipConfig
 from controller.run.controller_process import ControllerProcess
+from controller.store.leases import DatabaseLease
 from emulator.keys import EntryKey
 from emulator.switch import EmulatedSwitch
 from hostlib.client import Client
@@ -26,13 +25,13 @@ _PROFILE = Profile(compute_s=1.0, comm_start=0.5, work=1.0)
 _JOBS = (("vision", "h0", "h2"), ("speech", "h1", "h3"))
 
 
-def _process(served: ServedFabric, name: str, database: Path) -> ControllerProcess:
+def _process(served: ServedFabric, name: str, database: str) -> ControllerProcess:
     return ControllerProcess(
         ControllerConfig(
             listen="127.0.0.1:0",
             topology=DUMBBELL,
             switches=served.addresses(),
-            database=str(database),
+            database=database,
             leadership=LeadershipConfig(name=name, lease_s=_LEASE_S),
         )
     )
@@ -66,19 +65,19 @@ def _signal(process: ControllerProcess, number: signal.Signals) -> None:
     os.kill(process._process.pid, number)
 
 
-async def _stop(process: ControllerProcess, database: Path) -> None:
+async def _stop(process: ControllerProcess, database: str) -> None:
     """Stop one where it is not writing to the database: nobody else could, for as long as it is stopped."""
-    async with asyncio.timeout(_PATIENCE_S):
-        while True:
-            _signal(process, signal.SIGSTOP)
-            with closing(sqlite3.connect(database, timeout=0.2, isolation_level=None)) as connection:
+    with closing(DatabaseLease.open(database)) as table:
+        async with asyncio.timeout(_PATIENCE_S):
+            while True:
+                _signal(process, signal.SIGSTOP)
                 try:
-                    connection.execute("BEGIN IMMEDIATE")
-                    connection.execute("ROLLBACK")
+                    async with asyncio.timeout(0.2):
+                        await table.give_back(-1)  # nobody's, but it takes the lock
                     return
-                except sqlite3.OperationalError:
+                except TimeoutError:
                     _signal(process, signal.SIGCONT)
-            await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)
 
 
 async def _registered(client: Client, job: str, source: str, destination: str) -> None:
@@ -93,7 +92,7 @@ async def _has_rules(served: ServedFabric, number: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def _fail_over_and_back(database: Path, deleted: list[str]) -> None:
+async def _fail_over_and_back(database: str, deleted: list[str]) -> None:
     async with (
         served_dumbbell() as served,
         _process(served, "one", database) as one,
@@ -130,7 +129,7 @@ async def _fail_over_and_back(database: Path, deleted: list[str]) -> None:
 
 
 def test_rules_and_registrations_survive_a_leader_that_is_stopped_and_one_that_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted: list[str] = []
     delete = EmulatedSwitch.delete
@@ -140,4 +139,4 @@ def test_rules_and_registrations_survive_a_leader_that_is_stopped_and_one_that_i
         delete(switch, table, key)
 
     monkeypatch.setattr(EmulatedSwitch, "delete", noted)
-    asyncio.run(_fail_over_and_back(tmp_path / "trainyard.db", deleted))
+    asyncio.run(_fail_over_and_back(address, deleted))

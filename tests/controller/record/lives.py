@@ -27,8 +27,10 @@ CLOS = ClosSpecification(
 class Life:
     """A controller on a database, from start to start."""
 
-    def __init__(self, path: Path, policy: PolicyName, steering: Steering = Steering.RULE, plans: int = 10_000) -> None:
-        self.path = path
+    def __init__(
+        self, database: Path | str, policy: PolicyName, steering: Steering = Steering.RULE, plans: int = 10_000
+    ) -> None:
+        self.database = str(database)
         self.clock = DrivenClock(100.0)
         self.policy, self.steering, self.plans = policy, steering, plans
         self._chance = random.Random(f"{policy}")
@@ -48,7 +50,7 @@ class Life:
             hash_seed=hash_seed,
             record=RecordConfig(plans=self.plans),
         )
-        self.store = Store.open(str(self.path), self.clock)
+        self.store = Store.open(self.database, self.clock)
         self.southbound = RecordingSouthbound(fabric.switches)
         routing = Routing(fabric, hash_multipliers(fabric.switches, hash_seed))
         self.controller = Controller(config, routing, self.southbound, self.clock, self.store)

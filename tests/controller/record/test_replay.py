@@ -14,6 +14,7 @@ from controller.record.replay import Replayed, Verdict, replay, replay_under
 from controller.southbound.writer import SwitchWrite, WriteOutcome
 from controller.store.errors import StoreError
 from tests.controller.record.lives import Life
+from tests.postgresql import Server
 from topologies.steering import Steering
 
 
@@ -23,8 +24,16 @@ def _replayed(lines: Iterable[str]) -> list[Replayed]:
 
 @pytest.mark.parametrize("policy", list(PolicyName))
 def test_every_plan_is_decided_again_across_a_restart(tmp_path: Path, policy: PolicyName) -> None:
+    _lives_twice(str(tmp_path / "t.db"), policy)
+
+
+def test_the_record_is_the_same_on_postgresql(postgresql: Server) -> None:
+    _lives_twice(postgresql.new_database(), PolicyName.TRAINYARD)
+
+
+def _lives_twice(database: str, policy: PolicyName) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", policy)
+        life = Life(database, policy)
         life.start()
         await life.live(7)
         await life.controller.planner.recorded()
@@ -44,11 +53,11 @@ def test_every_plan_is_decided_again_across_a_restart(tmp_path: Path, policy: Po
         await life.end()
 
     asyncio.run(scenario())
-    asyncio.run(_all_the_same(tmp_path / "t.db", policy))
+    asyncio.run(_all_the_same(database, policy))
 
 
-async def _all_the_same(path: Path, policy: PolicyName) -> None:
-    life = Life(path, policy)
+async def _all_the_same(database: str, policy: PolicyName) -> None:
+    life = Life(database, policy)
     life.start()
     replayed = _replayed(life.lines())
     assert [each.recorded.number for each in replayed] == list(range(1, 16))

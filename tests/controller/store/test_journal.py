@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from controller.registration import JobChange, NotStoredError
+from controller.registration import Change, JobChange, NotStoredError
 from controller.store.errors import StoreError
 from controller.store.journal import Journal
 
@@ -21,15 +21,15 @@ class Disk:
         self.allowed = asyncio.Event()
         self.journal = Journal(self._write)
         self.journal.follow(
-            lambda changes: self.stored.extend(change.name for change in changes),
-            lambda changes: self.lost.extend(change.name for change in changes),
+            lambda changes: self.stored.extend(change.job for change in changes),
+            lambda changes, _: self.lost.extend(change.job for change in changes),
         )
 
-    async def _write(self, changes: Sequence[JobChange]) -> None:
+    async def _write(self, changes: Sequence[Change]) -> None:
         await self.allowed.wait()
         if self.fails:
             raise StoreError("database x: database or disk is full")
-        self.written.append([change.name for change in changes])
+        self.written.append([change.job for change in changes])
 
     async def change(self, name: str) -> None:
         self.journal.add(JobChange(name, None, None))

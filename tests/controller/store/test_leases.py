@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -21,11 +20,6 @@ _LEASE_S = 4.0
 
 def _job(name: str) -> JobRequest:
     return JobRequest(name, ("h0", "h2"), 2, Profile(1.0, 0.5, 1.0))
-
-
-@pytest.fixture
-def address(tmp_path: Path) -> str:
-    return str(tmp_path / "trainyard.db")
 
 
 @pytest.fixture

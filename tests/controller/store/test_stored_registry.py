@@ -1,13 +1,16 @@
 """A registry on a database: what was acknowledged is there after a crash at any byte, what was refused has not been."""
 
 import asyncio
+import copy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -20,15 +23,17 @@ from controller.policy.profile import Profile
 from controller.registration import (
     FlowGroupRequest,
     FlowRequest,
+    InstanceRequest,
     JobRequest,
     NicReference,
     NotStoredError,
-    RegisteredJob,
     RegistrationError,
+    StoredJob,
 )
 from controller.registry import Registry
-from controller.store.errors import StoreError
+from controller.store.errors import StoreError, UnknownOutcomeError
 from controller.store.store import Store
+from tests.controller.store.registering import held
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
@@ -49,11 +54,11 @@ class Written:
     folder: Path
     store: Store
     fails: bool = False
-    states: list[tuple[int, tuple[RegisteredJob, ...]]] = field(default_factory=list)
+    states: list[tuple[int, list[StoredJob]]] = field(default_factory=list)
     """How long the log was after every commit, and the jobs then."""
 
     def note(self, registry: Registry) -> None:
-        self.states.append((self._log.stat().st_size if self._log.exists() else 0, registry.jobs))
+        self.states.append((self._log.stat().st_size if self._log.exists() else 0, held(registry)))
 
     @property
     def _log(self) -> Path:
@@ -91,6 +96,14 @@ def _flow(ends: tuple[int, int], size_bytes: int, held: int | None) -> FlowReque
     return FlowRequest(*(NicReference(f"h{end}", 0) for end in ends), size_bytes, 0.5, None, held)
 
 
+class Fate(Enum):
+    """What becomes of a write."""
+
+    STORED = auto()
+    STORED_UNHEARD = auto()
+    LOST_UNHEARD = auto()
+
+
 _JOBS = ("a", "b")
 _ENDS = {"g": (0, 2), "h": (2, 0), "i": (0, 2)}
 """Groups, and between which hosts they send."""
@@ -110,7 +123,7 @@ _PROFILES = st.builds(Profile, st.floats(0, 10), st.floats(0, 1), st.floats(0, 1
 def _steps(draw: st.DrawFn) -> Step:
     """A call that changes a registry, or is refused."""
     name, profile = draw(st.sampled_from(_JOBS)), draw(_PROFILES)
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 8)):
         case 0:
             job = JobRequest(name, ("h0", "h2"), 16, profile)
             age_s = draw(st.floats(0, 100))
@@ -122,6 +135,14 @@ def _steps(draw: st.DrawFn) -> Step:
             return lambda registry: registry.report_profile(name, profile)
         case 4:
             return lambda registry: registry.deregister(name)
+        case 5:
+            begun = InstanceRequest(draw(st.integers(0, 2)), draw(st.booleans()))
+            told = dict.fromkeys(draw(st.sets(st.sampled_from(sorted(_ENDS)))), begun)
+            return lambda registry: registry.note_instances(name, told, 3.0)
+        case 6:
+            return lambda registry: registry.tell_silences(9.0)
+        case 7:
+            return lambda registry: registry.renew(name, 3.0)
     port = draw(st.integers(50_000, 50_002))
     changes = {
         FlowKey(job, group, 0): FiveTuple(*(_ADDRESSES[end] for end in ends), UDP_PROTOCOL, port, 4791)
@@ -159,8 +180,7 @@ def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
             files.note(registry)
             for steps, fails in batches:
                 files.fails = fails
-                trial = Registry(FABRIC, LEASE_S)
-                trial.restore(model.jobs, now_s=0.0)
+                trial = copy.deepcopy(model, {id(FABRIC): FABRIC})
                 answers = [_outcome(step, registry) for step in steps]
                 assert answers == [_outcome(step, trial) for step in steps]
                 assert registry.jobs == model.jobs  # nobody sees what is not stored
@@ -169,7 +189,7 @@ def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
                     model = trial
                 except NotStoredError:
                     assert fails
-                assert registry.jobs == model.jobs
+                assert held(registry) == held(model)
                 files.note(registry)
             files.fails = False
             position = data.draw(st.integers(0, len(files.states) - 1), label="crash after commit")
@@ -180,11 +200,39 @@ def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
             expected = Registry(FABRIC, LEASE_S)
             expected.restore(files.states[position][1], now_s=100.0)
             assert restored.next_lease_end_s == expected.next_lease_end_s
-            assert restored.jobs == expected.jobs
+            assert held(restored) == files.states[position][1]
 
             final, plain = Registry(FABRIC, LEASE_S), files.crashed(files.states[-1][0])
-            final.restore(plain.jobs, now_s=0.0)
+            final.restore(held(plain), now_s=0.0)
             _assert_alike(final, model)
+
+    asyncio.run(scenario())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.sampled_from(Fate)), max_size=6))
+def test_what_may_have_been_stored_is_put_right_by_the_next_change(batches: list[tuple[list[Step], Fate]]) -> None:
+    async def scenario() -> None:
+        with written() as files:
+            registry = files.store.registry(FABRIC, LEASE_S)
+            write, fates = files.store.database.write, [fate for _, fate in batches]
+
+            async def doubtful(work: Callable[[Connection], None]) -> None:
+                fate = fates.pop(0) if fates else Fate.STORED
+                if fate is not Fate.LOST_UNHEARD:
+                    await write(work)
+                if fate is not Fate.STORED:
+                    raise UnknownOutcomeError("the database has not answered")
+
+            with patch.object(files.store.database, "write", doubtful):
+                for steps, _ in batches:
+                    for step in steps:
+                        _outcome(step, registry)
+                    with suppress(NotStoredError):
+                        await registry.stored()
+                fates.clear()
+                await registry.stored()
+            assert held(files.store.registry(FABRIC, LEASE_S)) == held(registry)
 
     asyncio.run(scenario())
 
