@@ -45,6 +45,8 @@ _GATHER_S = 0.005
 """A job's flow groups come right after the job itself: one Plan is for both."""
 _LONG_S = 0.2
 """After a Plan that has taken longer the next one waits as long, so that half of the time is the registrations'."""
+_STORED_WITHIN_S = 0.25
+"""A Plan does not wait for the database for longer."""
 
 
 class Planner:
@@ -87,7 +89,6 @@ class Planner:
         self._probed = probed
         self.links = links or LinkHealth(routing.fabric, None)
         self._recorder = recorder
-        self._recording: asyncio.Task[None] | None = None
         self._number, self._last_plan = (0, None) if recorder is None else (recorder.number, recorder.plan)
         self._planning = asyncio.Lock()
         self._writing = asyncio.Lock()
@@ -130,9 +131,14 @@ class Planner:
             start_s = asyncio.get_running_loop().time()
             try:
                 await self.settle()
-            except (SouthboundError, NotStoredError):
+            except SouthboundError:
                 _LOG.exception("the plan is not in force everywhere; trying again")
                 await asyncio.sleep(_RETRY_S)
+            except NotStoredError as error:
+                _LOG.warning("jobs whose leases have ended stay for now: %s", error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_RETRY_S):
+                        await self._changed.wait()
             except ValueError:
                 _LOG.exception("no plan can be made of this; the one before stays in force")
                 await asyncio.sleep(_RETRY_S)
@@ -158,17 +164,17 @@ class Planner:
     async def settle(self) -> None:
         """Leave dead links, end leases, plan if anything changed; return when the Plan of what there is is in force.
 
-        Raises SouthboundError where a switch refuses its part of the Plan, NotStoredError where leases that have ended
-        or new source ports cannot be stored, and ValueError, naming job and field, where the policy can make none; the
-        Plan before it stays in force.
+        Raises SouthboundError where a switch refuses its part of the Plan, NotStoredError where it cannot be stored
+        that leases have ended, and ValueError, naming job and field, where the policy can make none; the Plan before it
+        stays in force. What the database takes later than a Plan waits is planned with then.
         """
         await self.leave_dead_links()
         async with self._planning:
             not_stored: NotStoredError | None = None
             if self._registry.expire(self._clock.now_s()):
                 try:
-                    await self._registry.stored()
-                    self.mark_changed()
+                    if await self._is_stored():
+                        self.mark_changed()
                 except NotStoredError as error:
                     not_stored = error  # they stay for now; what else has changed is planned
             if self._changed.is_set():
@@ -184,14 +190,38 @@ class Planner:
             if not_stored is not None:
                 raise not_stored
 
+    async def _is_stored(self) -> bool:
+        """Whether what was changed is stored as soon as a Plan can wait for; another follows where it is later.
+
+        Raises NotStoredError.
+        """
+        storing = asyncio.ensure_future(self._registry.stored())
+        try:
+            await asyncio.wait((storing,), timeout=_STORED_WITHIN_S)
+        finally:
+            if not storing.done():
+                storing.add_done_callback(self._note_stored_late)
+        if storing.done():
+            storing.result()
+        return storing.done()
+
+    def _note_stored_late(self, storing: "asyncio.Future[None]") -> None:
+        if not storing.cancelled() and storing.exception() is None:
+            self.mark_changed()
+
+    async def _are_ports_stored(self) -> bool:
+        try:
+            return await self._is_stored()
+        except NotStoredError as error:
+            _LOG.warning("source ports stay as they are: %s", error)
+            return False
+
     async def recorded(self) -> None:
         """Return once the Plan in force is in the record, if one is kept."""
-        if self._recording is not None:
-            # Whoever waits may be cancelled; the record is not.
-            await asyncio.shield(self._recording)
+        if self._recorder is not None:
+            await self._recorder.recorded()
 
     async def _plan(self) -> None:
-        await self.recorded()
         number, now_s = self._number + 1, self._clock.now_s()
         routing = self._routing.without(self.links.dead(now_s))
         # In threads of their own, so that heartbeats are answered meanwhile.
@@ -201,7 +231,8 @@ class Planner:
         if self._steering is Steering.SOURCE_PORT:
             changes = await asyncio.to_thread(self._source_port_changes, plan, snapshot, routing)
             changed = {key: changes[key] for key in self._registry.change_source_ports(changes)}
-            await self._registry.stored()
+            if changed and not await self._are_ports_stored():
+                changed = {}  # rules lead these flows for now
             is_probed = self._fabric_hash is FabricHash.UNKNOWN
             snapshot = with_source_ports(snapshot, plan, changed, is_probed=is_probed)
         rules = await asyncio.to_thread(flow_rules, plan, snapshot, routing, self._fabric_hash)
@@ -213,8 +244,7 @@ class Planner:
             decision = self.decision = await self._write(decision, routing)
         self._number, self._last_plan = number, decided
         if self._recorder is not None:
-            # Nobody waits for it but the next Plan.
-            self._recording = asyncio.create_task(self._recorder.record(number, decided_on, decided))
+            self._recorder.record(number, decided_on, decided)
         if self._probed is not None:
             self._probed.note_rules(decision.rules)
         await self._board.publish(directives_of(decision))

@@ -2,28 +2,44 @@
 
 import asyncio
 import copy
-import re
+import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, update
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, insert, inspect, select, update
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from controller.store.errors import StoreError
+from controller.store.connecting import engine_of, name_of, url_of
+from controller.store.errors import OutOfTermError, StoreError, UnknownOutcomeError
 from controller.store.schema import METADATA, PROPERTY, SCHEMA_VERSION
+from controller.store.writing import Once, Writer
 
-_BUSY_TIMEOUT_MS = 5_000
-_URL = re.compile(r"[a-z][a-z0-9+_]*://")
+_LOG = logging.getLogger(__name__)
+
+_PATIENCE_S = 10.0
+_CLOSING_S = 2.0
 _VERSION = "schema_version"
 _OLDER_VERSIONS = (1,)
 """They lack tables."""
 
 _ResultT = TypeVar("_ResultT")
+
+
+class Health:
+    """How a database does: ``problem`` is why it has not taken what it was given last; empty where it has."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+
+    def note(self, problem: str) -> None:
+        """It has a problem, or none any longer; the log is told what is new."""
+        if problem and not self.problem:
+            _LOG.error("%s", problem)
+        elif self.problem and not problem:
+            _LOG.warning("the database takes what it is given again")
+        self.problem = problem
 
 
 class Database:
@@ -32,10 +48,12 @@ class Database:
     One thread writes, since SQLite has room for one; readers see a state between two transactions.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self.name = _name(engine.url)
+    def __init__(self, engine: Engine, patience_s: float = _PATIENCE_S) -> None:
+        self.name = name_of(engine.url)
         self.engine = engine
-        self._writer = ThreadPoolExecutor(1, "database")
+        self.health = Health()
+        self._patience_s = patience_s
+        self._writer = Writer()
         self._guard: Callable[[Connection], None] = lambda _: None
 
     @classmethod
@@ -45,12 +63,8 @@ class Database:
         Raises StoreError where it cannot be opened, is not there, or was written by a newer version.
         """
         url = url_of(address)
-        with _own_errors(_name(url)):
-            engine = create_engine(url)
-            if engine.dialect.name == "sqlite":
-                _prepare_file(url, may_be_new=may_be_new)
-                _prepare_sqlite(engine)
-            database = cls(engine)
+        with _own_errors(name_of(url)):
+            database = cls(engine_of(url, may_be_new=may_be_new))
             check = partial(_check_schema, database.name, may_be_new=may_be_new)
             try:
                 database.write_now(check)
@@ -59,7 +73,7 @@ class Database:
         return database
 
     def guarded(self, guard: Callable[[Connection], None]) -> Self:
-        """The same, with ``guard`` first in every transaction that writes: it may end one by raising StoreError."""
+        """The same, with ``guard`` first in every transaction that writes: it may end one by raising OutOfTermError."""
         database = copy.copy(self)
         database._guard = guard
         return database
@@ -70,38 +84,44 @@ class Database:
             return work(connection)
 
     async def write(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
-        """Do ``work`` in one transaction, in the thread that writes; raises StoreError where it has changed nothing."""
+        """Do ``work`` in one transaction, in the thread that writes.
+
+        Raises StoreError where that has changed nothing, and UnknownOutcomeError where it may have, or still may: after
+        ten seconds without an answer at the latest.
+        """
         try:
-            writing = asyncio.get_running_loop().run_in_executor(self._writer, self.write_now, work)
+            result = await self._written(work)
+        except OutOfTermError:
+            raise
+        except StoreError as error:
+            self.health.note(str(error))
+            raise
+        self.health.note("")
+        return result
+
+    async def _written(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
+        once = Once(partial(self.write_now, work))
+        try:
+            writing = asyncio.get_running_loop().run_in_executor(self._writer, once)
         except RuntimeError as error:
             raise StoreError(f"{self.name}: has been closed") from error
-        return await writing
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await writing
+        except TimeoutError as error:
+            kind = StoreError if once.withdraw() else UnknownOutcomeError
+            raise kind(f"{self.name}: has not answered within {self._patience_s:g} s") from error
 
     def write_now(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
-        """The same in this thread."""
+        """The same in this thread, however long it takes."""
         with _own_errors(self.name), self.engine.begin() as connection:
             self._guard(connection)
             return work(connection)
 
     def close(self) -> None:
-        """Close it, once all that was given to ``write`` is written."""
-        self._writer.shutdown()
+        """Close it, once all that was given to ``write`` is written, or does not get written in time."""
+        self._writer.close(_CLOSING_S)
         self.engine.dispose()
-
-
-def url_of(address: str) -> URL:
-    """The URL of a database that is given as one, or as a path; raises StoreError for one that cannot be read."""
-    if _URL.match(address) is None:
-        return URL.create("sqlite", database=address)
-    try:
-        return make_url(address)
-    except (ArgumentError, ValueError) as error:
-        raise StoreError("database: not a URL that can be read") from error
-
-
-def _name(url: URL) -> str:
-    is_file = url.get_backend_name() == "sqlite" and url.database
-    return f"database {url.database if is_file else url.render_as_string(hide_password=True)}"
 
 
 @contextmanager
@@ -109,44 +129,15 @@ def _own_errors(name: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(f"{name}: {' '.join(str(error.orig).split())}") from error
+        # A connection that breaks may do so while it commits.
+        kind = UnknownOutcomeError if error.connection_invalidated else StoreError
+        raise kind(f"{name}: {' '.join(str(error.orig).split())}") from error
     except NoSuchModuleError as error:
         raise StoreError(f"{name}: no such kind of database is known") from error
     except SQLAlchemyError as error:
         raise StoreError(f"{name}: {error}") from error
     except ModuleNotFoundError as error:
         raise StoreError(f"{name}: its driver {error.name!r} is not installed") from error
-
-
-def _prepare_file(url: URL, *, may_be_new: bool) -> None:
-    """Make the file where there is none, for its owner alone: the owner tokens in it are worth withdrawing jobs."""
-    if not url.database or url.database == ":memory:":
-        return
-    path = Path(url.database)
-    if not may_be_new and not path.exists():
-        raise StoreError(f"{_name(url)}: there is no such file")
-    with suppress(OSError):  # SQLite says better what is wrong
-        path.touch(0o600)
-
-
-def _prepare_sqlite(engine: Engine) -> None:
-    """A commit is on the disk when it returns, readers and the writer do not wait for one another."""
-
-    @event.listens_for(engine, "connect")
-    def connect(connection: Any, _: object) -> None:
-        # SQLAlchemy begins transactions then, before DDL and reads too, as other databases do.
-        connection.isolation_level = None
-        for pragma in (
-            f"busy_timeout = {_BUSY_TIMEOUT_MS}",
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "foreign_keys = ON",
-        ):
-            connection.execute(f"PRAGMA {pragma}").close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
 
 
 def _check_schema(name: str, connection: Connection, *, may_be_new: bool) -> None:

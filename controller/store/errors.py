@@ -7,3 +7,7 @@ class StoreError(Exception):
 
 class UnknownOutcomeError(StoreError):
     """The database has not said whether it has taken what it was given; it may yet."""
+
+
+class OutOfTermError(StoreError):
+    """Another controller leads by now; the database itself is well."""

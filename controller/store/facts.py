@@ -38,9 +38,11 @@ def change_rows(changes: Iterable[tuple[FactKey, Body]]) -> ChangeRows:
     ]
 
 
-def write_decision(plan: PlanRow, changes: ChangeRows, connection: Connection) -> None:
-    """Add a decision."""
-    if changes:
+def write_decision(plan: PlanRow, changes: ChangeRows, connection: Connection, *, is_whole: bool) -> None:
+    """Add a decision: what changes with it, or the whole of it, with which all that was so before ends."""
+    if is_whole:
+        connection.execute(update(FACT).where(FACT.c.until.is_(None)).values(until=plan.number))
+    elif changes:
         ended = [{"of_kind": key.kind, "of_key": key.key, "now": plan.number} for key, _ in changes]
         connection.execute(_ENDED, ended)
     began = [

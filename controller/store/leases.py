@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.store.database import Database
-from controller.store.errors import StoreError
+from controller.store.errors import OutOfTermError
 from controller.store.schema import LEADERSHIP
 
 
@@ -44,12 +44,12 @@ class DatabaseLease:
 
 
 def require_term(term: int, connection: Connection) -> None:
-    """Have this transaction take effect only where the lease is still of this term. Raises StoreError where it is not.
+    """Have this transaction take effect only where the lease is still of this term. Raises OutOfTermError where not.
 
     It writes the row, as does whoever takes the lease: one of the two waits for the other.
     """
     if not _change(term, {"term": term}, connection):
-        raise StoreError(f"another controller has taken the lease since term {term}")
+        raise OutOfTermError(f"another controller has taken the lease since term {term}")
 
 
 def _read(connection: Connection) -> LeaseRecord:

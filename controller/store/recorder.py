@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from functools import partial
 
 from sqlalchemy import Connection
@@ -17,7 +18,7 @@ from controller.store import audit, facts
 from controller.store.audit import AuditTrail
 from controller.store.config import RecordConfig
 from controller.store.database import Database
-from controller.store.errors import StoreError
+from controller.store.errors import StoreError, UnknownOutcomeError
 from controller.store.facts import ChangeRows, PlanRow
 from topologies.routing import Routing
 
@@ -25,6 +26,8 @@ _LOG = logging.getLogger(__name__)
 
 _PRUNED_EVERY = 100
 """Plans."""
+_MOST_WAITING = 8
+"""Plans that a slow database may be behind by; they share most of what they are made of."""
 _DAY_S = 86_400.0
 
 
@@ -50,8 +53,11 @@ class Recorder:
         self._retention = retention
         self._clock = clock
         self._facts = SnapshotFacts(setting, routing)
-        self._known = Known()
+        self._known: Known | None = Known()
+        """What was recorded last; None where that is not known."""
         self._last = 0
+        self._waiting: deque[tuple[PlanRow, Snapshot, Plan]] = deque()
+        self._recording: asyncio.Task[None] | None = None
         try:
             last = database.read(_last_decision)
         except RecordError as error:
@@ -64,20 +70,46 @@ class Recorder:
         """What is written to switches from now on is for this Plan."""
         self._trail.plan_number = number
 
-    async def record(self, number: int, snapshot: Snapshot, plan: Plan) -> None:
-        """A Plan has come into force. Where the database does not take it, that is logged, and the record has a gap."""
-        previous = self._last
+    def record(self, number: int, snapshot: Snapshot, plan: Plan) -> None:
+        """A Plan has come into force; it is recorded in the background.
+
+        Where the database does not take it, or is too far behind, that is logged, and the record has a gap.
+        """
+        if len(self._waiting) == _MOST_WAITING:
+            _LOG.error("plan %d is not in the record: %d before it still wait for the database", number, _MOST_WAITING)
+        else:
+            self._waiting.append((PlanRow(number, self._last, snapshot.time_s), snapshot, plan))
         self._last = number
+        if self._recording is None:
+            self._recording = asyncio.create_task(self._record_all())
+
+    async def recorded(self) -> None:
+        """Return once all is recorded, or could not be."""
+        if self._recording is not None:
+            # Whoever waits may be cancelled; the record is not.
+            await asyncio.shield(self._recording)
+
+    async def _record_all(self) -> None:
+        try:
+            while self._waiting:
+                await self._record(*self._waiting[0])
+                self._waiting.popleft()
+        finally:
+            self._recording = None
+
+    async def _record(self, row: PlanRow, snapshot: Snapshot, plan: Plan) -> None:
         try:
             known, rows = await asyncio.to_thread(self._changed, snapshot, plan)
-            await self._database.write(partial(facts.write_decision, PlanRow(number, previous, snapshot.time_s), rows))
+            await self._database.write(partial(facts.write_decision, row, rows, is_whole=self._known is None))
             self._known = known
-            if number % _PRUNED_EVERY == 0:
+            if row.number % _PRUNED_EVERY == 0:
                 await self._database.write(self._prune)
         except StoreError as error:
-            _LOG.error("plan %d is not in the record: %s", number, error)
+            _LOG.error("plan %d is not in the record: %s", row.number, error)
+            if isinstance(error, UnknownOutcomeError):
+                self._known = None
         except Exception:
-            _LOG.exception("plan %d cannot be told to the record", number)
+            _LOG.exception("plan %d cannot be told to the record", row.number)
 
     def _go_on_from(self, last: RecordedDecision) -> None:
         self.number = last.number
@@ -88,7 +120,7 @@ class Recorder:
 
     def _changed(self, snapshot: Snapshot, plan: Plan) -> tuple[Known, ChangeRows]:
         now = known_of(snapshot, plan, self._facts.setting)
-        return now, facts.change_rows(changes(self._known, now, self._facts))
+        return now, facts.change_rows(changes(self._known or Known(), now, self._facts))
 
     def _prune(self, connection: Connection) -> None:
         facts.prune(self._retention.plans, connection)

@@ -167,7 +167,7 @@ def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monke
 def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise StoreError("database t.db: database or disk is full")
 
     async def scenario() -> None:

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
-from controller.store.database import Database, url_of
+from controller.store.connecting import url_of
+from controller.store.database import Database
 from controller.store.errors import StoreError
 from controller.store.schema import METADATA, PROPERTY
 

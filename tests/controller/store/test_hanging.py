@@ -1,0 +1,109 @@
+"""A database that does not answer: Plans are made, registrations are refused, and what was under way is put right."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from controller.policy.policy_name import PolicyName
+from controller.policy.profile import Profile
+from controller.record.lines import read_decisions
+from controller.record.replay import Verdict, replay
+from controller.registration import JobRequest, NotStoredError
+from controller.store.database import Database
+from controller.store.errors import StoreError, UnknownOutcomeError
+from tests.controller.record.lives import Life
+from tests.controller.store.registering import held
+from tests.postgresql import Server
+from topologies.steering import Steering
+
+_PATIENCE_S = 1.0
+_JOB = JobRequest("late", ("h0", "h1"), 16, Profile(1.0, 0.5, 1.0))
+
+
+@contextmanager
+def _held_up() -> Iterator[None]:
+    """What is to be written meanwhile is written afterwards."""
+    may_go_on, write_now = Event(), Database.write_now
+
+    def later(database: Database, work: Callable[..., Any]) -> Any:
+        may_go_on.wait()
+        return write_now(database, work)
+
+    with patch.object(Database, "write_now", later):
+        try:
+            yield
+        finally:
+            may_go_on.set()
+
+
+async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog: pytest.LogCaptureFixture) -> None:
+    life.start()
+    life.store.database._patience_s = _PATIENCE_S
+    registry, planner = life.controller.registry, life.controller.planner
+    await life.live(4)
+    await planner.recorded()
+    number, jobs = 4, registry.jobs
+    with hanging:
+        for job in jobs[1:]:
+            registry.renew(job.request.name, life.clock.now_s() + 10.0)
+        life.clock.advance_to(life.clock.now_s() + 2.0)  # the lease of the first ends
+        while "8 before it still wait for the database" not in caplog.text:
+            planner.mark_changed()
+            with suppress(NotStoredError):
+                await planner.settle()
+            number += 1
+            assert planner.decision is not None
+            assert planner.decision.number == number
+        registry.register_job(_JOB, life.clock.now_s(), "token")
+        with pytest.raises(NotStoredError, match=rf"has not answered within {_PATIENCE_S:g} s"):
+            await registry.stored()
+        assert registry.jobs == jobs  # it is not on the disk that one has gone, nor that one has come
+        await planner.recorded()
+        assert "has not answered within" in life.store.database.health.problem
+    life.store.database._patience_s = 60.0
+    await life.live(3)
+    assert life.store.database.health.problem == ""
+    await planner.recorded()
+    before = held(registry)
+    await life.end()
+    life.start()
+    assert [stored.job for stored in held(life.controller.registry)] == [stored.job for stored in before]
+    replayed = list(replay(read_decisions("record", life.lines())))
+    assert [each.recorded.number for each in replayed[-3:]] == [number + 1, number + 2, number + 3]
+    assert {each.verdict for each in replayed} == {Verdict.SAME, Verdict.NOT_CHECKED}
+    await life.end()
+
+
+def test_plans_are_made_though_the_disk_hangs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    life = Life(tmp_path / "t.db", PolicyName.TRAINYARD, Steering.SOURCE_PORT)
+    asyncio.run(_plans_go_on(life, _held_up(), caplog))
+
+
+def test_plans_are_made_though_the_server_hangs(postgresql: Server, caplog: pytest.LogCaptureFixture) -> None:
+    life = Life(postgresql.new_database(), PolicyName.TRAINYARD)
+    asyncio.run(_plans_go_on(life, postgresql.stopped(), caplog))
+
+
+def test_what_has_not_begun_in_time_never_happens_and_of_the_rest_it_is_not_known(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        database = Database.open(str(tmp_path / "t.db"))
+        database._patience_s = 0.05
+        done: list[str] = []
+        with _held_up():
+            with pytest.raises(UnknownOutcomeError):
+                await database.write(lambda _: done.append("began"))
+            with pytest.raises(StoreError) as refused:
+                await database.write(lambda _: done.append("waited"))
+            assert not isinstance(refused.value, UnknownOutcomeError)
+        database._patience_s = 10.0
+        await database.write(lambda _: done.append("later"))
+        assert done == ["began", "later"]
+        database.close()
+
+    asyncio.run(scenario())
