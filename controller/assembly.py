@@ -96,7 +96,10 @@ class Controller:
         service = ControllerService(
             *(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports, self._profiler)
         )
-        operations = OperationsService(self.registry, self.planner, southbound, clock, self.telemetry, results)
+        name = None if config.leadership is None else config.leadership.name
+        operations = OperationsService(
+            *(self.registry, self.planner, southbound, clock, self.telemetry, results, store, name)
+        )
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())
 
     async def hear_ports(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
@@ -65,11 +66,21 @@ async def serve(config: ControllerConfig) -> None:
             assert store is not None
             await _stand_by(config, config.leadership, config.database, routing, clock, store, stop, answering)
             return
+        if store is not None:
+            store = await _for_itself(store)
         async with (
             in_office(config, routing, clock, store) as controller,
             answering(controller.handlers),
         ):
             await stop.wait()
+
+
+async def _for_itself(store: "Store") -> "Store":
+    """The store of a controller that shares it with nobody."""
+    from controller.leadership.alone import own_term
+    from controller.store.leases import DatabaseLease
+
+    return store.in_term(await own_term(DatabaseLease(store.database), socket.gethostname()))
 
 
 async def _stand_by(
@@ -89,6 +100,7 @@ async def _stand_by(
     def announce(term: int) -> None:
         print(f"leading, term {term}", flush=True)
 
+    store.warn_of_other(config)
     with closing(DatabaseLease.open(database)) as table:
         standby = Standby(config, leadership, routing, clock, store, table, announce)
         async with answering((standby.reception,)), asyncio.TaskGroup() as tasks:

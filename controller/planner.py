@@ -102,6 +102,11 @@ class Planner:
         return None if self.decision is None else self.decision.snapshot
 
     @property
+    def recorded_number(self) -> int | None:
+        """The number of the last Plan that is in the record; None where none is kept."""
+        return None if self._recorder is None else self._recorder.recorded_number
+
+    @property
     def next_timer_s(self) -> float | None:
         """When there is next something to do without a change; None where nothing waits."""
         release_s = self.links.next_release_s(self._clock.now_s())

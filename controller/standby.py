@@ -31,7 +31,7 @@ class Standby:
     ) -> None:
         self.controller: Controller | None = None
         self._leadership = Leadership(table, leadership.name, leadership.lease_s)
-        self.reception = Reception(lambda: self._leadership.leader)
+        self.reception = Reception(lambda: self._leadership.known)
         self._config = config
         self._routing = routing
         self._clock = clock

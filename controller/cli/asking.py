@@ -8,12 +8,21 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from controller.cli.exits import fail, refuse
+from controller.config import check_host_port
 from controller.operations.client import Operations, OperationsError, UnknownNameError
 
 
 @contextmanager
 def asked(addresses: Sequence[str]) -> Iterator[Operations]:
-    """The controller at the first address that answers; ends the command where none does, or has not what was asked."""
+    """The controller at whichever address answers; ends the command where none does, or has not what was asked."""
+    wrong = []
+    for address in addresses:
+        try:
+            check_host_port(address)
+        except ValueError as error:
+            wrong.append(f"--controller {address!r}: {error}")
+    if wrong:
+        refuse(wrong)
     try:
         with Operations(addresses) as operations:
             yield operations

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from controller.cli.exits import fail, refuse
 from controller.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 DatabaseOption = Annotated[
     str, typer.Option("--database", metavar="URL", help="The controller's database: a path, or an SQLAlchemy URL.")
@@ -23,7 +26,6 @@ def dump(
     database: DatabaseOption = "trainyard.db", first: FromOption = 0, last: ToOption = None, output: FileOption = None
 ) -> None:
     """Write the record of a controller's decisions as lines of JSON; the controller may be running."""
-    from controller.record.lines import text_of
     from controller.store import dump as dumping
     from controller.store.database import Database
 
@@ -31,18 +33,35 @@ def dump(
         opened = Database.open(database, may_be_new=False)
     except StoreError as error:
         refuse((str(error),))
+    asked = first, dumping.LAST if last is None else last
     try:
-        opened.read(
-            lambda connection: _write(
-                text_of(dumping.dump(first, dumping.LAST if last is None else last, connection)), output
-            )
-        )
+        opened.read(lambda connection: _dump(opened.name, *asked, output, connection))
     except StoreError as error:
         fail(str(error))
+    except BrokenPipeError:
+        raise  # whoever reads has read enough
     except OSError as error:
-        fail(f"{output}: cannot be written: {error.strerror}")
+        fail(f"{output or 'standard output'}: cannot be written: {error.strerror}")
     finally:
         opened.close()
+
+
+def _dump(name: str, first: int, last: int, output: Path | None, connection: "Connection") -> None:
+    from controller.record.lines import text_of
+    from controller.store.dump import LAST, dump
+    from controller.store.facts import plan_numbers
+
+    there = plan_numbers(connection)
+    if there is None and (first, last) != (0, LAST):
+        refuse((f"{name}: no plan is recorded",))
+    if there is not None:
+        oldest, newest = there
+        if max(first, oldest) > min(last, newest):
+            asked = f"from {first} on" if last == LAST else f"from {first} to {last}"
+            refuse((f"{name}: has no plans {asked}, its record goes from {oldest} to {newest}",))
+        if newest < last < LAST:
+            typer.echo(f"the record ends with plan {newest}", err=True)
+    _write(text_of(dump(first, last, connection)), output)
 
 
 def _write(lines: Iterable[str], output: Path | None) -> None:

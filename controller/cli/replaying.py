@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,23 +30,30 @@ def replay(file: RecordArgument, policy: PolicyOption = None, as_json: JsonOptio
 
     verdicts: Counter[replaying.Verdict] = Counter()
     try:
-        with file.open(encoding="utf-8") as lines:
-            decisions = read_decisions(str(file), lines)
-            outcomes = replaying.replay(decisions) if policy is None else replaying.replay_under(policy, decisions)
-            for replayed in outcomes:
-                verdicts[replayed.verdict] += 1
-                if as_json:
-                    print(json.dumps(_object(replayed)))
-                else:
-                    _show(replayed)
-    except (OSError, UnicodeDecodeError) as error:
-        refuse((f"{file}: cannot be read: {error}",))
+        decisions = read_decisions(str(file), _lines(file))
+        outcomes = replaying.replay(decisions) if policy is None else replaying.replay_under(policy, decisions)
+        for replayed in outcomes:
+            verdicts[replayed.verdict] += 1
+            if as_json:
+                print(json.dumps(_object(replayed)))
+            else:
+                _show(replayed)
     except RecordError as error:
         refuse((str(error),))
     if not as_json:
         typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "no plans")
     if policy is None and verdicts[replaying.Verdict.DIFFERENT]:
         raise typer.Exit(ExitStatus.FAILED)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    from controller.record.facts import RecordError
+
+    try:
+        with file.open(encoding="utf-8") as lines:
+            yield from lines
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{file}: cannot be read: {error}") from error
 
 
 def _object(replayed: "Replayed") -> dict[str, Any]:
@@ -70,5 +78,9 @@ def _show(replayed: "Replayed") -> None:
     if not replayed.differs_in:
         typer.echo(line)
         return
-    typer.echo(f"{line} for {', '.join(replayed.differs_in)}")
+    jobs = ", ".join(replayed.differs_in)
+    if replayed.difference.is_empty:
+        typer.echo(f"{line} for {jobs}, in ranks, orders or reasons alone")
+        return
+    typer.echo(f"{line} for {jobs}")
     Console().print(difference_view(recorded.plan, replayed.plan, recorded.fabric))

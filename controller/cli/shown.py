@@ -15,3 +15,4 @@ class Shown(StrEnum):
     CANDIDATES = "candidates"
     LOADS = "loads"
     DROPS = "drops"
+    CONTROLLER = "controller"

@@ -11,7 +11,7 @@ from controller.cli.layout import number_table, way
 from controller.cli.plan_form import planned_flows
 from controller.decision import Decision
 from controller.policy.enforcement import Enforcement
-from controller.report.numbers import change, count, percent, quantity, seconds
+from controller.report.numbers import change, count, counted, percent, quantity, seconds
 from controller.run.results import RunResult
 from controller.sweep.axes import shown
 from controller.sweep.summary import Cell
@@ -86,7 +86,7 @@ def iteration_times(results: Sequence[RunResult]) -> Table:
 
 def plan_jobs(decision: Decision) -> Table:
     """Jobs in order of rank."""
-    title = f"{decision.plan.policy}: {len(decision.plan.jobs)} jobs, {decision.num_rules} rules"
+    title = f"{decision.plan.policy}: {counted(len(decision.plan.jobs), 'job')}, {counted(decision.num_rules, 'rule')}"
     table = number_table(title, "Job", "Rank", "Level", "Intensity", "Factor", "Priority")
     for job in decision.plan.jobs:
         table.add_row(

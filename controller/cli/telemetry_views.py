@@ -7,14 +7,14 @@ from rich.text import Text
 
 from controller.cli.layout import number_table, way
 from controller.operations import operations_pb2 as wire
-from controller.report.numbers import count, percent, quantity
+from controller.report.numbers import count, counted, percent, quantity
 
 
 def candidates(states: Sequence[wire.PairState]) -> Table:
     """A row for every candidate path of every pair."""
     complete = sum(pair.is_complete for pair in states)
     columns = ("From", "To", "Path", "Is", "Source ports", "Age", "Loss")
-    title = f"{len(states)} pairs of NICs, all paths known of {complete}"
+    title = f"{counted(len(states), 'pair')} of NICs, all paths known of {complete}"
     table = number_table(title, *columns, left=("To", "Path", "Is", "Source ports"))
     for pair in states:
         for candidate in pair.candidates:
@@ -33,7 +33,7 @@ def candidates(states: Sequence[wire.PairState]) -> Table:
 def loads(states: Sequence[wire.LoadState]) -> Table:
     """A row for every link that switches have told of."""
     columns = ("Link", "Load", "Rate", "Age", "Latency by level", "Queue by level")
-    table = number_table(f"{len(states)} links", *columns, left=("Latency by level", "Queue by level"))
+    table = number_table(counted(len(states), "link"), *columns, left=("Latency by level", "Queue by level"))
     for link in states:
         latencies = [f"{level.level}: {level.latency_us} µs" for level in link.levels if level.HasField("latency_us")]
         queues = [f"{level.level}: {level.queue_packets}" for level in link.levels if level.HasField("queue_packets")]

@@ -14,6 +14,7 @@ from controller.cli.telemetry_views import candidates, drops, loads
 from controller.operations import operations_pb2 as wire
 from controller.operations.methods import (
     LIST_CANDIDATES,
+    LIST_CONTROLLERS,
     LIST_DROPS,
     LIST_FLOWS,
     LIST_JOBS,
@@ -24,14 +25,14 @@ from controller.operations.methods import (
     LIST_SWITCHES,
     Listing,
 )
-from controller.report.numbers import count, quantity
+from controller.report.numbers import count, counted, quantity
 
 _OF_POLICY = ("intensity", "correction_factor", "priority")
 
 
 def _jobs(states: Sequence[wire.JobState]) -> Table:
     columns = ("Job", "Hosts", "GPUs", "Flows", "Rank", "Level", "Intensity", "Factor", "Priority", "Lease")
-    table = number_table(f"{len(states)} jobs", *columns, left=("Hosts",))
+    table = number_table(counted(len(states), "job"), *columns, left=("Hosts",))
     for job in states:
         table.add_row(
             Text(job.name),
@@ -48,7 +49,7 @@ def _jobs(states: Sequence[wire.JobState]) -> Table:
 
 def _paths(states: Sequence[wire.FlowState]) -> Table:
     columns = ("Flow", "Path", "Chosen by", "Level", "Order", "5-tuple")
-    table = number_table(f"{len(states)} flows", *columns, left=("Path", "Chosen by", "5-tuple"))
+    table = number_table(counted(len(states), "flow"), *columns, left=("Path", "Chosen by", "5-tuple"))
     for flow in states:
         table.add_row(
             Text(f"{flow.job}/{flow.flow_group}/{flow.flow}"),
@@ -70,7 +71,7 @@ def _levels(states: Sequence[wire.LevelState]) -> Table:
 
 def _rules(states: Sequence[wire.RuleState]) -> Table:
     columns = ("Switch", "5-tuple", "Sent to", "Level")
-    table = number_table(f"{len(states)} rules", *columns, left=("5-tuple", "Sent to"))
+    table = number_table(counted(len(states), "rule"), *columns, left=("5-tuple", "Sent to"))
     for rule in states:
         table.add_row(
             rule.switch,
@@ -83,7 +84,7 @@ def _rules(states: Sequence[wire.RuleState]) -> Table:
 
 def _switches(states: Sequence[wire.SwitchState]) -> Table:
     columns = ("Switch", "Address", "Device", "Rules", "Planned", "Condition", "Problem")
-    table = number_table(f"{len(states)} switches", *columns, left=("Address", "Condition", "Problem"))
+    table = number_table(counted(len(states), "switch", "switches"), *columns, left=("Address", "Condition", "Problem"))
     for switch in states:
         condition = wire.Condition.Name(switch.condition).lower().replace("_", " ")
         table.add_row(
@@ -100,7 +101,7 @@ def _switches(states: Sequence[wire.SwitchState]) -> Table:
 
 def _links(states: Sequence[wire.LinkState]) -> Table:
     columns = ("Cable", "Is", "Falls", "Last", "Held for")
-    table = number_table(f"{len(states)} cables not used", *columns, left=("Is",))
+    table = number_table(f"{counted(len(states), 'cable')} not used", *columns, left=("Is",))
     for link in states:
         table.add_row(
             Text(way((link.source, link.destination), (link.parallel,))),
@@ -109,6 +110,19 @@ def _links(states: Sequence[wire.LinkState]) -> Table:
             f"{link.fell_ago_s:.1f} s ago",
             f"{link.held_for_s:.1f} s" if link.HasField("held_for_s") else count(None),
         )
+    return table
+
+
+def _controllers(states: Sequence[wire.ControllerState]) -> Table:
+    table = number_table("", "Controller", "Is", left=("Is",))
+    for state in states:
+        if state.HasField("name"):
+            table.add_row("Leading", Text(f"{state.name}, term {state.term}"))
+        table.add_row("Plan in force", count(state.plan_number or None))
+        table.add_row("Last plan recorded", count(state.recorded_plan_number or None))
+        table.add_row("Database", Text(state.database or "none"))
+        if state.database:
+            table.add_row("Takes what it is given", Text(state.database_problem or "yes"))
     return table
 
 
@@ -130,4 +144,5 @@ VIEWS: Mapping[Shown, View] = {
     Shown.CANDIDATES: View(LIST_CANDIDATES, candidates),
     Shown.LOADS: View(LIST_LOADS, loads),
     Shown.DROPS: View(LIST_DROPS, drops),
+    Shown.CONTROLLER: View(LIST_CONTROLLERS, _controllers),
 }

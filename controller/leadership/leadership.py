@@ -12,6 +12,8 @@ from controller.store.errors import StoreError
 _LOG = logging.getLogger(__name__)
 
 _FAREWELL_S = 1.0
+_SILENT_SHARE = 0.5
+"""Of a lease: whoever leads is heard of every quarter."""
 
 
 class LeaseTable(Protocol):
@@ -69,11 +71,11 @@ class Lease:
 class Leadership:
     """A controller's part in who leads, under a name that tells people which one it is.
 
-    ``leader`` is who was last seen to hold the lease; empty where nobody is known to.
+    ``known`` is what it knows of who leads, in words; empty where it leads itself, or has not looked yet.
     """
 
     def __init__(self, table: LeaseTable, name: str, lease_s: float) -> None:
-        self.leader = ""
+        self.known = ""
         self._table = table
         self._name = name
         self._lease_s = lease_s
@@ -92,6 +94,7 @@ class Leadership:
                 is_over = await self._lead(lease, lead)
             except StoreError as error:
                 _LOG.error("stepping back from term %d: %s", lease.term, error)
+                self.known = str(error)
                 await asyncio.sleep(self._lease_s)
 
     async def _campaign(self) -> Hold:
@@ -102,19 +105,20 @@ class Leadership:
             try:
                 record = await self._table.read()
                 watch = Watch(record, _now_s()) if watch is None else watch.look(record, _now_s())
-                self.leader = record.holder if record.lease_s else ""
+                is_own = record.term == self._former_term
+                self.known = _in_words(watch, is_own=is_own)
                 # What this controller held itself it has let go of.
-                if watch.may_take or record.term == self._former_term:
+                if watch.may_take or is_own:
                     hold = Hold(record.term + 1, self._lease_s, _now_s())
                     if await self._table.take(record, LeaseRecord(self._name, hold.term, 0, self._lease_s)):
-                        self.leader, self._former_term = self._name, hold.term
+                        self.known, self._former_term = "", hold.term
                         if hold.may_write(_now_s()):
                             return hold
                 problem = ""
             except StoreError as error:
                 if not problem:
                     _LOG.warning("who leads is not known: %s", error)
-                problem, self.leader = str(error), ""
+                problem, self.known = str(error), f"who leads is not known: {error}"
             await asyncio.sleep(LOOK_SHARE * self._lease_s)
 
     async def _lead(self, lease: Lease, lead: Callable[[Lease], Coroutine[Any, Any, None]]) -> bool:
@@ -158,6 +162,14 @@ class Leadership:
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_FAREWELL_S):
                 await self._table.give_back(term)
+
+
+def _in_words(watch: Watch, *, is_own: bool) -> str:
+    if is_own or not watch.record.lease_s:
+        return "nobody does"
+    if watch.unchanged_s <= _SILENT_SHARE * watch.record.lease_s:
+        return f"{watch.record.holder} does"
+    return f"{watch.record.holder} did, and has not been heard of for {watch.unchanged_s:.1f} s"
 
 
 def _now_s() -> float:

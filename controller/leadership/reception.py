@@ -8,6 +8,9 @@ from typing import Any
 import grpc
 import grpc.aio
 
+LEADS_NOT = "this controller does not lead"
+"""So a refusal begins."""
+
 _Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -36,10 +39,10 @@ class _Office:
 
 
 class Reception(grpc.GenericRpcHandler):
-    """The handler of a server: it hands calls to whoever is seated. ``leader`` names who leads elsewhere, if known."""
+    """The handler of a server: it hands calls to whoever is seated. ``known`` says who leads, if that is known."""
 
-    def __init__(self, leader: Callable[[], str]) -> None:
-        self._leader = leader
+    def __init__(self, known: Callable[[], str]) -> None:
+        self._known = known
         self._office: _Office | None = None
 
     @contextmanager
@@ -98,6 +101,5 @@ class Reception(grpc.GenericRpcHandler):
             await self._refused(None, context)
 
     async def _refused(self, _: object, context: _Context) -> None:
-        leader = self._leader()
-        known = f": {leader} does" if leader else ""
-        await context.abort(grpc.StatusCode.UNAVAILABLE, f"this controller does not lead{known}")
+        known = self._known()
+        await context.abort(grpc.StatusCode.UNAVAILABLE, f"{LEADS_NOT}: {known}" if known else LEADS_NOT)

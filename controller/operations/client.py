@@ -1,16 +1,23 @@
 """An operator's side of the operations service: blocking, one question a call."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Self, TypeVar
 
 import grpc
 
+from controller.leadership.reception import LEADS_NOT
 from controller.operations import operations_pb2 as wire
 from controller.operations.methods import EXPLAIN, SERVICE, Listing, StateT
 from hostlib.channels import addresses_of
 
 _DEADLINE_S = 30.0
+_TAKE_OVER_S = 15.0
+"""In which another leads, where the lease is not much longer than usual."""
+_LOOK_S = 0.25
 
 _AnswerT = TypeVar("_AnswerT")
 
@@ -26,11 +33,13 @@ class UnknownNameError(OperationsError):
 class Operations:
     """The controller at ``address``, or at that of several which answers, as the one does that leads.
 
+    While none of several leads, it is waited for a while: another is about to.
     To be used as a context manager.
     """
 
     def __init__(self, address: str | Sequence[str]) -> None:
         self._channels = {each: grpc.insecure_channel(each) for each in addresses_of(address)}
+        self._threads = ThreadPoolExecutor(len(self._channels))
 
     def __enter__(self) -> Self:
         return self
@@ -39,7 +48,8 @@ class Operations:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for channel in self._channels.values():
-            channel.close()
+            channel.close()  # which ends what is still being asked
+        self._threads.shutdown(cancel_futures=True)
 
     def list(self, listing: Listing[StateT]) -> list[StateT]:
         """All that a listing has now. Raises OperationsError."""
@@ -64,20 +74,44 @@ class Operations:
         return self._ask(ask)
 
     def _ask(self, ask: Callable[[grpc.Channel], _AnswerT]) -> _AnswerT:
-        """Ask each until one answers; a refusal is an answer."""
-        unreachable: list[str] = []
-        for address, channel in self._channels.items():
-            try:
-                return ask(channel)
-            except grpc.RpcError as error:
-                unreachable.append(_no_answer(address, error))
-        raise OperationsError("; ".join(unreachable))
+        """Ask all at once, and again those that do not lead; the first answer counts, and a refusal is one."""
+        end_s = monotonic() + (_TAKE_OVER_S if len(self._channels) > 1 else 0.0)
+        silences: dict[str, _Silence] = {}
+        asking = {self._threads.submit(ask, channel): address for address, channel in self._channels.items()}
+        while asking:
+            # One that hangs is not waited for where others have said that they are not the one.
+            timeout_s = max(0.0, end_s - monotonic()) if silences else None
+            answered, _ = wait(asking, timeout_s, FIRST_COMPLETED)
+            if not answered:
+                break
+            for asked in answered:
+                address = asking.pop(asked)
+                try:
+                    return asked.result()
+                except grpc.RpcError as error:
+                    silences[address] = _silence(address, error)
+            if monotonic() < end_s and (idle := [name for name, silence in silences.items() if silence.leads_not]):
+                sleep(_LOOK_S)
+                for address in set(idle) - set(asking.values()):
+                    asking[self._threads.submit(ask, self._channels[address])] = address
+        silences |= {address: _Silence(f"no controller answers at {address} yet", False) for address in asking.values()}
+        raise OperationsError("; ".join(silences[address].reason for address in self._channels))
 
 
-def _no_answer(address: str, error: grpc.RpcError) -> str:
-    """What it is that did not answer. Raises OperationsError where it did, and refused."""
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """Why one has not answered; it may be there, and say that it does not lead."""
+
+    reason: str
+    leads_not: bool
+
+
+def _silence(address: str, error: grpc.RpcError) -> _Silence:
+    """Raises OperationsError where it has answered, and refused."""
     assert isinstance(error, grpc.Call)
+    if error.code() is grpc.StatusCode.UNAVAILABLE and error.details().startswith(LEADS_NOT):
+        return _Silence(f"{address}: {error.details()}", leads_not=True)
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        return f"no controller answers at {address}: {error.details()}"
+        return _Silence(f"no controller answers at {address}: {error.details()}", leads_not=False)
     kind = UnknownNameError if error.code() is grpc.StatusCode.NOT_FOUND else OperationsError
     raise kind(f"controller at {address}: {error.details()}") from error

@@ -29,4 +29,5 @@ LIST_LINKS = Listing("ListLinks", wire.LinkState)
 LIST_CANDIDATES = Listing("ListCandidates", wire.PairState)
 LIST_LOADS = Listing("ListLoads", wire.LoadState)
 LIST_DROPS = Listing("ListDrops", wire.DropState)
+LIST_CONTROLLERS = Listing("ListControllers", wire.ControllerState)
 EXPLAIN = "Explain"

@@ -1,6 +1,7 @@
 """The gRPC service ``trainyard.operations.v1.Operations``: an operator's questions to a running controller."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
@@ -12,6 +13,7 @@ from controller.operations.explanation import Explainer, NothingToExplainError, 
 from controller.operations.methods import (
     EXPLAIN,
     LIST_CANDIDATES,
+    LIST_CONTROLLERS,
     LIST_DROPS,
     LIST_FLOWS,
     LIST_JOBS,
@@ -40,6 +42,10 @@ from controller.registry import Registry
 from controller.southbound.southbound import Southbound
 from controller.telemetry.telemetry import Telemetry
 
+if TYPE_CHECKING:
+    # SQLAlchemy takes a while to import, and most controllers need none of it.
+    from controller.store.store import Store
+
 
 class OperationsService:
     """Answers operators; it changes nothing."""
@@ -52,6 +58,8 @@ class OperationsService:
         clock: Clock,
         telemetry: Telemetry,
         profiling: ProfilingResults,
+        store: "Store | None" = None,
+        name: str | None = None,
     ) -> None:
         self._registry = registry
         self._planner = planner
@@ -59,6 +67,8 @@ class OperationsService:
         self._clock = clock
         self._telemetry = telemetry
         self._profiling = profiling
+        self._store = store
+        self._name = name
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The methods by name, for a gRPC server."""
@@ -74,6 +84,7 @@ class OperationsService:
                 LIST_CANDIDATES.name: _listing(self._candidates),
                 LIST_LOADS.name: _listing(self._loads),
                 LIST_DROPS.name: _listing(self._drops),
+                LIST_CONTROLLERS.name: _listing(self._controllers),
                 EXPLAIN: grpc.unary_unary_rpc_method_handler(
                     self._explain, wire.ExplainRequest.FromString, wire.Explanation.SerializeToString
                 ),
@@ -111,6 +122,21 @@ class OperationsService:
 
     def _drops(self) -> Iterable[wire.DropState]:
         return drop_states(self._telemetry)
+
+    def _controllers(self) -> Iterable[wire.ControllerState]:
+        decision, store = self._planner.decision, self._store
+        state = wire.ControllerState(name=self._name, plan_number=0 if decision is None else decision.number)
+        if store is not None:
+            database = store.database
+            state.MergeFrom(
+                wire.ControllerState(
+                    term=store.term,
+                    database=database.name,
+                    database_problem=database.health.problem,
+                    recorded_plan_number=self._planner.recorded_number,
+                )
+            )
+        return (state,)
 
     async def _explain(
         self,

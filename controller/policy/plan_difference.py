@@ -35,6 +35,11 @@ class PlanDifference:
     levels: tuple[LevelChange, ...]
     moved: tuple[MovedFlow, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no level and no path is another, and the jobs are the same."""
+        return not (self.came or self.went or self.levels or self.moved)
+
 
 def plan_difference(before: Plan, after: Plan) -> PlanDifference:
     """What changes if ``after`` takes the place of ``before``."""

@@ -48,6 +48,10 @@ class Setting(BaseModel):
             seed=config.seed,
         )
 
+    def differing(self, recorded: Body) -> list[str]:
+        """The keys that are recorded otherwise."""
+        return [name for name, value in self.model_dump(mode="json").items() if recorded.get(name) != value]
+
     def routing(self) -> Routing:
         """The fabric, routed as decisions see it."""
         fabric = self.topology.build()

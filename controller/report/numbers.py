@@ -46,6 +46,11 @@ def quantity(value: float | None) -> str:
     return f"{value:.3g}{_SPACE}{prefix}" if prefix else f"{value:.3g}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things in words: ``1 job``, ``2 jobs``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def count(number: int | None) -> str:
     """A whole number; a dash for None."""
     return _NOTHING if number is None else f"{number:,}"

@@ -61,10 +61,23 @@ def newest_plan(connection: Connection) -> PlanRow | None:
     return None if row is None else PlanRow(row.number, row.previous, row.time_s)
 
 
+def plan_numbers(connection: Connection) -> tuple[int, int] | None:
+    """The numbers of the first and of the last Plan; None where there is none."""
+    oldest, newest = connection.execute(select(func.min(PLAN.c.number), func.max(PLAN.c.number))).one()
+    return None if newest is None else (oldest, newest)
+
+
 def plans(first: int, last: int, connection: Connection) -> list[PlanRow]:
     """The Plans of these numbers, in order."""
     rows = connection.execute(select(PLAN).where(PLAN.c.number.between(first, last)).order_by(PLAN.c.number))
     return [PlanRow(row.number, row.previous, row.time_s) for row in rows]
+
+
+def newest(key: FactKey, connection: Connection) -> Body:
+    """A fact as it was recorded last."""
+    is_it = (FACT.c.kind == key.kind) & (FACT.c.key == key.key) & FACT.c.until.is_(None)
+    body = connection.scalar(select(FACT.c.body).where(is_it))
+    return None if body is None else json.loads(body)
 
 
 def facts_at(number: int, connection: Connection) -> Iterator[tuple[FactKey, Body]]:

@@ -34,7 +34,7 @@ _DAY_S = 86_400.0
 class Recorder:
     """Writes decisions down; ``number`` and ``plan`` are those of the last one that is recorded at the start.
 
-    ``plan`` is None where there is none, or none for this fabric.
+    ``plan`` is None where there is none, or none for this fabric. ``recorded_number`` is that of the last one by now.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Recorder:
             raise StoreError(f"{database.name}: {error}") from error
         if last is not None:
             self._go_on_from(last)
+        self.recorded_number = self.number
         self.begin(self.number)
 
     def begin(self, number: int) -> None:
@@ -101,7 +102,7 @@ class Recorder:
         try:
             known, rows = await asyncio.to_thread(self._changed, snapshot, plan)
             await self._database.write(partial(facts.write_decision, row, rows, is_whole=self._known is None))
-            self._known = known
+            self._known, self.recorded_number = known, row.number
             if row.number % _PRUNED_EVERY == 0:
                 await self._database.write(self._prune)
         except StoreError as error:
@@ -116,6 +117,8 @@ class Recorder:
         setting = self._facts.setting
         if (setting.topology, setting.hash_seed) == (last.setting.topology, last.setting.hash_seed):
             self.plan, self._last = last.plan, last.number
+        else:
+            _LOG.warning("plan %d was decided on another topology or hash seed: all is decided anew", last.number)
         self._known = known_of(last.snapshot, last.plan, last.setting)
 
     def _changed(self, snapshot: Snapshot, plan: Plan) -> tuple[Known, ChangeRows]:

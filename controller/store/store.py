@@ -1,15 +1,16 @@
 """What a controller keeps from one start to the next, in a database."""
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Self
 
 from controller.clock import Clock
 from controller.config import ControllerConfig
-from controller.record.snapshots import Setting
+from controller.record.snapshots import CONTROLLER, Setting
 from controller.registration import Change
 from controller.registry import Registry
-from controller.store import jobs, leases
+from controller.store import facts, jobs, leases
 from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.errors import StoreError
@@ -18,12 +19,17 @@ from controller.store.recorder import Recorder
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 
+_LOG = logging.getLogger(__name__)
+
 
 class Store:
-    """A controller's part in a database; its methods raise StoreError."""
+    """A controller's part in a database; its methods raise StoreError. ``term`` is that of who leads by it, if any."""
 
-    def __init__(self, database: Database, clock: Clock, trail: AuditTrail | None = None) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, trail: AuditTrail | None = None, term: int | None = None
+    ) -> None:
         self.database = database
+        self.term = term
         self.trail = trail or AuditTrail(database, clock)
         self._clock = clock
 
@@ -37,7 +43,7 @@ class Store:
 
         But what switches were asked for, and have answered, goes on into the audit trail.
         """
-        return Store(self.database.guarded(partial(leases.require_term, term)), self._clock, self.trail)
+        return Store(self.database.guarded(partial(leases.require_term, term)), self._clock, self.trail, term)
 
     def registry(self, fabric: Fabric, lease_s: float) -> Registry:
         """The registry as it was last stored, leases with what is left of them; it stores from now on what changes."""
@@ -51,6 +57,15 @@ class Store:
     def complete_from_s(self, lease_s: float) -> float:
         """From when on the registry knows all jobs that there are: after one lease where the database is new."""
         return self.database.write_now(partial(jobs.complete_from_s, self._clock.now_s() + lease_s))
+
+    def warn_of_other(self, config: ControllerConfig) -> None:
+        """Log where Plans are recorded that were decided under another configuration: of who leads, or led last."""
+        body = self.database.read(partial(facts.newest, CONTROLLER))
+        if body is not None and (differing := Setting.of(config).differing(body)):
+            _LOG.warning(
+                "the last plan was decided under another %s than is configured here; for whoever leads next that holds",
+                " and ".join(differing),
+            )
 
     def recorder(self, config: ControllerConfig, routing: Routing) -> Recorder:
         """What records the decisions of a controller, and knows the last one of the controller before it."""

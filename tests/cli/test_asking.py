@@ -117,6 +117,21 @@ def test_a_name_that_nothing_has_is_bad_input(trainyard: Trainyard, address: str
     assert "no job 'nobody'; it has bert, gpt, resnet" in ended.stderr
 
 
+def test_addresses_that_are_none_are_bad_input(trainyard: Trainyard, address: str) -> None:
+    ended = trainyard("show", "jobs", "--controller", address, "--controller", "nowhere", "--controller", "h:99999")
+    assert ended.exit_code == 2
+    assert ended.stderr.splitlines() == [
+        f"--controller {wrong!r}: expected HOST:PORT with a port up to 65535" for wrong in ("nowhere", "h:99999")
+    ]
+
+
+def test_a_controller_shows_itself(trainyard: Trainyard, address: str) -> None:
+    assert json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout) == {
+        "controller": [{"plan_number": 1}]
+    }
+    assert "none" in trainyard("show", "controller", "--controller", address).stdout
+
+
 def test_a_controller_that_does_not_answer_is_a_failure(trainyard: Trainyard) -> None:
     ended = trainyard("show", "jobs", "--controller", "127.0.0.1:1")
     assert ended.exit_code == 1

@@ -1,10 +1,12 @@
 """Controllers that take turns, on a lease in memory and in virtual time."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
 
+from controller.leadership.alone import own_term
 from controller.leadership.leadership import Leadership, Lease
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.store.errors import StoreError
@@ -98,7 +100,7 @@ def test_the_first_leads_and_the_second_follows_when_the_lease_is_given_back() -
         second = _Controller(table, "second", writes)
         await asyncio.sleep(10 * _LEASE_S)
         assert second.lease is None
-        assert second.leadership.leader == "first"
+        assert second.leadership.known == "first does"
         stopped_s = _now_s()
         await first.stop()
         await _until(lambda: second.lease is not None)
@@ -214,5 +216,48 @@ def test_what_else_goes_wrong_in_office_ends_the_controller_and_gives_the_lease_
         with pytest.raises(RuntimeError, match="a bug"):
             await failing.task
         assert table.record.lease_s == 0.0
+
+    run(scenario())
+
+
+def test_who_takes_no_turns_is_kept_off_a_database_on_which_one_leads() -> None:
+    async def scenario() -> None:
+        table = _Table()
+        leader = _Controller(table, "first", [])
+        await _until(lambda: leader.lease is not None)
+        with pytest.raises(StoreError, match="'first' leads on the database, in term 1"):
+            await own_term(table, "alone")
+        await leader.stop()
+        table.record = LeaseRecord("first", 1, 100, _LEASE_S)  # as if it had not been able to say so
+        began_s = _now_s()
+        assert await own_term(table, "alone") == 2
+        assert _now_s() - began_s > _LEASE_S
+        again_s = _now_s()
+        assert await own_term(table, "alone") == 3
+        assert _now_s() - again_s < _LEASE_S / 4
+        second = _Controller(table, "second", [])
+        await _until(lambda: second.lease is not None)
+        assert table.record.term == 4
+        await second.stop()
+
+    run(scenario())
+
+
+def test_a_controller_that_has_stepped_back_does_not_say_that_it_leads() -> None:
+    async def scenario() -> None:
+        table = _Table()
+        first = _Controller(table, "first", [])
+        await _until(lambda: first.lease is not None)
+        table.is_away = True
+        await _until(lambda: first.lease is None)
+        await asyncio.sleep(_LEASE_S)
+        assert first.leadership.known == "who leads is not known: database x: is away"
+        table.record = LeaseRecord("second", 2, 0, _LEASE_S)
+        table.is_away = False
+        await asyncio.sleep(0.2 * _LEASE_S)
+        assert first.leadership.known == "second does"
+        await asyncio.sleep(0.6 * _LEASE_S)
+        assert re.fullmatch(r"second did, and has not been heard of for \d\.\d s", first.leadership.known)
+        await first.stop()
 
     run(scenario())

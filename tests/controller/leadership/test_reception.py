@@ -59,7 +59,7 @@ class _Office:
 
 @asynccontextmanager
 async def _served() -> AsyncIterator[tuple[Reception, Connection]]:
-    reception = Reception(lambda: "two")
+    reception = Reception(lambda: "two does")
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((reception,))
     port = server.add_insecure_port("127.0.0.1:0")
