@@ -131,7 +131,7 @@ class OperationsService:
             state.MergeFrom(
                 wire.ControllerState(
                     term=store.term,
-                    database=database.name,
+                    database=database.name.removeprefix("database "),
                     database_problem=database.health.problem,
                     recorded_plan_number=self._planner.recorded_number,
                 )

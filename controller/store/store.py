@@ -63,7 +63,7 @@ class Store:
         body = self.database.read(partial(facts.newest, CONTROLLER))
         if body is not None and (differing := Setting.of(config).differing(body)):
             _LOG.warning(
-                "the last plan was decided under another %s than is configured here; for whoever leads next that holds",
+                "the last plan was decided under another %s than is configured here; what leads next goes by its own",
                 " and ".join(differing),
             )
 
