@@ -5,7 +5,7 @@ import os
 # gRPC reads this when it is first imported. Data loaders fork; its handlers then crash some of the children, and write
 # a line for each. Children have no part in our connection, so that no handler is needed.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-# And this when it is first used. That a connection ends, as it does with every fail-over, is nothing to write a line of.
+# And this when it is first used. That a connection ends, as with every fail-over, is nothing to write a line of.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 from hostlib.blocking import BlockingClient
