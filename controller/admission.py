@@ -19,6 +19,7 @@ from topologies.fabric import Fabric, Nic
 from topologies.names import MAX_NAME_LENGTH, is_plain
 
 MAX_SIZE_BYTES = 1 << 63
+MOST_ITERATIONS = 1 << 63
 MAX_TRANSFER_S = 5e6
 """Of all that an iteration sends, were it all to cross the fabric's slowest link: no policy decides on a longer one."""
 MAX_JOB_RULES = 1024
@@ -76,6 +77,11 @@ def check_name(name: str, field: str) -> None:
 def check_age(age_s: float) -> None:
     """Raise InvalidFieldError where a job cannot have arrived so long ago."""
     _require(math.isfinite(age_s) and age_s >= 0, f"age_s: must be finite and not negative, not {age_s}")
+
+
+def check_iteration(iteration: int, field: str) -> None:
+    """Raise InvalidFieldError for a number of an iteration that no database holds."""
+    _require(0 <= iteration < MOST_ITERATIONS, f"{field}: must lie between 0 and 2^63 - 1, not {iteration}")
 
 
 def check_profile(profile: Profile) -> None:

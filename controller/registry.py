@@ -7,6 +7,7 @@ from dataclasses import replace
 from controller.admission import (
     check_age,
     check_flow,
+    check_iteration,
     check_job,
     check_measurable,
     check_name,
@@ -167,9 +168,10 @@ class Registry:
         InvalidFieldError.
         """
         groups = {group.name for group in self._job(name).flow_groups}
-        for position, group in enumerate(told):
+        for position, (group, instance) in enumerate(told.items()):
             if group not in groups:
                 raise InvalidFieldError(f"instances[{position}].flow_group: job {name!r} has none named {group!r}")
+            check_iteration(instance.iteration, f"instances[{position}].iteration")
         self.renew(name, now_s)
         newest = self.instances(name)
         is_news = False

@@ -118,6 +118,14 @@ _IMPOSSIBLE = [
         _INVALID,
         "instances[0].flow_group",
     ),
+    (
+        methods.START_FLOW_GROUPS,
+        wire.StartFlowGroupsRequest(
+            job="gpt", owner_token=_OWNER, instances=[wire.FlowGroupInstance(flow_group="held", iteration=1 << 63)]
+        ),
+        _INVALID,
+        "instances[0].iteration",
+    ),
 ]
 
 

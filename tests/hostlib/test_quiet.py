@@ -10,19 +10,23 @@ import grpc
 import grpc.aio
 
 class Hung(grpc.GenericRpcHandler):
+    def __init__(self):
+        self.is_asked = asyncio.Event()
+
     def service(self, _):
         async def answer(*_):
+            self.is_asked.set()
             await asyncio.sleep(60)
         return grpc.unary_unary_rpc_method_handler(answer)
 
 async def main():
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((Hung(),))
+    server, hung = grpc.aio.server(), Hung()
+    server.add_generic_rpc_handlers((hung,))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         call = channel.unary_unary("/a/b")(b"")
-        await call.wait_for_connection()
+        await hung.is_asked.wait()
         await server.stop(0)
         try:
             await call

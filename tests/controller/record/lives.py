@@ -40,7 +40,7 @@ class Life:
         """Start a controller, where the one before has just ended without a word."""
         fabric = topology.build()
         switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in fabric.switches)
-        config = ControllerConfig(
+        self.config = ControllerConfig(
             topology=topology,
             switches=switches,
             policy=self.policy,
@@ -53,7 +53,7 @@ class Life:
         self.store = Store.open(self.database, self.clock)
         self.southbound = RecordingSouthbound(fabric.switches)
         routing = Routing(fabric, hash_multipliers(fabric.switches, hash_seed))
-        self.controller = Controller(config, routing, self.southbound, self.clock, self.store)
+        self.controller = Controller(self.config, routing, self.southbound, self.clock, self.store)
 
     async def end(self) -> None:
         await self.controller.planner.recorded()

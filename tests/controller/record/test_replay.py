@@ -192,6 +192,22 @@ def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it
     asyncio.run(scenario())
 
 
+def test_who_is_configured_otherwise_is_told_in_what(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life.start()
+        life.store.warn_of_other(life.config)
+        await life.live(3)
+        await life.controller.planner.recorded()
+        life.store.warn_of_other(life.config)
+        assert caplog.text == ""
+        life.store.warn_of_other(life.config.model_copy(update={"hash_seed": 2, "policy": PolicyName.ECMP}))
+        assert "under another hash_seed and policy than is configured here" in caplog.text
+        await life.end()
+
+    asyncio.run(scenario())
+
+
 def test_requests_to_switches_stand_behind_their_plan(tmp_path: Path) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", PolicyName.ECMP)

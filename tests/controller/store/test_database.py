@@ -12,7 +12,8 @@ from sqlalchemy.schema import CreateTable
 from controller.store.connecting import url_of
 from controller.store.database import Database
 from controller.store.errors import StoreError
-from controller.store.schema import METADATA, PROPERTY
+from controller.store.schema import INSTANCE, METADATA, PROPERTY, SCHEMA_VERSION, SILENCE
+from tests.controller.store.registering import restored
 
 
 @pytest.fixture
@@ -50,6 +51,24 @@ def test_a_newer_schema_is_refused_by_name(path: Path) -> None:
     database.close()
     with pytest.raises(StoreError, match=rf"{path}: its schema has version 99, and this Trainyard reads version \d"):
         Database.open(str(path))
+
+
+def test_an_older_database_gets_what_it_lacks_from_a_controller_and_from_nobody_else(address: str) -> None:
+    def make_older(connection: Connection) -> None:
+        METADATA.drop_all(connection, tables=(INSTANCE, SILENCE))
+        connection.execute(update(PROPERTY).values(value=1))
+
+    def version(connection: Connection) -> object:
+        return connection.scalar(select(PROPERTY.c.value).where(PROPERTY.c.name == "schema_version"))
+
+    database = Database.open(address)
+    database.write_now(make_older)
+    database.close()
+    for may_be_new, expected in ((False, 1), (True, SCHEMA_VERSION)):
+        database = Database.open(address, may_be_new=may_be_new)
+        assert database.read(version) == expected
+        database.close()
+    restored(address)
 
 
 def test_another_file_is_refused_and_left_as_it_is(path: Path) -> None:
