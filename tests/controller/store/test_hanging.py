@@ -1,12 +1,8 @@
 """A database that does not answer: Plans are made, registrations are refused, and what was under way is put right."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from threading import Event
-from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -18,28 +14,13 @@ from controller.registration import JobRequest, NotStoredError
 from controller.store.database import Database
 from controller.store.errors import StoreError, UnknownOutcomeError
 from tests.controller.record.lives import Life
+from tests.controller.store.held_up import held_up
 from tests.controller.store.registering import held
 from tests.postgresql import Server
 from topologies.steering import Steering
 
 _PATIENCE_S = 1.0
 _JOB = JobRequest("late", ("h0", "h1"), 16, Profile(1.0, 0.5, 1.0))
-
-
-@contextmanager
-def _held_up() -> Iterator[None]:
-    """What is to be written meanwhile is written afterwards."""
-    may_go_on, write_now = Event(), Database.write_now
-
-    def later(database: Database, work: Callable[..., Any]) -> Any:
-        may_go_on.wait()
-        return write_now(database, work)
-
-    with patch.object(Database, "write_now", later):
-        try:
-            yield
-        finally:
-            may_go_on.set()
 
 
 async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog: pytest.LogCaptureFixture) -> None:
@@ -82,7 +63,7 @@ async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog
 
 def test_plans_are_made_though_the_disk_hangs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     life = Life(tmp_path / "t.db", PolicyName.TRAINYARD, Steering.SOURCE_PORT)
-    asyncio.run(_plans_go_on(life, _held_up(), caplog))
+    asyncio.run(_plans_go_on(life, held_up(), caplog))
 
 
 def test_plans_are_made_though_the_server_hangs(postgresql: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -95,7 +76,7 @@ def test_what_has_not_begun_in_time_never_happens_and_of_the_rest_it_is_not_know
         database = Database.open(str(tmp_path / "t.db"))
         database._patience_s = 0.05
         done: list[str] = []
-        with _held_up():
+        with held_up():
             with pytest.raises(UnknownOutcomeError):
                 await database.write(lambda _: done.append("began"))
             with pytest.raises(StoreError) as refused:

@@ -1,0 +1,71 @@
+"""What a host is answered only once it is on the disk, and what at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+
+from controller.policy.policy_name import PolicyName
+from hostlib.connection import Connection
+from hostlib.types import Flow, FlowGroup, GroupInstance, Job, Nic, Profile
+from tests.controller.record.lives import Life
+from tests.controller.store.held_up import held_up
+
+_JOB = Job("gpt", ("h0", "h2"), 2, Profile(1.0, 0.5, 1.0))
+_RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**6),))
+
+
+@asynccontextmanager
+async def _connected(life: Life) -> AsyncIterator[Connection]:
+    life.start()
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(life.controller.handlers)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with Connection(f"127.0.0.1:{port}", "token", deadline_s=60.0) as connection:
+            yield connection
+    finally:
+        await server.stop(None)
+        await life.end()
+
+
+async def _is_answered_now(call: Coroutine[Any, Any, object]) -> bool:
+    """Whether a call is answered though the database takes nothing; then what it changes is stored."""
+    with held_up():
+        calling = asyncio.create_task(call)
+        await asyncio.wait((calling,), timeout=1.0)
+        is_answered = calling.done()
+    await calling
+    return is_answered
+
+
+def test_instances_are_acknowledged_when_stored_and_renewals_where_silence_was(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        async with _connected(life) as connection:
+            await connection.register_job(_JOB)
+            await connection.register_flow_groups("gpt", [_RING])
+            assert not await _is_answered_now(connection.start_flow_groups("gpt", {"ring": GroupInstance(7)}))
+            assert await _is_answered_now(connection.heartbeat("gpt"))
+            life.clock.advance_to(life.clock.now_s() + 1.5)
+            registry = life.controller.registry
+            assert registry.tell_silences(life.clock.now_s())
+            await registry.stored()
+            life.store.database.close()
+
+            life.start()
+            restored = life.controller.registry
+            assert restored.instances("gpt")["ring"].iteration == 7
+            assert restored.lease_end_s("gpt") == life.clock.now_s() + 0.5
+        async with _connected(life) as connection:
+            assert not await _is_answered_now(connection.heartbeat("gpt"))
+            assert await _is_answered_now(connection.heartbeat("gpt"))
+            life.store.database.close()
+            life.start()
+            assert life.controller.registry.lease_end_s("gpt") == life.clock.now_s() + 2.0
+
+    asyncio.run(scenario())
