@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from controller.clock import DrivenClock
+from controller.leadership.alone import own_term
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.policy.profile import Profile
 from controller.registration import JobRequest, NotStoredError
@@ -82,6 +83,39 @@ def test_who_led_before_stores_nothing_any_longer(address: str, tables: tuple[Da
             store.in_term(1).complete_from_s(5.0)
         later = store.in_term(2).registry(fabric, 30.0)
         assert [job.request.name for job in later.jobs] == ["first"]
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_of_those_who_take_no_turns_the_last_has_the_database_and_none_where_one_leads(
+    address: str, tables: tuple[DatabaseLease, DatabaseLease]
+) -> None:
+    async def scenario() -> None:
+        fabric = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1).build()
+        leader, table = tables
+        await leader.take(VACANT, LeaseRecord("one", 1, 0, 2.0))
+
+        async def renew() -> None:
+            while True:
+                await leader.renew(1)
+                await asyncio.sleep(0.1)
+
+        renewing = asyncio.create_task(renew())
+        with pytest.raises(StoreError, match="'one' leads on the database, in term 1"):
+            await own_term(table, "alone")
+        renewing.cancel()
+        store = Store.open(address, DrivenClock())
+        first = store.in_term(await own_term(table, "alone")).registry(fabric, 30.0)
+        first.register_job(_job("first"), 0.0, "token")
+        await first.stored()
+        second = store.in_term(await own_term(table, "alone")).registry(fabric, 30.0)
+        first.register_job(_job("second"), 0.0, "token")
+        with pytest.raises(NotStoredError, match="another controller has taken the lease since term 2"):
+            await first.stored()
+        second.register_job(_job("third"), 0.0, "token")
+        await second.stored()
+        assert [job.request.name for job in second.jobs] == ["first", "third"]
         await store.close()
 
     asyncio.run(scenario())
