@@ -27,7 +27,7 @@ EVENTS := 10000
 KILLS := 50
 chaos: setup
 	$(BIN)/python -m tests.chaos --seed $(SEED) --events $(EVENTS)
-	CHAOS_SEED=$(SEED) CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest tests/chaos/test_killed_processes.py
+	CHAOS_SEED=$(SEED) CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest -rs tests/chaos/test_killed_processes.py tests/controller/store/test_killed_store.py
 	$(BIN)/python -m tests.chaos.fail_over --seed $(SEED)
 
 lint: setup
