@@ -79,11 +79,7 @@ class Operations:
         silences: dict[str, _Silence] = {}
         asking = {self._threads.submit(ask, channel): address for address, channel in self._channels.items()}
         while asking:
-            # One that hangs is not waited for where others have said that they are not the one.
-            timeout_s = max(0.0, end_s - monotonic()) if silences else None
-            answered, _ = wait(asking, timeout_s, FIRST_COMPLETED)
-            if not answered:
-                break
+            answered, _ = wait(asking, return_when=FIRST_COMPLETED)
             for asked in answered:
                 address = asking.pop(asked)
                 try:
@@ -94,7 +90,6 @@ class Operations:
                 sleep(_LOOK_S)
                 for address in set(idle) - set(asking.values()):
                     asking[self._threads.submit(ask, self._channels[address])] = address
-        silences |= {address: _Silence(f"no controller answers at {address} yet", False) for address in asking.values()}
         raise OperationsError("; ".join(silences[address].reason for address in self._channels))
 
 

@@ -4,36 +4,30 @@ import subprocess
 import sys
 
 _CONTROLLER_THAT_ENDS = """
-import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 import hostlib
 import grpc
-import grpc.aio
+
+is_asked, is_over = threading.Event(), threading.Event()
 
 class Hung(grpc.GenericRpcHandler):
-    def __init__(self):
-        self.is_asked = asyncio.Event()
-
     def service(self, _):
-        async def answer(*_):
-            self.is_asked.set()
-            await asyncio.sleep(60)
+        def answer(*_):
+            is_asked.set()
+            is_over.wait()
         return grpc.unary_unary_rpc_method_handler(answer)
 
-async def main():
-    server, hung = grpc.aio.server(), Hung()
-    server.add_generic_rpc_handlers((hung,))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = channel.unary_unary("/a/b")(b"")
-        await hung.is_asked.wait()
-        await server.stop(0)
-        try:
-            await call
-        except grpc.RpcError as error:
-            print(error.code().name)
-
-asyncio.run(main())
+server = grpc.server(ThreadPoolExecutor(1))
+server.add_generic_rpc_handlers((Hung(),))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    call = channel.unary_unary("/a/b").future(b"")
+    is_asked.wait()
+    server.stop(0)
+    print(call.exception().code().name)
+    is_over.set()
 """
 
 
