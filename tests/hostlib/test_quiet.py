@@ -1,36 +1,19 @@
-"""What the host library has gRPC write to stderr."""
+"""What the host library has gRPC write to stderr: errors, unless somebody wants more."""
 
+import os
 import subprocess
 import sys
 
-_CONTROLLER_THAT_ENDS = """
-import threading
-from concurrent.futures import ThreadPoolExecutor
-import hostlib
-import grpc
+import pytest
 
-is_asked, is_over = threading.Event(), threading.Event()
-
-class Hung(grpc.GenericRpcHandler):
-    def service(self, _):
-        def answer(*_):
-            is_asked.set()
-            is_over.wait()
-        return grpc.unary_unary_rpc_method_handler(answer)
-
-server = grpc.server(ThreadPoolExecutor(1))
-server.add_generic_rpc_handlers((Hung(),))
-port = server.add_insecure_port("127.0.0.1:0")
-server.start()
-with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-    call = channel.unary_unary("/a/b").future(b"")
-    is_asked.wait()
-    server.stop(0)
-    print(call.exception().code().name)
-    is_over.set()
-"""
+_VERBOSITY = "GRPC_VERBOSITY"
 
 
-def test_nothing_is_written_of_a_connection_that_the_other_end_ends() -> None:
-    ended = subprocess.run([sys.executable, "-c", _CONTROLLER_THAT_ENDS], capture_output=True, text=True, check=True)
-    assert (ended.stdout, ended.stderr) == ("UNAVAILABLE\n", "")
+@pytest.mark.parametrize(("wanted", "expected"), [(None, "ERROR"), ("DEBUG", "DEBUG")])
+def test_grpc_writes_of_errors_alone_unless_more_is_wanted(wanted: str | None, expected: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != _VERBOSITY}
+    if wanted is not None:
+        environment[_VERBOSITY] = wanted
+    program = f"import hostlib, os; print(os.environ[{_VERBOSITY!r}])"
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout == f"{expected}\n"
