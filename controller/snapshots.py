@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from operator import is_
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from controller.policy.flows import Flow, FlowGroup, FlowKey
 from controller.policy.job import Job
@@ -56,16 +58,24 @@ class Snapshots:
         self._profiling = profiling or ProfilingResults()
         self._probed_version: tuple[int, int] | None = None
         self._links = link_states(routing.fabric)
-        self._candidates: dict[tuple[int, int, int, int], Paths] = {}
+        # Kept as long as a job has them.
+        self._paths: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
+        """All that routing allows between two NICs, by their addresses."""
+        self._candidates: WeakValueDictionary[tuple[int, int, int, int], Paths] = WeakValueDictionary()
+        """As probes saw them last."""
         self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
         """The state at ``time_s``, with the Plan in force; ``routing`` is the fabric's where links of it are dead."""
         probed, routing = self._probed, routing or self._whole
         version = None if probed is None else probed.version
-        if version != self._probed_version or routing.dead != self._routing.dead:
-            self._probed_version, self._routing = version, routing
-            self._jobs.clear()
+        if routing.dead != self._routing.dead:
+            self._routing = routing
+            for seen_so in (self._paths, self._candidates, self._jobs):
+                seen_so.clear()
+        has_news = version != self._probed_version
+        if has_news:
+            self._probed_version = version
             self._candidates.clear()
         # Jobs are immutable: one that has not changed is seen as before.
         known, self._jobs = self._jobs, {}
@@ -74,6 +84,8 @@ class Snapshots:
             seen, measured = known.get(name), self._profiling.measured(name)
             if seen is None or seen[0] is not job or seen[1] is not measured:
                 seen = job, measured, self._job(job, measured, time_s)
+            elif has_news:
+                seen = job, measured, self._job(job, measured, time_s, seen[2])
             self._jobs[name] = seen
         profiled = self._profiling.profiled
         return Snapshot(
@@ -96,38 +108,43 @@ class Snapshots:
                 size_bytes = sum(flow.size_bytes for flow in group.flows)
                 yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
 
-    def _job(self, job: RegisteredJob, measured: Measured | None, time_s: float) -> Job:
+    def _job(self, job: RegisteredJob, measured: Measured | None, time_s: float, before: Job | None = None) -> Job:
+        """A job as it is seen now; what probes show no otherwise is what it was ``before``."""
         request = job.request
         if request.profile is None:
-            return measured_job(job, measured, self._routing)
+            return before or measured_job(job, measured, self._routing)
+        flows_before = iter(() if before is None else before.flows)
         groups = tuple(
             FlowGroup(
                 group.name,
                 tuple(
-                    self._flow(FlowKey(request.name, group.name, number), flow, time_s)
+                    self._flow(FlowKey(request.name, group.name, number), flow, time_s, next(flows_before, None))
                     for number, flow in enumerate(group.flows)
                 ),
             )
             for group in job.flow_groups
         )
+        seen = chain.from_iterable(group.flows for group in groups)
+        if before is not None and all(map(is_, seen, before.flows)):
+            return before
         return Job(request.name, job.arrival_s, request.gpus, request.profile, groups)
 
-    def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float) -> Flow:
+    def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float, before: Flow | None) -> Flow:
         five_tuple = flow.five_tuple
-        ends = (flow.source.address, flow.destination.address, five_tuple.protocol, five_tuple.destination_port)
-        if ends not in self._candidates:
-            self._candidates[ends] = Paths(self._live_paths(flow, time_s))
-        is_cut_off = not self._candidates[ends]
-        routing = self._whole if is_cut_off else self._routing
+        candidates = self._live_paths(flow, time_s)
+        is_cut_off = not candidates
         shown = None if self._probed is None or is_cut_off else self._probed.hashed_path(five_tuple, time_s)
-        if shown is not None and not routing.dead.isdisjoint(shown):
+        if shown is not None and not self._routing.dead.isdisjoint(shown):
             shown = None
+        if before is not None and _is_seen_so(before, candidates, shown):
+            return before
+        routing = self._whole if is_cut_off else self._routing
         return Flow(
             key,
             five_tuple,
             flow.size_bytes,
             flow.offset_s,
-            Paths(routing.candidate_paths(flow.source, flow.destination)) if is_cut_off else self._candidates[ends],
+            Paths(routing.candidate_paths(flow.source, flow.destination)) if is_cut_off else candidates,
             shown or routing.hashed_path(five_tuple),
             routing.fabric.host_links_between(flow.source, flow.destination),
             flow.is_assigned,
@@ -135,13 +152,27 @@ class Snapshots:
             is_cut_off=is_cut_off,
         )
 
-    def _live_paths(self, flow: RegisteredFlow, time_s: float) -> tuple[Path, ...]:
+    def _live_paths(self, flow: RegisteredFlow, time_s: float) -> Paths:
         """Paths that routing allows, without those that probes have stopped coming by, unless these are all."""
-        paths = self._routing.candidate_paths(flow.source, flow.destination)
-        if self._probed is None:
-            return paths
-        stale = self._probed.stale_paths(flow.five_tuple, time_s)
-        return tuple(path for path in paths if path not in stale) or paths
+        five_tuple = flow.five_tuple
+        pair = flow.source.address, flow.destination.address
+        ends = *pair, five_tuple.protocol, five_tuple.destination_port
+        candidates = self._candidates.get(ends)
+        if candidates is None:
+            paths = self._paths.get(pair)
+            if paths is None:
+                paths = self._paths[pair] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
+            stale = frozenset() if self._probed is None else self._probed.stale_paths(five_tuple, time_s)
+            live = tuple(path for path in paths if path not in stale) if stale else ()
+            candidates = self._candidates[ends] = Paths(live) if live else paths
+        return candidates
+
+
+def _is_seen_so(flow: Flow, candidates: Paths, shown: Path | None) -> bool:
+    """Whether a flow is as it would be made of these, the fabric being as it was."""
+    return flow.is_cut_off or (
+        flow.candidates == candidates and shown == (flow.hashed_path if flow.is_hash_probed else None)
+    )
 
 
 def measured_job(job: RegisteredJob, measured: Measured | None, routing: Routing) -> Job:

@@ -19,7 +19,7 @@ class Paths(Sequence[Path]):
     ``highest_link`` the highest link number of all; -1 where there is none. Raises ValueError for negative numbers.
     """
 
-    __slots__ = ("highest_link", "links", "shortest")
+    __slots__ = ("__weakref__", "highest_link", "links", "shortest")
 
     links: npt.NDArray[np.int32]
     shortest: int
@@ -30,10 +30,10 @@ class Paths(Sequence[Path]):
         lengths = [len(path) for path in paths]
         self.shortest = min(lengths, default=NO_LINK)
         longest = max(lengths, default=0)
-        if any(link < 0 for path in paths for link in path):
-            raise ValueError(f"link numbers must not be negative, in {paths}")
         rows = [path + (NO_LINK,) * (longest - len(path)) for path in paths]
         self.links = np.array(rows, dtype=np.int32).reshape(len(paths), longest)
+        if np.count_nonzero(self.links >= 0) != sum(lengths):
+            raise ValueError(f"link numbers must not be negative, in {paths}")
         self.links.flags.writeable = False
         self.highest_link = int(self.links.max(initial=NO_LINK))
 
@@ -57,7 +57,7 @@ class Paths(Sequence[Path]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Paths):
-            return np.array_equal(self.links, other.links)
+            return self is other or np.array_equal(self.links, other.links)
         return tuple(self) == other
 
     def __hash__(self) -> int:

@@ -3,11 +3,14 @@
 from collections import deque
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from topologies.addressing import FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Fabric, Nic, Path
+
+_REMEMBERED_WAYS = 1 << 10
+"""Between so many pairs of switches: the NICs of two hosts mostly share theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Routing:
         self.hash_multipliers = hash_multipliers
         self.dead = frozenset(dead)
         self._next_links: dict[str, dict[str, tuple[int, ...]]] = {}
+        self._ways = lru_cache(_REMEMBERED_WAYS)(self._find_ways)
 
     def without(self, dead: Set[int]) -> "Routing":
         """The same fabric with these links dead, and no others."""
@@ -71,18 +75,12 @@ class Routing:
 
         None where dead links have left none.
         """
-        if source.link in self.dead:
+        links = self.fabric.links
+        last = self.fabric.reverse(destination.link)
+        if source.link in self.dead or last in self.dead:
             return ()
-        complete: list[Path] = []
-        partial: list[Path] = [(source.link,)]
-        while partial:
-            path = partial.pop()
-            node = self.fabric.links[path[-1]].destination
-            if node == destination.host:
-                complete.append(path)
-            else:
-                partial += [(*path, link) for link in reversed(self.next_links(node, destination))]
-        return tuple(complete)
+        ways = self._ways(links[source.link].destination, links[destination.link].destination)
+        return tuple((source.link, *way, last) for way in ways)
 
     def hashed_path(self, five_tuple: FiveTuple) -> Path:
         """The path that the fabric's hash gives to a flow that no rule steers.
@@ -113,6 +111,19 @@ class Routing:
         return tuple(
             (nics, next(iter(ends[host])) if len(ends[host]) == 1 else None) for host, nics in self.fabric.nics.items()
         )
+
+    def _find_ways(self, switch: str, attachment: str) -> tuple[Path, ...]:
+        """The middles of all paths from NICs behind one switch to NICs behind another."""
+        onward, links = self._links_towards(attachment), self.fabric.links
+        complete: list[Path] = []
+        partial: list[tuple[str, Path]] = [(switch, ())]
+        while partial:
+            node, way = partial.pop()
+            if node == attachment:
+                complete.append(way)
+            else:
+                partial += [(links[link].destination, (*way, link)) for link in reversed(onward.get(node, ()))]
+        return tuple(complete)
 
     def _links_towards(self, attachment: str) -> Mapping[str, tuple[int, ...]]:
         if attachment not in self._next_links:
