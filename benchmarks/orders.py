@@ -9,11 +9,11 @@ from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from controller.policy.flows import Flow, FlowGroup, FlowKey
 from controller.policy.intensity import Iteration
 from controller.policy.job import Job
+from controller.policy.machine_code import compiled
 from controller.policy.profile import Profile
 from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
@@ -118,7 +118,7 @@ def _orders(num_jobs: int) -> list[tuple[int, ...]]:
     return list(permutations(range(num_jobs)))
 
 
-@njit(cache=True)  # type: ignore[misc]
+@compiled
 def _run(
     urgency: IntArray,
     compute_s: FloatArray,

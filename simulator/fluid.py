@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order
 from simulator.bundles import Bundles
 from simulator.contention import Contention

@@ -7,7 +7,7 @@ them: machine code counts every reference to an array.
 
 import numpy as np
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.max_min import fill_tiers
 from controller.policy.rates.network import FloatArray, IntArray, fill
 from simulator.contention import join_links, leave_links, reach_flows

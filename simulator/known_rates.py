@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.network import FloatArray, IntArray
 
 _NUM_SLOTS = 2048

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.madd import reserve_loads
 from controller.policy.rates.network import FloatArray, IntArray
 from controller.policy.rates.order_greedy import take_all

@@ -34,8 +34,7 @@ class Loop(Generic[_P, _R]):
 
     @cached_property
     def compiled(self) -> Callable[_P, _R]:
-        """The function in machine code, kept on disk beside its source or in the user's cache."""
-        from numba import njit
+        """The function in machine code."""
+        from controller.policy.machine_code import compiled
 
-        compiled: Callable[_P, _R] = njit(cache=True, error_model="numpy")(self.interpreted)
-        return compiled
+        return compiled(self.interpreted)

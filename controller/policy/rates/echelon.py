@@ -13,7 +13,7 @@ finish, or as soon after as its links allow. With one stage this is MADD, to the
 
 import numpy as np
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.madd import end_together
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 from controller.policy.rates.order_greedy import hand_out

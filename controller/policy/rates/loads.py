@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 

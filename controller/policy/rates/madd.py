@@ -11,8 +11,8 @@ A group's duration is the smallest its links allow. Where ideal finish times ask
 
 import numpy as np
 
+from controller.policy.machine_code import compiled
 from controller.policy.rates.loads import add_loads
-from controller.policy.rates.machine_code import compiled
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 from controller.policy.rates.order_greedy import hand_out
 

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from topologies.fabric import Path
 
 IntArray = npt.NDArray[np.int64]

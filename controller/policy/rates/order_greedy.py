@@ -8,7 +8,7 @@ of the active flows.
 
 import numpy as np
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 

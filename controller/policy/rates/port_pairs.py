@@ -7,7 +7,7 @@ share for every port, and nothing has to be listed or looked up.
 
 import numpy as np
 
-from controller.policy.rates.machine_code import compiled
+from controller.policy.machine_code import compiled
 from controller.policy.rates.network import FloatArray
 
 
