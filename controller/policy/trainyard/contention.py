@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Self
 
@@ -15,7 +16,7 @@ _LEAST_COMPUTE = 1e-6
 """Share of an iteration that a job computes at least, so that one that computes nothing has iterations too."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Contention:
     """Jobs, each of which sends, with the transfers and flow groups of all.
 
@@ -80,38 +81,38 @@ class Contention:
             contention, ideal_s=ideal_s, compute_s=np.maximum(contention.compute_s, _LEAST_COMPUTE * ideal_s)
         )
 
-    @property
+    @cached_property
     def worth(self) -> FloatArray:
         """Computation per second that each job has alone: what a second of its delay costs."""
         return self.work / self.ideal_s
 
-    @property
+    @cached_property
     def job_of(self) -> IntArray:
         """The job of every transfer."""
         return np.repeat(np.arange(len(self.work)), np.diff(self.first_transfer))
 
-    @property
+    @cached_property
     def by_transfer(self) -> csr_array:
         """Seconds of every transfer (row) on every link (column)."""
         return csr_array((self.seconds, self.links, self.first_entry), shape=(len(self.group_of), self.num_links))
 
-    @property
+    @cached_property
     def by_job(self) -> csr_array:
         """Seconds per iteration of every job (row) on every link (column)."""
         return sum_rows(self.by_transfer, self.first_transfer)
 
-    @property
+    @cached_property
     def comm_s(self) -> FloatArray:
         """t by job: for how long the link that an iteration occupies longest is occupied."""
         longest: FloatArray = self.by_job.max(axis=1).toarray().ravel()
         return longest
 
-    @property
+    @cached_property
     def intensity(self) -> FloatArray:
         """I = W/t by job."""
         return self.work / self.comm_s
 
-    @property
+    @cached_property
     def groups_transfers(self) -> IntArray:
         """How many transfers each group has."""
         return np.bincount(self.group_of, minlength=len(self.job_of_group))
@@ -122,7 +123,7 @@ class Contention:
         mean: FloatArray = total / np.maximum(self.groups_transfers, 1)
         return mean
 
-    @property
+    @cached_property
     def longest_s(self) -> FloatArray:
         """For how long each transfer occupies the link that it occupies longest."""
         longest_s = np.zeros(len(self.group_of))
