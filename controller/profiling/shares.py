@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from controller.policy.flow_arrays import FloatArray
 from topologies.fabric import Nic, Path
 from topologies.paths import Paths
 from topologies.routing import Routing
@@ -34,38 +36,47 @@ def path_shares(
 
     Greedily: each time the path of which most is left, over all NICs of the host and all paths that ECMP allows.
     """
-    left = np.zeros(len(routing.fabric.links))
-    left[list(link_bytes)] = list(link_bytes.values())
+    crossed = np.zeros(len(routing.fabric.links))
+    crossed[list(link_bytes)] = list(link_bytes.values())
+    left = crossed.copy()
     shares: list[PathShare] = []
     least_bytes = _LEAST_SHARE * max(sent_bytes.values(), default=0.0)
     for (source, host), size_bytes in sorted(sent_bytes.items(), key=lambda sent: (-sent[1], sent[0][0].address)):
         if size_bytes > least_bytes:
             nics = routing.fabric.nics[host]
             ways = [(nic, path) for nic in nics for path in routing.candidate_paths(source, nic)]
-            shares += _decomposed(source, ways, size_bytes, left)
+            shares += _decomposed(source, ways, size_bytes, left, crossed)
     return tuple(shares)
 
 
 def _decomposed(
-    source: Nic, ways: Sequence[tuple[Nic, Path]], size_bytes: float, left: np.ndarray[tuple[int], np.dtype[np.float64]]
+    source: Nic, ways: Sequence[tuple[Nic, Path]], size_bytes: float, left: FloatArray, crossed: FloatArray
 ) -> list[PathShare]:
-    """The paths of what one NIC sends to one host, which is taken from what is ``left`` of every link."""
+    """The paths of what one NIC sends to one host, which is taken from what is ``left`` of what has ``crossed`` links.
+
+    Where others were given all of it, that by which most went.
+    """
     links = Paths(path for _, path in ways).links[:, 1:]
     found: dict[int, float] = {}
     remaining = size_bytes
     while remaining > _LEAST_SHARE * size_bytes:
-        widths = np.where(links >= 0, left[links], np.inf).min(axis=1)
-        widest = int(np.argmax(widths))
-        taken = min(remaining, float(widths[widest]))
+        widest, width = _widest(links, left)
+        taken = min(remaining, width)
         if taken <= _LEAST_SHARE * size_bytes:
             break
         found[widest] = found.get(widest, 0.0) + taken
         remaining -= taken
         left[list(ways[widest][1][1:])] -= taken
     if not found:
-        return [PathShare(source, *ways[0], size_bytes)]
+        return [PathShare(source, *ways[_widest(links, crossed)[0]], size_bytes)]
     whole = size_bytes / (size_bytes - remaining)
     return [PathShare(source, *ways[number], taken * whole) for number, taken in found.items()]
+
+
+def _widest(links: npt.NDArray[np.int32], link_bytes: FloatArray) -> tuple[int, float]:
+    """The path by which most fits, by its number, and how much."""
+    widths = np.where(links >= 0, link_bytes[links], np.inf).min(axis=1)
+    return int(np.argmax(widths)), float(widths.max())
 
 
 def transfer_s(shares: Sequence[PathShare], routing: Routing) -> float:
