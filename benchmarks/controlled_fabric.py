@@ -38,6 +38,8 @@ _ETHERNET = bytes(ETHERNET_BYTES - 2) + b"\x08\x00"
 _LEASE_S = 1e6
 _CROSSING_S = 0.0005
 """In which a packet crosses an idle fabric."""
+_MOST_URGENT = 7
+"""Level of test packets: they wait behind no transfer."""
 _SESSION = 0
 """Of test packets; agents' sessions begin with 1."""
 
@@ -63,6 +65,7 @@ class ControlledFabric:
         self._southbound = southbound
         self._clock = clock
         self._sequence = 0
+        self._senders: dict[FiveTuple, int] = {}
         self.take: Callable[[Capture], None] = ignore
         """What becomes of packets that have arrived beside the test packets."""
 
@@ -92,8 +95,10 @@ class ControlledFabric:
         return round(self.now_s + delay_s, 9)
 
     def wait(self, until_s: float) -> None:
-        """Let time pass."""
-        self.emulated.run(max(self.emulated.now_ps, round(until_s * PS_PER_S)))
+        """Let time pass, whatever transfers end meanwhile."""
+        until_ps = max(self.emulated.now_ps, round(until_s * PS_PER_S))
+        while self.emulated.run(until_ps):
+            pass
 
     async def hear_ports(self) -> None:
         """The controller hears of all ports as they are; it does not act yet."""
@@ -114,6 +119,12 @@ class ControlledFabric:
         await self.controller.planner.settle()
         await self._southbound.caught_up()
 
+    def sender(self, five_tuple: FiveTuple) -> int:
+        """The connection of a flow, as the emulator numbers it; opened where it is not yet."""
+        if five_tuple not in self._senders:
+            self._senders[five_tuple] = self.emulated.add_flow(five_tuple)
+        return self._senders[five_tuple]
+
     def carried(self, five_tuples: Iterable[FiveTuple]) -> set[FiveTuple]:
         """Those of these flows of which a packet that is sent now arrives; takes half a millisecond."""
         sent = {}
@@ -127,7 +138,7 @@ class ControlledFabric:
                 five_tuple.source_port,
                 five_tuple.destination_port,
             )
-            packet = probe_packet(Probe(host, 0, Mark(_SESSION, self._sequence, 0, 0)))
+            packet = probe_packet(Probe(host, _MOST_URGENT, Mark(_SESSION, self._sequence, 0, 0)))
             link = self.emulated.fabric.nic_by_address[five_tuple.source_address].link
             if self.emulated.is_up(link):
                 self.emulated.inject(link, _ETHERNET + packet)

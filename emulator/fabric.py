@@ -20,7 +20,7 @@ from emulator.engine.queues import flush
 from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
-from emulator.observations import Capture, Completion, Drops, PacketIn, TraceKind, TraceRow
+from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
 from emulator.ports import CPU_PORT, NUM_PORTS
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple
@@ -34,23 +34,20 @@ class HostOptions:
     """How hosts send.
 
     ``mtu_bytes`` is the payload of a full packet (4,096: the largest of RoCEv2), ``window_packets`` what a flow has in
-    flight, ``widest_window_packets`` what it may have while it meets no congestion (for fabrics that mark it; None: the
-    same), ``acknowledge_every`` the packets that one acknowledgement answers.
+    flight, ``acknowledge_every`` the packets that one acknowledgement answers.
     """
 
     mtu_bytes: int = 4096
     window_packets: int = 32
-    widest_window_packets: int | None = None
     acknowledge_every: int = 4
 
     def __post_init__(self) -> None:
         if not 1 <= self.mtu_bytes <= 9000:
             raise ValueError(f"mtu_bytes must be in 1..9000, not {self.mtu_bytes}")
-        widest = self.widest_window_packets or self.window_packets
-        if not 1 <= self.acknowledge_every <= self.window_packets <= widest <= MAX_WINDOW:
+        if not 1 <= self.acknowledge_every <= self.window_packets <= MAX_WINDOW:
             raise ValueError(
-                f"acknowledge_every, window_packets and widest_window_packets must be in 1..{MAX_WINDOW} in this "
-                f"order, not {self.acknowledge_every}, {self.window_packets} and {widest}"
+                f"acknowledge_every and window_packets must be in 1..{MAX_WINDOW} in this order, "
+                f"not {self.acknowledge_every} and {self.window_packets}"
             )
 
 
@@ -159,8 +156,6 @@ class EmulatedFabric:
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
-        row[s.FLOW_OPEN_WINDOW] = self.options.window_packets
-        row[s.FLOW_WIDEST_WINDOW] = self.options.widest_window_packets or self.options.window_packets
         backwards = FiveTuple(
             five_tuple.destination_address,
             five_tuple.source_address,
@@ -285,6 +280,12 @@ class EmulatedFabric:
         """Packets that a flow has sent more than once. Raises ValueError for one that is not there."""
         self._require_flow(flow)
         return int(self._state.flows[flow, s.FLOW_RETRANSMISSIONS])
+
+    def progress(self, flow: int) -> Progress:
+        """How far a flow's sender has come. Raises ValueError for one that is not there."""
+        self._require_flow(flow)
+        row = self._state.flows[flow]
+        return Progress(int(row[s.FLOW_NEXT]), int(row[s.FLOW_UNACKNOWLEDGED]))
 
     def sent_bytes(self) -> NDArray[np.int64]:
         """Bytes that every link has sent so far by level, shape (links, 8); a NIC's acknowledgements count as 7."""

@@ -58,6 +58,14 @@ class TraceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How many packets a flow's sender has sent so far, and of how many from the first on it knows that they came."""
+
+    sent: int
+    acknowledged: int
+
+
+@dataclass(frozen=True, slots=True)
 class Drops:
     """Packets that a switch has dropped so far, by reason.
 

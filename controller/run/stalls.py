@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 
 from controller.run.ways import Way
-from emulator.engine.transport import FIRST_TIMEOUT_PS, LAST_TIMEOUT_PS
+from emulator.engine.transport import TIMEOUT_PS
 from simulator.fluid import NEVER_PS
 
 
@@ -12,14 +12,7 @@ def next_try_ps(since_ps: int, now_ps: int) -> int:
 
     Now, if that is the time: packets are under way for a while, and find what switches are told meanwhile.
     """
-    if now_ps == since_ps:
-        return now_ps
-    pause_ps = FIRST_TIMEOUT_PS
-    try_ps = since_ps + pause_ps
-    while try_ps < now_ps:
-        pause_ps = min(2 * pause_ps, LAST_TIMEOUT_PS)
-        try_ps += pause_ps
-    return try_ps
+    return since_ps - (since_ps - now_ps) // TIMEOUT_PS * TIMEOUT_PS
 
 
 class Stalls:

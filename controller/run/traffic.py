@@ -28,9 +28,6 @@ SLOWEST_LINK_BPS = 400e6
 Twice the rate moves the utilisation of the testbed's mixes by 0.05 points at most (docs/emulator.md).
 """
 
-_WIDENING = 4
-"""How many times its own window a flow may have in flight while it meets no congestion."""
-
 
 class Traffic:
     """Starts transfers and tells when they have ended."""
@@ -39,9 +36,7 @@ class Traffic:
         fabric = routing.fabric
         opened = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
         hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in opened), default=0)
-        window_packets = _window_packets(fabric, hops, scale)
-        widest = min(MAX_WINDOW, _WIDENING * window_packets)
-        options = HostOptions(window_packets=window_packets, widest_window_packets=widest)
+        options = HostOptions(window_packets=_window_packets(fabric, hops, scale))
         program = compile_program(PROGRAM.read_text())
         self.emulated = EmulatedFabric(as_carried(fabric), program, options, rate_scale=scale)
         self.scale = scale

@@ -36,7 +36,7 @@ _FOREIGN_BITS = (0, 2, 4, 6)
 """DSCP bits 2 and 1 are not ours: whatever they are, bits 5..3 tell the level. Bit 0 announces INT."""
 
 MARKING_DEPTH_PACKETS = 12
-"""A packet that finds so many before it in its queue is marked: more than one flow leaves there that fills its way."""
+"""A packet that finds so many before it in its queue is marked, for hosts that react to it."""
 
 
 class Kind(IntEnum):

@@ -33,9 +33,9 @@ PACKET_NUMBER: Final = PACKET_KIND + 1  # data: the packet's in its flow; acknow
 PACKET_RECEIVED: Final = (
     PACKET_KIND + 2
 )  # acknowledgement: bit i: expected + 1 + i has come; data: 1 asks for an answer
-PACKET_MARKED: Final = PACKET_KIND + 3  # acknowledgement: how many of the packets that it answers had met congestion
-PACKET_ROW: Final = PACKET_KIND + 4
+PACKET_ROW: Final = PACKET_KIND + 3
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
+ANSWER: Final = 3  # an acknowledgement that data asked for
 CONTROL_PLANE: Final = -1
 
 # Links, each with the eight queues of its egress port.
@@ -68,27 +68,22 @@ FLOW_SOURCE_LINK: Final = 0
 FLOW_DESTINATION_LINK: Final = 1  # the receiver's link, for acknowledgements
 FLOW_HEADER_BYTES: Final = 2
 FLOW_MTU_BYTES: Final = 3  # payload of a full packet
-FLOW_WINDOW: Final = 4  # packets in flight while the fabric marks congestion
+FLOW_WINDOW: Final = 4  # packets in flight at most
 FLOW_LAST: Final = 5  # one past the last packet to send
 FLOW_TAIL_BYTES: Final = 6  # payload of the last packet
 FLOW_NEXT: Final = 7  # number to send next
 FLOW_UNACKNOWLEDGED: Final = 8  # lowest number not acknowledged
-FLOW_RETRANSMITTED: Final = 9  # highest number sent again for a gap
+FLOW_RETRANSMITTED: Final = 9  # highest number sent again since the last question
 FLOW_EXPECTED: Final = 10  # lowest number the receiver lacks
 FLOW_RECEIVED: Final = 11  # bit i: the receiver has expected + 1 + i
 FLOW_UNANSWERED: Final = 12  # packets since the last acknowledgement
 FLOW_TIMER_ARMED: Final = 13
-FLOW_PROGRESS_PS: Final = 14
-FLOW_TIMEOUT_PS: Final = 15
+FLOW_PROGRESS_PS: Final = 14  # when something new was acknowledged, or the sender asked
+FLOW_ASKED: Final = 15  # one past the highest number sent when the sender asked what has come
 FLOW_LEVEL: Final = 16  # queue at the sending host's NIC
 FLOW_ACKNOWLEDGE_EVERY: Final = 17
 FLOW_RETRANSMISSIONS: Final = 18
-FLOW_MARKED: Final = 19  # of the unanswered, those that came with congestion experienced
-FLOW_OPEN_WINDOW: Final = 20  # packets in flight that are allowed now
-FLOW_WIDEST_WINDOW: Final = 21  # packets in flight at most
-FLOW_ROUND_END: Final = 22  # when this number is acknowledged, a round is over
-FLOW_ROUND_MARKED: Final = 23  # packets of the round that came with congestion experienced
-FLOW_COLUMNS: Final = 24
+FLOW_COLUMNS: Final = 19
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
 # Packets that have reached a host or a control plane and belong to no flow, in order.

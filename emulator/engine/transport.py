@@ -1,10 +1,10 @@
 """The hosts' transport: reliable, a window of packets, selective acknowledgement.
 
-A flow is one connection; transfers on it follow one another. The window is
-narrow where switches mark congestion, and widens where they do not. The
-receiver acknowledges every few packets, at once where a number is missing and at the end of a transfer, with the class
-(DSCP) the data came with. A gap that three later numbers have overtaken is sent again once; anything else after a
-timeout that doubles.
+A flow is one connection; transfers on it follow one another. The
+receiver acknowledges every few packets, at once where a number is missing and at the end of a transfer, in the most
+urgent class. Gaps that three later numbers have overtaken are sent again once. Where nothing is
+acknowledged for a timeout the lowest number is, as a question: packets keep their order, so that what its answer does
+not name is lost, and sent again at once (as in RFC 8985, 6.2 and 7; InfiniBand's timer, which does not double).
 """
 
 import numpy as np
@@ -15,6 +15,7 @@ from emulator.engine.packets import octets_of, release_packet, take_packet
 from emulator.engine.queues import enqueue, put_on_link
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
+    ANSWER,
     CAPTURE_LINK,
     CAPTURE_PACKET,
     CAPTURE_TIME_PS,
@@ -23,28 +24,23 @@ from emulator.engine.state import (
     CONTROL_PLANE,
     DATA,
     FLOW_ACKNOWLEDGE_EVERY,
+    FLOW_ASKED,
     FLOW_DESTINATION_LINK,
     FLOW_EXPECTED,
     FLOW_HEADER_BYTES,
     FLOW_LAST,
     FLOW_LEVEL,
-    FLOW_MARKED,
     FLOW_MTU_BYTES,
     FLOW_NEXT,
-    FLOW_OPEN_WINDOW,
     FLOW_PROGRESS_PS,
     FLOW_RECEIVED,
     FLOW_RETRANSMISSIONS,
     FLOW_RETRANSMITTED,
-    FLOW_ROUND_END,
-    FLOW_ROUND_MARKED,
     FLOW_SOURCE_LINK,
     FLOW_TAIL_BYTES,
-    FLOW_TIMEOUT_PS,
     FLOW_TIMER_ARMED,
     FLOW_UNACKNOWLEDGED,
     FLOW_UNANSWERED,
-    FLOW_WIDEST_WINDOW,
     FLOW_WINDOW,
     LEVELS,
     LINK_ADDRESS,
@@ -55,7 +51,6 @@ from emulator.engine.state import (
     PACKET_FLOW,
     PACKET_KIND,
     PACKET_LENGTH,
-    PACKET_MARKED,
     PACKET_NUMBER,
     PACKET_RECEIVED,
     PACKET_STORED,
@@ -70,13 +65,12 @@ from emulator.jit import compiled, inlined
 MAX_WINDOW = 62
 """Packets in flight at most: the receiver's picture of what has come is one word."""
 
-FIRST_TIMEOUT_PS = 200_000_000_000
-LAST_TIMEOUT_PS = 4_000_000_000_000
-OVERTAKEN_BY = 3
-ACKNOWLEDGEMENT_BYTES = 64
+TIMEOUT_PS = 4_096_000 << 14
+"""4.096 us times 2^14, 67 ms: a queue pair's ack timeout (InfiniBand 9.7.6.1.3), as perftest sets it."""
 
-ECN_CAPABLE = 2
-_ECN, _CONGESTION_EXPERIENCED, _CLASS = 3, 3, 0xFC
+ACKNOWLEDGEMENT_BYTES = 64
+ACKNOWLEDGEMENT_TOS = 56 << 2
+"""CS7, the most urgent class: what is to be sent hangs on it, and it takes 0.4 % of its data's room (0143)."""
 
 _IPV4 = 14
 _TOS = _IPV4 + 1
@@ -111,18 +105,17 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
     flows[flow, FLOW_LAST] += num_packets
     flows[flow, FLOW_TAIL_BYTES] = tail_bytes
     flows[flow, FLOW_PROGRESS_PS] = state.scalars[NOW_PS]
-    flows[flow, FLOW_TIMEOUT_PS] = FIRST_TIMEOUT_PS
     fill_window(state, flow)
     if flows[flow, FLOW_TIMER_ARMED] == 0:
         flows[flow, FLOW_TIMER_ARMED] = 1
-        schedule_timer(state, flow, state.scalars[NOW_PS] + FIRST_TIMEOUT_PS)
+        schedule_timer(state, flow, state.scalars[NOW_PS] + TIMEOUT_PS)
 
 
 @inlined
 def fill_window(state: State, flow: int) -> None:
     """Send what the window allows."""
     flows = state.flows
-    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_OPEN_WINDOW])
+    end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_WINDOW])
     while flows[flow, FLOW_NEXT] < end:
         send_data(state, flow, flows[flow, FLOW_NEXT], 0)
         flows[flow, FLOW_NEXT] += 1
@@ -137,22 +130,20 @@ def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> Non
     state.packets[packet, PACKET_KIND] = DATA
     state.packets[packet, PACKET_RECEIVED] = asks_for_answer
     state.packets[packet, PACKET_NUMBER] = number
-    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, ECN_CAPABLE)
+    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, 0)
     enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
 
 
 @inlined
-def send_acknowledgement(state: State, flow: int, tos: Integer) -> None:
-    """Tell the sender what has come, in the class that the data came with; at the NIC it goes before all data."""
+def send_acknowledgement(state: State, flow: int, kind: Integer) -> None:
+    """Tell the sender what has come, in the most urgent class; at the NIC it goes before all data."""
     flows = state.flows
     packet = take_packet(state)
-    state.packets[packet, PACKET_MARKED] = flows[flow, FLOW_MARKED]
     flows[flow, FLOW_UNANSWERED] = 0
-    flows[flow, FLOW_MARKED] = 0
-    state.packets[packet, PACKET_KIND] = ACKNOWLEDGEMENT
+    state.packets[packet, PACKET_KIND] = kind
     state.packets[packet, PACKET_NUMBER] = flows[flow, FLOW_EXPECTED]
     state.packets[packet, PACKET_RECEIVED] = flows[flow, FLOW_RECEIVED]
-    write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, tos & _CLASS)
+    write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, ACKNOWLEDGEMENT_TOS)
     enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, LEVELS)
 
 
@@ -202,17 +193,14 @@ def deliver(state: State, link: int, packet: int) -> None:
     if address != state.links[link, LINK_ADDRESS]:
         state.scalars[MISDELIVERED] += 1
     elif state.packets[packet, PACKET_KIND] == DATA:
-        receive_data(state, flow, packet, np.int64(octets[at + _TOS]))
+        receive_data(state, flow, packet)
     else:
-        adapt_window(state, flow, packet)
-        receive_acknowledgement(
-            state, flow, state.packets[packet, PACKET_NUMBER], state.packets[packet, PACKET_RECEIVED]
-        )
+        receive_acknowledgement(state, flow, packet)
     release_packet(state, packet)
 
 
 @inlined
-def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
+def receive_data(state: State, flow: int, packet: int) -> None:
     """The receiver's side of a data packet."""
     flows, number = state.flows, state.packets[packet, PACKET_NUMBER]
     expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
@@ -229,13 +217,12 @@ def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
     flows[flow, FLOW_EXPECTED] = expected
     flows[flow, FLOW_RECEIVED] = received
     flows[flow, FLOW_UNANSWERED] += 1
-    if tos & _ECN == _CONGESTION_EXPERIENCED:
-        flows[flow, FLOW_MARKED] += 1
     complete = in_order and expected == flows[flow, FLOW_LAST]
+    asks_for_answer = state.packets[packet, PACKET_RECEIVED] == 1
     # The packet that fills the last gap too: the sender may have its whole window in flight and wait for this.
-    is_urgent = complete or not in_order or had_gaps or state.packets[packet, PACKET_RECEIVED] == 1
+    is_urgent = complete or not in_order or had_gaps or asks_for_answer
     if is_urgent or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
-        send_acknowledgement(state, flow, tos)
+        send_acknowledgement(state, flow, ANSWER if asks_for_answer else ACKNOWLEDGEMENT)
     if complete:
         row = state.scalars[COMPLETIONS]
         state.completions[row, 0], state.completions[row, 1] = flow, state.scalars[NOW_PS]
@@ -243,59 +230,65 @@ def receive_data(state: State, flow: int, packet: int, tos: Integer) -> None:
 
 
 @inlined
-def adapt_window(state: State, flow: int, packet: int) -> None:
-    """Once a round: back to the flow's own window where packets were marked, else one packet more.
-
-    Its own window fills an empty way. Flows that share a congested link are all marked and all have that one, so that
-    they share evenly; who meets no congestion may have more in flight, and rides out acknowledgements that wait on
-    their way back behind other flows' data.
-    """
-    flows = state.flows
-    flows[flow, FLOW_ROUND_MARKED] += state.packets[packet, PACKET_MARKED]
-    if state.packets[packet, PACKET_NUMBER] < flows[flow, FLOW_ROUND_END]:
+def receive_acknowledgement(state: State, flow: int, packet: int) -> None:
+    """The sender's side of an acknowledgement: where packets were lost nothing new is sent before all of them."""
+    flows, expected = state.flows, state.packets[packet, PACKET_NUMBER]
+    received = state.packets[packet, PACKET_RECEIVED]
+    if expected < flows[flow, FLOW_UNACKNOWLEDGED]:
         return
-    if flows[flow, FLOW_ROUND_MARKED] > 0:
-        flows[flow, FLOW_OPEN_WINDOW] = flows[flow, FLOW_WINDOW]
-    elif flows[flow, FLOW_OPEN_WINDOW] < flows[flow, FLOW_WIDEST_WINDOW]:
-        flows[flow, FLOW_OPEN_WINDOW] += 1
-    flows[flow, FLOW_ROUND_END] = flows[flow, FLOW_NEXT]
-    flows[flow, FLOW_ROUND_MARKED] = 0
-
-
-@inlined
-def receive_acknowledgement(state: State, flow: int, expected: int, received: int) -> None:
-    """The sender's side of an acknowledgement."""
-    flows = state.flows
     if expected > flows[flow, FLOW_UNACKNOWLEDGED]:
         flows[flow, FLOW_UNACKNOWLEDGED] = expected
         flows[flow, FLOW_PROGRESS_PS] = state.scalars[NOW_PS]
-        flows[flow, FLOW_TIMEOUT_PS] = FIRST_TIMEOUT_PS
-    elif expected < flows[flow, FLOW_UNACKNOWLEDGED]:
-        return
-    overtaking, seen = 0, received
-    while seen and overtaking < OVERTAKEN_BY:
-        seen &= seen - 1
-        overtaking += 1
-    if overtaking == OVERTAKEN_BY and expected > flows[flow, FLOW_RETRANSMITTED]:
-        flows[flow, FLOW_RETRANSMITTED] = expected
-        flows[flow, FLOW_RETRANSMISSIONS] += 1
-        send_data(state, flow, expected, 1)
-    fill_window(state, flow)
+    sent_before_question = flows[flow, FLOW_ASKED] if state.packets[packet, PACKET_KIND] == ANSWER else 0
+    send_lost(state, flow, expected, received, sent_before_question)
+    if not is_overtaken(received):
+        fill_window(state, flow)
+
+
+@inlined
+def send_lost(state: State, flow: int, expected: int, received: int, end: int) -> None:
+    """Send again, once each, the numbers below ``end`` that have not come; else the first that is overtaken.
+
+    One for an acknowledgement is one for a packet that has left the queues, in which what is overtaken was lost.
+    """
+    flows, number, later = state.flows, expected, received
+    while number < end or is_overtaken(later):
+        if number > flows[flow, FLOW_RETRANSMITTED]:
+            send_again(state, flow, number, 0)
+            if number >= end:
+                return
+        number += 1
+        while later & 1:
+            number += 1
+            later >>= 1
+        later >>= 1
+
+
+@inlined
+def is_overtaken(later: int) -> bool:
+    """Whether three or more bits are set: so many later packets have come."""
+    later &= later - 1
+    return later & (later - 1) != 0
+
+
+@inlined
+def send_again(state: State, flow: int, number: int, asks_for_answer: int) -> None:
+    """Send a number that may be lost, and remember that all up to it have been."""
+    state.flows[flow, FLOW_RETRANSMITTED] = number
+    state.flows[flow, FLOW_RETRANSMISSIONS] += 1
+    send_data(state, flow, number, asks_for_answer)
 
 
 @inlined
 def time_out(state: State, flow: int) -> None:
-    """The timer of a flow has run down: send the lowest number again where nothing has moved for the timeout."""
+    """The timer of a flow has run down: ask what has come, where nothing has been acknowledged for the timeout."""
     flows, now_ps = state.flows, state.scalars[NOW_PS]
     if flows[flow, FLOW_UNACKNOWLEDGED] == flows[flow, FLOW_LAST]:
         flows[flow, FLOW_TIMER_ARMED] = 0
         schedule_timer(state, flow, NEVER_PS)
         return
-    due_ps = flows[flow, FLOW_PROGRESS_PS] + flows[flow, FLOW_TIMEOUT_PS]
-    if due_ps <= now_ps:
-        flows[flow, FLOW_RETRANSMISSIONS] += 1
-        send_data(state, flow, flows[flow, FLOW_UNACKNOWLEDGED], 1)
+    if flows[flow, FLOW_PROGRESS_PS] + TIMEOUT_PS <= now_ps:
         flows[flow, FLOW_PROGRESS_PS] = now_ps
-        flows[flow, FLOW_TIMEOUT_PS] = min(2 * flows[flow, FLOW_TIMEOUT_PS], LAST_TIMEOUT_PS)
-        due_ps = now_ps + flows[flow, FLOW_TIMEOUT_PS]
-    schedule_timer(state, flow, due_ps)
+        flows[flow, FLOW_ASKED] = flows[flow, FLOW_NEXT]
+        send_again(state, flow, flows[flow, FLOW_UNACKNOWLEDGED], 1)
+    schedule_timer(state, flow, flows[flow, FLOW_PROGRESS_PS] + TIMEOUT_PS)

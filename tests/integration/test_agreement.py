@@ -22,9 +22,10 @@ def test_the_controller_is_told_the_same_and_has_as_many_levels() -> None:
         assert job.intensity == pytest.approx(other.intensity, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["crux-example-1", "pipeline"])
 @pytest.mark.parametrize("policy", [PolicyName.ECMP, PolicyName.CRUX])
-def test_iteration_times_agree(policy: PolicyName) -> None:
-    scenario = load_scenario(SHIPPED_SCENARIOS / "crux-example-1.yaml").model_copy(update={"compute_jitter": 0.02})
+def test_iteration_times_agree(policy: PolicyName, name: str) -> None:
+    scenario = load_scenario(SHIPPED_SCENARIOS / f"{name}.yaml").model_copy(update={"compute_jitter": 0.02})
     emulated = asyncio.run(run_on_emulator(scenario, policy, on_progress=lambda *_: None))
     simulated = run_on_simulator(scenario, policy, on_progress=lambda *_: None)
     for job, other in zip(simulated.jobs, emulated.jobs, strict=True):

@@ -37,12 +37,12 @@ def _event(at_s: float, state: str, **what: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("agg", ["a0", "a1", "a2"])
 def test_a_cable_behind_the_first_switch_stops_nobody(policy: PolicyName, agg: str) -> None:
     """Jobs' flows and their acknowledgements, which no rule leads, hash onto each of the switches."""
-    cut = _event(0.33, "down", link=["t1", agg]), _event(50.0, "up", link=["t1", agg])
+    cut = _event(0.37, "down", link=["t1", agg]), _event(50.0, "up", link=["t1", agg])
     for job in _run(policy, *cut).jobs:
         begins_s = iteration_begins_s(job)
         assert len(begins_s) == 10
-        # Undisturbed it takes a second; senders try again 0.2 s after a loss, packet by packet at first.
-        assert begins_s[-1] < 5.0
+        # Undisturbed the last begins at 0.9 or, under ecmp, a little later; senders try again 0.067 s after a loss.
+        assert begins_s[-1] < 1.1
 
 
 def test_a_host_that_dies_stops_its_job_alone_and_what_it_did_not_compute_does_not_count() -> None:
@@ -52,8 +52,8 @@ def test_a_host_that_dies_stops_its_job_alone_and_what_it_did_not_compute_does_n
     assert iteration_begins_s(other)[-1] < 1.5
     begins_s = iteration_begins_s(one)
     assert len(begins_s) == 10
-    # It computes for 0.1 s before it is whole again at 2.34 s, and senders try again within 4 s.
-    assert 2.34 < begins_s[4] < 7.0
+    # It stands still with 0.06 s of the computation to go that a transfer follows on; senders try again in 0.067 s.
+    assert 2.34 < begins_s[4] < 2.55
     computing_s = sum(interval.end_s - interval.start_s for interval in one.computing)
     assert computing_s == pytest.approx(10 * 0.1)
     assert all(interval.end_s <= 0.34 or interval.start_s >= 2.34 for interval in one.computing)
@@ -69,22 +69,23 @@ def test_a_cable_that_flaps_is_left_alone_and_two_runs_print_the_same() -> None:
     first, second = (json.dumps(run_object(_run(PolicyName.CRUX, *flaps, iterations=20))) for _ in range(2))
     assert first == second
     for job in json.loads(first)["jobs"]:
-        assert job["jct_s"] < 20 * 0.1 + 4.0
+        assert job["jct_s"] < 20 * 0.1 + 3 * 0.1
 
 
 def test_a_switch_that_dies_is_left_by_its_neighbours_ports() -> None:
-    outage = _event(0.33, "down", switch="a1"), _event(40.0, "up", switch="a1")
+    outage = _event(0.37, "down", switch="a1"), _event(40.0, "up", switch="a1")
     for job in _run(PolicyName.CRUX, *outage).jobs:
-        assert iteration_begins_s(job)[-1] < 5.0
+        assert iteration_begins_s(job)[-1] < 1.1
 
 
 def test_a_controller_that_starts_among_dead_links_hears_of_them() -> None:
     """The cable goes down while there is none: the next one leads nothing over it."""
     events = (
         _event(0.3, "down", controller=0),
-        _event(0.33, "down", link=["t1", "a0"]),
+        _event(0.37, "down", link=["t1", "a0"]),
         _event(0.4, "up", controller=0),
         _event(50.0, "up", link=["t1", "a0"]),
     )
+    # It serves from 0.7 s on.
     for job in _run(PolicyName.CRUX, *events, recovery_s=0.3).jobs:
-        assert iteration_begins_s(job)[-1] < 6.0
+        assert iteration_begins_s(job)[-1] < 0.9 + 0.7 - 0.37 + 0.1
