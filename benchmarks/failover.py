@@ -228,6 +228,7 @@ class ProbedFailures:
             telemetry.reporters.authorise(agent.host, request.owner_token, fabric.now_s)
             agent.answered(answer_from_wire(telemetry.exchange(request, fabric.now_s)), fabric.now_s)
         if telemetry.version != version:
+            fabric.controller.planner.links.note_silent(telemetry.silent_links, fabric.now_s)
             self._acts_s = min(self._acts_s, fabric.soon_s(self._reaction_s))
         planning_s = 0.0
         if fabric.now_s >= self._acts_s:

@@ -66,7 +66,7 @@ class Controller:
             grace_end_s = store.complete_from_s(config.lease_s)
             recorder = store.recorder(config, routing)
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
-        probed = ProbedPaths(self.telemetry)
+        probed = ProbedPaths(self.telemetry, config.hash)
         results = ProfilingResults()
         board = DirectiveBoard(self.registry)
         self.planner = Planner(

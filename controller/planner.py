@@ -161,7 +161,7 @@ class Planner:
         if dead <= self._routing.dead:
             return
         async with self._writing:
-            self._routing = self._routing.without(self._routing.dead | dead)
+            self._reroute(self._routing.without(self._routing.dead | dead))
             if self.decision is not None:
                 self.decision = replace(self.decision, rules=without_dead_ways(self.decision, self._routing.dead))
             await self._southbound.reroute(self.decision.switch_rules if self.decision else {}, self._routing)
@@ -263,9 +263,15 @@ class Planner:
         if routing.dead == self._routing.dead:
             await self._southbound.write(decision.switch_rules)
         else:
-            self._routing = routing
+            self._reroute(routing)
             await self._southbound.reroute(decision.switch_rules, routing)
         return decision
+
+    def _reroute(self, routing: Routing) -> None:
+        """What follows is for a fabric that routes so."""
+        self._routing = routing
+        if self._probed is not None:
+            self._probed.rerouted(routing)
 
     def _source_port_changes(self, plan: Plan, snapshot: Snapshot, routing: Routing) -> Mapping[FlowKey, FiveTuple]:
         """By the hash where that is known, else by what probes have found, if there are any."""

@@ -188,6 +188,7 @@ class ControllerService:
         version = self._telemetry.version
         answer = self._telemetry.exchange(request, now_s)
         if self._telemetry.version != version:
+            self._planner.links.note_silent(self._telemetry.silent_links, now_s)
             self._planner.mark_changed()
         return answer
 

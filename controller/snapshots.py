@@ -131,7 +131,7 @@ class Snapshots:
 
     def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float, before: Flow | None) -> Flow:
         five_tuple = flow.five_tuple
-        candidates = self._live_paths(flow, time_s)
+        candidates = self._live_paths(flow)
         is_cut_off = not candidates
         shown = None if self._probed is None or is_cut_off else self._probed.hashed_path(five_tuple, time_s)
         if shown is not None and not self._routing.dead.isdisjoint(shown):
@@ -152,8 +152,8 @@ class Snapshots:
             is_cut_off=is_cut_off,
         )
 
-    def _live_paths(self, flow: RegisteredFlow, time_s: float) -> Paths:
-        """Paths that routing allows, without those that probes have stopped coming by, unless these are all."""
+    def _live_paths(self, flow: RegisteredFlow) -> Paths:
+        """Paths that routing allows, without those over links that probes miss, unless these are all."""
         five_tuple = flow.five_tuple
         pair = flow.source.address, flow.destination.address
         ends = *pair, five_tuple.protocol, five_tuple.destination_port
@@ -162,8 +162,8 @@ class Snapshots:
             paths = self._paths.get(pair)
             if paths is None:
                 paths = self._paths[pair] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
-            stale = frozenset() if self._probed is None else self._probed.stale_paths(five_tuple, time_s)
-            live = tuple(path for path in paths if path not in stale) if stale else ()
+            silent = frozenset() if self._probed is None else self._probed.silent_links
+            live = tuple(path for path in paths if silent.isdisjoint(path)) if silent else ()
             candidates = self._candidates[ends] = Paths(live) if live else paths
         return candidates
 

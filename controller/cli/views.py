@@ -99,13 +99,19 @@ def _switches(states: Sequence[wire.SwitchState]) -> Table:
     return table
 
 
+def _why_unused(link: wire.LinkState) -> str:
+    if link.is_down:
+        return "down"
+    return "up, and held for flapping" if link.HasField("held_for_s") else "up, and missed by probes"
+
+
 def _links(states: Sequence[wire.LinkState]) -> Table:
     columns = ("Cable", "Is", "Falls", "Last", "Held for")
     table = number_table(f"{counted(len(states), 'cable')} not used", *columns, left=("Is",))
     for link in states:
         table.add_row(
             Text(way((link.source, link.destination), (link.parallel,))),
-            "down" if link.is_down else "up, and held for flapping",
+            _why_unused(link),
             count(link.falls),
             f"{link.fell_ago_s:.1f} s ago",
             f"{link.held_for_s:.1f} s" if link.HasField("held_for_s") else count(None),

@@ -6,7 +6,7 @@ from controller.operations import operations_pb2 as wire
 from controller.operations.states import path_state
 from controller.telemetry.candidates import Candidate, Freshness
 from controller.telemetry.links import LinkMeasurement, LinkMeasurements
-from controller.telemetry.telemetry import PairView, Telemetry
+from controller.telemetry.telemetry import STALE_AFTER_S, PairView, Telemetry
 from topologies.fabric import Fabric, Nic
 
 _FRESHNESS = {
@@ -43,7 +43,7 @@ def load_states(links: LinkMeasurements, fabric: Fabric, now_s: float) -> Iterat
                 destination=link.destination,
                 parallel=fabric.parallel_index(link.index),
                 rate_bps=link.rate_bps,
-                load_bps=measured.load_bps,
+                load_bps=links.load_bps(link.index, measured.measured_s - STALE_AFTER_S),
                 age_s=now_s - measured.measured_s,
                 levels=_levels(measured),
             )

@@ -1,7 +1,7 @@
 """Candidate paths between two NICs as probes have found them, and the source ports that lead to each."""
 
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,15 +44,19 @@ class Candidate:
 class _Port:
     """What reports say of a source port: the path that is believed, and the one that the last of them told."""
 
-    __slots__ = ("agreeing", "believed", "seen_s", "told", "window")
+    __slots__ = ("agreeing", "believed", "missing", "routing", "seen_s", "told", "window")
 
-    def __init__(self, told: Path) -> None:
+    def __init__(self, told: Path, routing: int) -> None:
         self.believed: Path | None = None
         self.told = told
         self.agreeing = 0
         self.seen_s = -math.inf
         """When a probe has last come by the path that is believed."""
         self.window = SequenceWindow()
+        self.missing = 0
+        """Probes since then that have not come by it."""
+        self.routing = routing
+        """Which routing of the fabric it was that had it lead there."""
 
 
 class PairCandidates:
@@ -72,6 +76,17 @@ class PairCandidates:
         self._pinned: Set[int] = frozenset()
         self._covered: frozenset[Path] | None = None
         self._look_again_s = 0.0
+        self._turns: OrderedDict[int, None] = OrderedDict()
+        """Ports that are kept, the one that was heard of longest ago first: hosts probe them in turn."""
+        self._missing: set[int] = set()
+        self._heard_s = self._forgiven_s = -math.inf
+        self._routing = 0
+        self._dead: Set[int] = frozenset()
+
+    @property
+    def links(self) -> frozenset[int]:
+        """Links that a switch sends on and that a path crosses."""
+        return frozenset(link for path in self._seen_s for link in path[1:])
 
     def allows(self, path: Path) -> bool:
         """Whether a path is one that ECMP can give."""
@@ -89,7 +104,7 @@ class PairCandidates:
         if ports == self._pinned:
             return False
         for port in self._pinned - ports:
-            self._ports.pop(port, None)
+            self._forget(port)
         self._pinned, self._covered, self._look_again_s = ports, None, 0.0
         return True
 
@@ -103,9 +118,11 @@ class PairCandidates:
         if known is None:
             if port not in self._pinned and path in self._well_known_paths():
                 return False
-            known = self._ports[port] = _Port(path)
+            known = self._ports[port] = _Port(path, self._routing)
             self._covered = None
         known.window.note(port_sequence)
+        self._heard_s = now_s
+        self._take_turn(port, port_sequence)
         if known.told != path:
             known.told, known.agreeing, self._covered = path, 0, None
         known.agreeing += 1
@@ -114,9 +131,14 @@ class PairCandidates:
             self._look_again_s, is_news = now_s, True
             self.moves += port in self._pinned
             if self._is_surplus(port):
-                del self._ports[port]
-        if known.believed == path:
+                self._forget(port)
+        if known.believed != path:
+            if known.routing == self._routing:
+                self._miss(port)
+        else:
             self._seen_s[path] = known.seen_s = now_s
+            known.routing, known.missing = self._routing, 0
+            self._missing.discard(port)
             if not self.is_complete:
                 self._look_again_s = now_s
         return is_news
@@ -135,6 +157,61 @@ class PairCandidates:
         # Until then nothing can change that ``note`` would not have told.
         self._look_again_s = fresh_until_s if self.is_complete else now_s + self._stale_after_s
         return self.is_complete != before
+
+    def rerouted(self, dead: Set[int]) -> None:
+        """The fabric routes otherwise, and not over dead links: ports may lead elsewhere without any being lost.
+
+        Paths over links that are back are to be found anew.
+        """
+        back, self._dead = self._dead - dead, dead
+        self._routing += 1
+        for path in [path for path in self._seen_s if not back.isdisjoint(path)]:
+            self._seen_s[path] = None
+            for port in [port for port, known in self._ports.items() if known.believed == path]:
+                self._forget(port)
+            self._look_again_s = 0.0
+
+    def forgive(self, now_s: float) -> None:
+        """Reports have been lost on their way: what has not come until now is not missing."""
+        self._forgiven_s = now_s
+        for port in self._missing:
+            self._ports[port].missing = 0
+        self._missing.clear()
+
+    def doubted_links(self, now_s: float) -> Set[int]:
+        """Links by which probes of this pair are missing, and none come."""
+        paths = {self._ports[port].believed for port in self._missing}
+        paths.update(path for path in self._seen_s if self._is_silent(path))
+        links = {link for path in paths if path is not None for link in path[1:]}
+        return {link for link in links if self.missing(link, now_s)}
+
+    def missing(self, link: int, now_s: float) -> int | None:
+        """How many probes of this pair are missing by a link; None where they come, or have had no time to.
+
+        Nothing is said by a pair that is not heard of at all: its probes may have ceased.
+        """
+        total = 0
+        if self._heard_s + self._stale_after_s <= now_s:
+            return total
+        for path, seen_s in self._seen_s.items():
+            if link not in path or seen_s is None or not self._dead.isdisjoint(path):
+                continue
+            if self._is_silent(path):
+                total += AGREEING
+                continue
+            ports = [known for known in self._ports.values() if known.believed == path]
+            if not ports or any(known.missing == 0 or known.routing != self._routing for known in ports):
+                return None
+            total += sum(known.missing for known in ports)
+        return total
+
+    def hears(self, link: int, now_s: float) -> bool:
+        """Whether a port leads over a link, and its probes come."""
+        return any(
+            known.missing == 0 and known.routing == self._routing and self._is_fresh(known, now_s)
+            for known in self._ports.values()
+            if known.believed is not None and link in known.believed
+        )
 
     @property
     def wants_ports(self) -> bool:
@@ -168,6 +245,36 @@ class PairCandidates:
         ]
         order = list(Freshness)
         return tuple(sorted(found, key=lambda candidate: order.index(candidate.freshness)))
+
+    def _take_turn(self, port: int, port_sequence: int) -> None:
+        """A port is heard of: those whose turn was before its own are missing.
+
+        A host probes each again after the same time. What it sends of a new port at once is out of turn.
+        """
+        turns = self._turns
+        if port_sequence > CONFIRMATIONS and port in turns:
+            while (before := next(iter(turns))) != port:
+                turns.move_to_end(before)
+                self._miss(before)
+        turns[port] = None
+        turns.move_to_end(port)
+
+    def _miss(self, port: int) -> None:
+        known = self._ports[port]
+        if known.believed is not None:
+            known.missing += 1
+            self._missing.add(port)
+
+    def _forget(self, port: int) -> None:
+        self._ports.pop(port, None)
+        self._turns.pop(port, None)
+        self._missing.discard(port)
+        self._covered = None
+
+    def _is_silent(self, path: Path) -> bool:
+        """Whether the pair has been heard of for so long, but by this path, that it is stale."""
+        seen_s = self._seen_s[path]
+        return seen_s is not None and self._heard_s - max(seen_s, self._forgiven_s) >= self._stale_after_s
 
     def _is_fresh(self, port: _Port, now_s: float) -> bool:
         return now_s < port.seen_s + self._stale_after_s

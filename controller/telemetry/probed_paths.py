@@ -5,14 +5,20 @@ from collections.abc import Container
 from controller.southbound.rules import FlowRulesBySwitch
 from controller.telemetry.telemetry import Telemetry
 from topologies.addressing import FiveTuple
+from topologies.ecmp import FabricHash
 from topologies.fabric import Path
+from topologies.routing import Routing
 
 
 class ProbedPaths:
-    """Telemetry at the time ``now_s`` of a decision, as far as it can be asked beside the rules in force."""
+    """Telemetry at the time ``now_s`` of a decision, as far as it can be asked beside the rules in force.
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    Where the hash is known it says which way a flow takes: only the host that a flow goes to could say otherwise.
+    """
+
+    def __init__(self, telemetry: Telemetry, fabric_hash: FabricHash) -> None:
         self._telemetry = telemetry
+        self._fabric_hash = fabric_hash
         self._led: frozenset[FiveTuple] = frozenset()
         self._plans = 0
 
@@ -28,12 +34,19 @@ class ProbedPaths:
             self._led, self._plans = led, self._plans + 1
 
     def hashed_path(self, flow: FiveTuple, now_s: float) -> Path | None:
-        """The path that the hash gives a flow; None where probes do not tell."""
+        """The path that a hash that is not known gives a flow; None where probes do not tell."""
+        if self._fabric_hash is FabricHash.KNOWN:
+            return None
         return None if flow in self._led else self._telemetry.path_of(flow, now_s)
 
-    def stale_paths(self, flow: FiveTuple, now_s: float) -> frozenset[Path]:
-        """Paths between a flow's NICs that were there and are so no longer; none where no path is known to be there."""
-        return self._telemetry.stale_paths(flow, now_s)
+    @property
+    def silent_links(self) -> frozenset[int]:
+        """Links by which probes have ceased to come."""
+        return self._telemetry.silent_links
+
+    def rerouted(self, routing: Routing) -> None:
+        """The switches route so from now on."""
+        self._telemetry.rerouted(routing.dead)
 
     def steered_five_tuple(
         self, flow: FiveTuple, path: Path, taken: Container[FiveTuple], now_s: float

@@ -19,6 +19,7 @@ class _Reporter:
     session: int = -1
     number: int = -1
     clock_ns: int = 0
+    has_gap: bool = True
 
 
 class Reporters:
@@ -38,6 +39,10 @@ class Reporters:
         if known is None:
             self._by_host[host] = _Reporter(owner_token, now_s)
 
+    def has_gap(self, host: str) -> bool:
+        """Whether there were exchanges of a host before its last one that nobody heard."""
+        return self._by_host[host].has_gap
+
     def note(self, host: str, session: int, number: int, clock_ns: int, now_s: float) -> Drop | None:
         """An exchange of an authorised host; why its reports are to be dropped, if they are.
 
@@ -48,5 +53,6 @@ class Reporters:
             return Drop.REPLAYED_EXCHANGE
         drift_s = (clock_ns - known.clock_ns) / _NS_PER_S - (now_s - known.heard_s)
         has_jumped = known.session == session and abs(drift_s) > MAX_CLOCK_JUMP_S
+        known.has_gap = (session, number) != (known.session, known.number + 1)
         known.session, known.number, known.clock_ns, known.heard_s = session, number, clock_ns, now_s
         return Drop.HOST_CLOCK if has_jumped else None

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
 from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.reporters import Reporters
+from controller.telemetry.silence import SilentLinks
 from controller.telemetry.stacks import StackReader
 from controller.telemetry.streams import ProbeStream
 from controller.telemetry.window import WINDOW_US
@@ -27,7 +28,9 @@ _HOSTS_REASONS = frozenset(str(reason) for reason in (*Malformed, *Refused))
 
 _MAX_AGE_NS = 10_000_000_000
 _EXPLORING_S = 0.05
-_REPORTS_PER_STALE = 5
+_KNOWN_S = 0.25
+_EXCHANGES_PER_S = 1000
+"""Of all hosts together."""
 
 _Key = tuple[int, int, int, int]
 """Source and destination address, protocol, destination port."""
@@ -80,9 +83,13 @@ class Telemetry:
         self._routing = routing
         self._nic_by_address = routing.fabric.nic_by_address
         self._stale_after_s = stale_after_s
+        self._least_interval_s = len(routing.fabric.hosts) / _EXCHANGES_PER_S
         self._stacks = StackReader(routing.fabric)
         self._pairs: dict[_Key, _Pair] = {}
         self._pairs_of: dict[str, list[_Pair]] = {}
+        self._pairs_to: dict[str, dict[_Key, PairCandidates]] = {}
+        self._silent = SilentLinks()
+        self._dead: Set[int] = frozenset()
         self._exploring: set[_Key] = set()
         self._changed: set[str] = set()
         """Hosts whose targets are others than those in ``_targets``."""
@@ -96,6 +103,8 @@ class Telemetry:
         for key in self._pairs.keys() - ports.keys():
             pair = self._pairs.pop(key)
             self._pairs_of[pair.source.host].remove(pair)
+            del self._pairs_to[pair.destination.host][key]
+            self._silent.remove(pair.candidates)
             self._exploring.discard(key)
             self._changed.add(pair.source.host)
         for key, own in ports.items():
@@ -109,6 +118,10 @@ class Telemetry:
         drop = self.reporters.note(host, request.session, request.number, clock_ns, now_s)
         if drop is None and len(reports) > MAX_REPORTS:
             drop = Drop.TOO_MANY
+        own = self._pairs_to.get(host, {}).values()
+        if drop is not Drop.REPLAYED_EXCHANGE and (drop is not None or self.reporters.has_gap(host)):
+            for pair in own:
+                pair.forgive(now_s)
         if drop is not None:
             self.dropped[drop] += len(reports)
         else:
@@ -119,9 +132,10 @@ class Telemetry:
                 refused = self._note(report, host, clock_ns, now_s)
                 if refused is not None:
                     self.dropped[refused] += 1
+            self.version += self._silent.look(own, now_s)
         version, targets = self._targets_of(host, now_s)
         return wire.ExchangeProbesResponse(
-            interval_s=_EXPLORING_S if self._exploring else self._stale_after_s / _REPORTS_PER_STALE,
+            interval_s=max(self._least_interval_s, _EXPLORING_S if self._exploring else _KNOWN_S),
             targets_version=version,
             targets=targets if version != request.targets_version else [],
         )
@@ -135,12 +149,16 @@ class Telemetry:
         pair = self._pairs.get(_key(flow))
         return pair.candidates.path_of(flow.source_port, now_s) if pair is not None else None
 
-    def stale_paths(self, flow: FiveTuple, now_s: float) -> frozenset[Path]:
-        """Paths of a flow's pair by which no probe has come lately; none where that is so of all, or none ever came."""
-        candidates = self._candidates_of(flow, now_s)
-        if all(candidate.freshness is not Freshness.FRESH for candidate in candidates):
-            return frozenset()
-        return frozenset(candidate.path for candidate in candidates if candidate.freshness is Freshness.STALE)
+    @property
+    def silent_links(self) -> frozenset[int]:
+        """Links by which probes have ceased to come, as all agree whose probes crossed them."""
+        return self._silent.links
+
+    def rerouted(self, dead: Set[int]) -> None:
+        """The fabric routes otherwise from now on, around these links."""
+        self._dead = dead
+        for pair in self._pairs.values():
+            pair.candidates.rerouted(dead)
 
     def flows_along(self, flow: FiveTuple, path: Path, now_s: float) -> tuple[FiveTuple, ...]:
         """The flow from every port that is known to lead along a path, lowest first."""
@@ -183,7 +201,7 @@ class Telemetry:
         path, hops = found
         if not pair.candidates.allows(path):
             return Drop.NOT_A_CANDIDATE
-        self.links.note(path, hops, now_s)
+        self.links.note(path, hops, host, now_s)
         moves = pair.candidates.moves
         if pair.candidates.note(flow.source_port, report.port_sequence, path, now_s):
             self._changed.add(pair.source.host)
@@ -214,7 +232,10 @@ class Telemetry:
         source, destination = self._nic_by_address[key[0]], self._nic_by_address[key[1]]
         candidates = PairCandidates(self._routing.candidate_paths(source, destination), self._stale_after_s)
         pair = self._pairs[key] = _Pair(key, source, destination, candidates, ProbeStream())
+        candidates.rerouted(self._dead)
         self._pairs_of.setdefault(source.host, []).append(pair)
+        self._pairs_to.setdefault(destination.host, {})[key] = candidates
+        self._silent.add(candidates)
         self._exploring.add(key)
         self._changed.add(source.host)
         return pair

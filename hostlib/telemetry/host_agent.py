@@ -5,15 +5,17 @@
 
 import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv4Address
+from typing import Protocol
 
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError
 from hostlib.telemetry.agent import ProbeAgent
-from hostlib.telemetry.sockets import ProbeSockets
+from hostlib.telemetry.probes import Probe
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,6 +26,24 @@ _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 5.0
 
 _NO_ROOM = "no room at the packet socket"
+
+
+class ProbeNic(Protocol):
+    """Probes out of one NIC and into it: ``ProbeSockets`` on a real host, whose words these are."""
+
+    sent: int
+    received: int
+
+    @property
+    def address(self) -> IPv4Address: ...
+    @property
+    def unsent(self) -> Mapping[str, int]: ...
+    @property
+    def lost(self) -> int: ...
+    def listen(self, on_arrival: Callable[[], None]) -> None: ...
+    def deafen(self) -> None: ...
+    def send(self, probe: Probe) -> None: ...
+    def receive(self) -> Iterable[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +67,11 @@ class AgentStatus:
 
 
 class HostAgent:
-    """One host's agent at work. ``agent`` has the addresses of the sockets' NICs; all of them are the caller's."""
+    """One host's agent at work, by its loop's clock. ``agent`` has the NICs' addresses; all are the caller's."""
 
-    def __init__(self, agent: ProbeAgent, sockets: Sequence[ProbeSockets], connection: Connection) -> None:
+    def __init__(self, agent: ProbeAgent, nics: Sequence[ProbeNic], connection: Connection) -> None:
         self._agent = agent
-        self._sockets = {nic.interface.address: nic for nic in sockets}
+        self._nics = {nic.address: nic for nic in nics}
         self._connection = connection
         self._exchanges = 0
         self._problem: str | None = "the controller has not answered yet"
@@ -64,9 +84,8 @@ class HostAgent:
 
         Raises OSError where an interface is gone.
         """
-        loop = asyncio.get_running_loop()
-        for nic in self._sockets.values():
-            loop.add_reader(nic.fileno(), self._receive, nic)
+        for nic in self._nics.values():
+            nic.listen(partial(self._receive, nic))
         speaking = asyncio.create_task(self._speak())
         try:
             await asyncio.wait((speaking, self._failed), return_when=asyncio.FIRST_COMPLETED)
@@ -76,24 +95,24 @@ class HostAgent:
         finally:
             speaking.cancel()
             await asyncio.gather(speaking, return_exceptions=True)
-            for nic in self._sockets.values():
-                loop.remove_reader(nic.fileno())
+            for nic in self._nics.values():
+                nic.deafen()
             if self._turn is not None:
                 self._turn.cancel()
 
     def status(self) -> AgentStatus:
         """What it has done so far."""
-        agent, sockets = self._agent, self._sockets.values()
+        agent, nics = self._agent, self._nics.values()
         unsent: Counter[str] = Counter()
-        for nic in sockets:
+        for nic in nics:
             unsent.update(nic.unsent)
-        lost = sum(nic.lost for nic in sockets)
+        lost = sum(nic.lost for nic in nics)
         return AgentStatus(
             agent.host,
             agent.num_targets,
-            sum(nic.sent for nic in sockets),
+            sum(nic.sent for nic in nics),
             dict(unsent),
-            sum(nic.received for nic in sockets),
+            sum(nic.received for nic in nics),
             agent.dropped | ({_NO_ROOM: lost} if lost else {}),
             agent.waiting,
             self._exchanges,
@@ -103,8 +122,8 @@ class HostAgent:
     def _send(self) -> None:
         """Send what is due, and come again for what is due next."""
         try:
-            for probe in self._agent.probes(time.monotonic()):
-                self._sockets[probe.five_tuple.source_address].send(probe)
+            for probe in self._agent.probes(_now_s()):
+                self._nics[probe.five_tuple.source_address].send(probe)
         except OSError as error:
             self._failed.set_exception(error)
         else:
@@ -115,11 +134,11 @@ class HostAgent:
             self._turn.cancel()
         due_s = self._agent.next_probe_s
         if due_s is not None:
-            wait_s = max(_TURN_S, due_s - time.monotonic())
+            wait_s = max(_TURN_S, due_s - _now_s())
             self._turn = asyncio.get_running_loop().call_later(wait_s, self._send)
 
-    def _receive(self, nic: ProbeSockets) -> None:
-        now_s = time.monotonic()
+    def _receive(self, nic: ProbeNic) -> None:
+        now_s = _now_s()
         for packet in nic.receive():
             self._agent.receive(packet, now_s)
         if self._agent.is_full:
@@ -129,7 +148,7 @@ class HostAgent:
         retry_s = _FIRST_RETRY_S
         while True:
             self._is_full.clear()
-            exchange = self._agent.exchange(time.monotonic())
+            exchange = self._agent.exchange(_now_s())
             if exchange is None:
                 await self._until_due()
                 continue
@@ -143,12 +162,12 @@ class HostAgent:
                 self._note(None)
                 retry_s = _FIRST_RETRY_S
                 self._exchanges += 1
-                self._agent.answered(answer, time.monotonic())
+                self._agent.answered(answer, _now_s())
                 self._send_when_due()
 
     async def _until_due(self) -> None:
         """Return when it is time to speak to the controller."""
-        wait_s = self._agent.next_exchange_s - time.monotonic()
+        wait_s = self._agent.next_exchange_s - _now_s()
         if wait_s > 0:
             try:
                 async with asyncio.timeout(wait_s):
@@ -164,3 +183,7 @@ class HostAgent:
             else:
                 _LOG.warning("%s: still probing, and trying again: %s", self._agent.host, problem)
         self._problem = problem
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

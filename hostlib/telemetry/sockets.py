@@ -5,12 +5,14 @@ flow that they stand for. They come in by a packet socket, which sees what arriv
 the kernel hands it probes to the NIC's address and nothing else.
 """
 
+import asyncio
 import ctypes
 import errno
 import socket
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address
 
 from hostlib.telemetry.interfaces import Interface
 from hostlib.telemetry.kernel_programs import INSTRUCTION_BYTES, socket_filter
@@ -64,9 +66,18 @@ class ProbeSockets:
         self._lost += _COUNTS.unpack(counts)[1]  # since it was last asked
         return self._lost
 
-    def fileno(self) -> int:
-        """What becomes readable when a probe has arrived."""
-        return self._receiving.fileno()
+    @property
+    def address(self) -> IPv4Address:
+        """The NIC's."""
+        return self.interface.address
+
+    def listen(self, on_arrival: Callable[[], None]) -> None:
+        """Have the running loop call this whenever probes have arrived."""
+        asyncio.get_running_loop().add_reader(self._receiving.fileno(), on_arrival)
+
+    def deafen(self) -> None:
+        """Have it call nobody any longer."""
+        asyncio.get_running_loop().remove_reader(self._receiving.fileno())
 
     def close(self) -> None:
         self._sending.close()

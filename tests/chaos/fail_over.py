@@ -48,7 +48,7 @@ def play(seed: int, num_fail_overs: int) -> Outcome:
     draws = Random(f"{seed}: loop")
 
     def loop() -> asyncio.AbstractEventLoop:
-        return StoppingLoop(traffic.fabric, draws, traffic.arrive)
+        return StoppingLoop(traffic.fabric, draws, traffic.arrive, traffic.nics.arrive)
 
     async def run(folder: Path) -> Outcome:
         world_draws = Random(f"{seed}: world")
@@ -95,6 +95,7 @@ class _FailOvers(Run):
     async def happen(self, number: int) -> None:
         """Have the leader change so often."""
         self._leaders.start_controller()
+        self._leaders.start_agents()
         await self._until_led(0)
         for count in range(1, number + 1):
             for _ in range(self._draws.randrange(_MAX_EVENTS_BETWEEN)):

@@ -43,6 +43,7 @@ class Fate:
             self._link_fails_or_returns: 16,
             self._switch_fails_or_returns: 6,
             self._controller_is_killed: 5,
+            self._agent_is_killed: 8,
             self._connection_breaks: 8,
             self._messages_are_late: 8,
             self._request_comes_twice: 7,
@@ -55,9 +56,10 @@ class Fate:
         self.history.append(f"{LoopClock().now_s():10.3f} s  {event()}")
 
     def calm(self) -> None:
-        """Have what was drawn happen now if it has not, and the network and a controller be there."""
+        """Have what was drawn happen now if it has not, and the network, a controller and all agents be there."""
         self._world.network.heal()
         self._world.start_controller()
+        self._world.start_agents()
 
     def heal(self) -> None:
         """Have the cables and switches be there again that have failed."""
@@ -193,6 +195,19 @@ class Fate:
         self._at_boundary(kill)
         return f"the controller is killed, and back after {down_s:.2f} s"
 
+    def _agent_is_killed(self) -> str:
+        world, draws = self._world, self._draws
+        host, down_s, forgets = draws.choice(world.fabric.hosts), draws.uniform(0.05, _MAX_DOWN_S), draws.random() < 0.2
+
+        def kill() -> None:
+            world.kill_agent(host)
+            if forgets:
+                world.lose_owner_token(host)
+            self._later(down_s, lambda: world.start_agent(host))
+
+        self._at_boundary(kill)
+        return f"the agent of {host} is killed, and back after {down_s:.2f} s{' without its token' if forgets else ''}"
+
     # ---- network ----------------------------------------------------------------------------------------------------
 
     def _connection_breaks(self) -> str:
@@ -206,14 +221,17 @@ class Fate:
         return f"messages to and from {name} are {late_s:.2f} s late"
 
     def _request_comes_twice(self) -> str:
-        if (name := self._any_job()) is None:
-            return "nobody asks anything"
-        self._world.network.repeat_next(self._world.jobs[name].process.name)
+        name = self._draws.choice(self._clients())
+        self._world.network.repeat_next(name)
         return f"the next request of {name} comes twice"
 
     def _any_process(self) -> str:
+        return self._draws.choice((CONTROLLER, *self._world.fabric.switches, *self._clients()))
+
+    def _clients(self) -> list[str]:
+        """Processes of jobs, and of agents whether they are there or not."""
         jobs = sorted(job.process.name for job in self._world.jobs.values())
-        return self._draws.choice((CONTROLLER, *self._world.fabric.switches, *jobs))
+        return [*jobs, *(f"agent {host}" for host in self._world.fabric.hosts)]
 
     def _at_boundary(self, action: Callable[[], None]) -> None:
         self._world.network.at_boundary(self._draws.randrange(_MAX_BOUNDARIES), action)

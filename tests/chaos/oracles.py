@@ -12,6 +12,7 @@ from controller.ports.withdrawal import best_effort_where_cut_off
 from controller.registration import RegisteredJob
 from controller.southbound.rules import flow_rules
 from controller.southbound.switches import P4RuntimeSouthbound
+from controller.telemetry.candidates import Freshness
 from tests.chaos.jobs import TrainingJob, on_the_wire
 from tests.chaos.switches import Switches
 from tests.chaos.traffic import Traffic
@@ -111,6 +112,40 @@ def rules_without_jobs(world: World) -> list[str]:
         for key, _ in switch.entries("ingress.flow")
         if (five_tuple := FiveTuple(*(field.value for field in key.match))) not in owned
     ]
+
+
+def silent_agents(world: World) -> list[str]:
+    """Agents that are not there, or that the controller does not answer."""
+    wrong = [f"{host} has no agent" for host in world.fabric.hosts if host not in world.agents]
+    for host, agent in world.agents.items():
+        if agent.status is None or agent.status.problem is not None:
+            wrong.append(f"the agent of {host} is not answered: {agent.status}")
+    return wrong
+
+
+def other_candidates(world: World, registered: Mapping[str, RegisteredJob], now_s: float) -> list[str]:
+    """Paths that probes take for fresh and that are dead, or the other way round, and ports that lead elsewhere.
+
+    Of the ports that jobs' flows have, rules may lead probes too.
+    """
+    assert world.controller is not None
+    routing = world.routing.without(world.dead_links)
+    owned = {flow.five_tuple for job in registered.values() for group in job.flow_groups for flow in group.flows}
+    wrong = []
+    for pair in world.controller.telemetry.pairs(now_s):
+        ends = f"{pair.source.host} to {pair.destination.host}"
+        alive = {one.path for one in pair.candidates if world.dead_links.isdisjoint(one.path)}
+        fresh = {one.path: one.source_ports for one in pair.candidates if one.freshness is Freshness.FRESH}
+        wrong += [f"{ends}: {path} is {'dead' if path in fresh else 'not seen'}" for path in alive ^ fresh.keys()]
+        for path, ports in fresh.items():
+            addresses = pair.source.address, pair.destination.address
+            flows = [FiveTuple(*addresses, pair.protocol, port, pair.destination_port) for port in ports]
+            wrong += [
+                f"{flow} is believed to take {path}"
+                for flow in flows
+                if flow not in owned and path in alive and routing.hashed_path(flow) != path
+            ]
+    return wrong
 
 
 def not_arrived(traffic: Traffic, routing: Routing) -> list[str]:

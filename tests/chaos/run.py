@@ -9,11 +9,14 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+from controller.assembly import Controller
 from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
+from controller.ports.link_health import LinkHealth
 from controller.southbound.southbound import SouthboundError
 from tests.chaos import oracles
 from tests.chaos.fate import Fate
+from tests.chaos.jobs import LoopClock
 from tests.chaos.ledger import lost_registrations
 from tests.chaos.oracles import Footprint
 from tests.chaos.processes import Process
@@ -25,6 +28,8 @@ from topologies.steering import Steering
 _EVENTS_PER_PAUSE = 250
 _EVENTS_PER_COLLECTION = 25
 _PATIENCE_S = 60.0
+_PROBED_S = 10.0
+"""In which probes find all paths, and that others are there no longer."""
 _DECIDERS = (
     (PolicyName.CRUX, Steering.RULE),
     (PolicyName.TRAINYARD, Steering.RULE),
@@ -55,7 +60,7 @@ def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _:
     draws = Random(f"{seed}: loop")
 
     def loop() -> asyncio.AbstractEventLoop:
-        return VirtualLoop(traffic.fabric, draws, traffic.arrive)
+        return VirtualLoop(traffic.fabric, draws, traffic.arrive, traffic.nics.arrive)
 
     async def run() -> Outcome:
         policy, steering = _DECIDERS[seed % len(_DECIDERS)]
@@ -103,6 +108,7 @@ class Run:
     async def to_the_end(self, num_events: int, on_pause: Callable[[int], None]) -> Outcome:
         world = self._world
         world.start_controller()
+        world.start_agents()
         for number in range(1, num_events + 1):
             await self._fate.happen()
             if world.network.failures:
@@ -138,7 +144,7 @@ class Run:
 
     async def _judged_as_it_is(self) -> list[str]:
         world = self._world
-        # Leases of who is gone end, a controller's grace and holds of cables, and what was lost is sent again.
+        # Leases of who is gone end, and a controller's grace, and what was lost is sent again.
         await asyncio.sleep(4 * LEASE_S)
         routing = world.routing.without(world.dead_links)
         await world.traffic.all_arrived(routing, _PATIENCE_S)
@@ -148,23 +154,38 @@ class Run:
             if not await job.client.acknowledged(name, _PATIENCE_S):
                 wrong.append(f"{name} is not acknowledged: {job.client.refusal(name)}")
         assert world.controller is not None
+        planner, ports = world.controller.planner, world.controller.ports
+        damped, planner.links = planner.links, LinkHealth(world.fabric, damping=None)
+        planner.links.note(ports.states, LoopClock().now_s())
+        try:
+            wrong += await self._judged_once_planned(world.controller)
+        finally:
+            planner.links = damped
+            damped.note(ports.states, LoopClock().now_s())
+        return wrong
+
+    async def _judged_once_planned(self, controller: Controller) -> list[str]:
+        world, wrong = self._world, []
         assert world.southbound is not None
-        world.controller.planner.mark_changed()
+        controller.planner.mark_changed()
         down = [name for name, switch in world.emulated.switches.items() if not switch.power.is_on]
         try:
-            await world.controller.planner.settle()
+            await controller.planner.settle()
             await asyncio.wait_for(world.southbound.caught_up(down), _PATIENCE_S)
         except (SouthboundError, TimeoutError) as error:
             statuses = ", ".join(f"{status.name} {status.condition}" for status in world.southbound.statuses())
             wrong.append(f"the plan is not in force: {error!r}; {statuses}")
-        registered = {job.request.name: job for job in world.controller.registry.jobs}
+        registered = {job.request.name: job for job in controller.registry.jobs}
         wrong += lost_registrations(world.ledger.jobs, registered)
         wrong += oracles.other_five_tuples(world.jobs, registered)
         wrong += oracles.strange_registrations(world)
         wrong += oracles.rules_without_jobs(world)
-        believed_dead = world.controller.planner.links.dead(asyncio.get_running_loop().time())
+        believed_dead = controller.planner.links.dead(LoopClock().now_s())
         wrong += oracles.unknown_links(world, believed_dead)
         wrong += await oracles.strange_entries(world, self._reference, believed_dead)
+        await asyncio.sleep(_PROBED_S)
+        wrong += oracles.silent_agents(world)
+        wrong += oracles.other_candidates(world, registered, LoopClock().now_s())
         return wrong
 
     def _fail(self, number: int, wrong: list[str]) -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from controller.planner import Planner
 from controller.policy.profile import Profile
-from controller.registration import Change
+from controller.registration import Change, NotOwnerError
 from controller.registry import Registry
 from controller.southbound import switches, writer
 from controller.southbound.difference import Stage, State, Update, UpdateKind, difference
 from controller.southbound.entries import Kind, key_of
 from controller.store.store import Store
+from controller.telemetry.candidates import PairCandidates
+from controller.telemetry.reporters import Reporters
 from emulator.fabric import EmulatedFabric
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play
@@ -76,6 +78,21 @@ def test_a_controller_that_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Planner, "run", tired)
     with pytest.raises(ChaosError, match="controller ended by itself"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_table_of_paths_that_nothing_makes_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PairCandidates, "_is_fresh", lambda *_: True)
+    with pytest.raises(ChaosError, match=r"h\d to h\d: .* is dead"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_an_agent_that_is_refused_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unforgiving(_self: Reporters, host: str, _owner_token: str, _now_s: float) -> None:
+        raise NotOwnerError(f"{host} is nobody's")
+
+    monkeypatch.setattr(Reporters, "authorise", unforgiving)
+    with pytest.raises(ChaosError, match="the agent of h0 is not answered"):
         play(_SEED, _NUM_EVENTS)
 
 

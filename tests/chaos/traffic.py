@@ -1,4 +1,4 @@
-"""What jobs send over the emulated fabric: every transfer, and whether it has arrived."""
+"""What is sent over the emulated fabric: jobs' transfers, whether each has arrived, and the NICs of who probes."""
 
 import asyncio
 from collections import deque
@@ -8,6 +8,7 @@ from typing import Any
 
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion
+from tests.chaos.agents import Nics
 from topologies.addressing import FiveTuple
 from topologies.routing import Routing
 
@@ -28,6 +29,7 @@ class Traffic:
     def __init__(self, fabric: EmulatedFabric) -> None:
         self.num_arrived = 0
         self.fabric = fabric
+        self.nics = Nics(fabric)
         self._flows: dict[FiveTuple, int] = {}
         self._waiting: dict[int, deque[Transfer]] = {}
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from emulator.fabric import PS_PER_S, EmulatedFabric
-from emulator.observations import Completion
+from emulator.observations import Capture, Completion
 from tests.chaos.processes import Process, owner_of
 
 _LONGEST_IN_THREAD_S = 0.05
@@ -28,14 +28,22 @@ class StuckError(Exception):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Runs tasks in the time of ``fabric``; ``on_arrival`` is given the transfers that arrive."""
+    """Runs tasks in the time of ``fabric``.
+
+    ``on_arrival`` is given the transfers that arrive, ``on_capture`` the packets that were injected and do.
+    """
 
     def __init__(
-        self, fabric: EmulatedFabric, draws: Random, on_arrival: Callable[[tuple[Completion, ...]], None]
+        self,
+        fabric: EmulatedFabric,
+        draws: Random,
+        on_arrival: Callable[[tuple[Completion, ...]], None],
+        on_capture: Callable[[tuple[Capture, ...]], None],
     ) -> None:
         self._fabric = fabric
         self._draws = draws
         self._on_arrival = on_arrival
+        self._on_capture = on_capture
         self._numbers = count()
         super().__init__(_Waiting(self._pass_time))
         self.set_task_factory(self._numbered_task)
@@ -90,9 +98,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             return
         wait_ps = _LONGEST_PS if wait_s is None else math.ceil(wait_s * PS_PER_S)
         arrived = self._fabric.run(self._fabric.now_ps + wait_ps)
+        captured = self._fabric.captured()
+        if captured:
+            self.call_soon(self._on_capture, captured)
         if arrived:
             self.call_soon(self._on_arrival, arrived)
-        elif wait_s is None:
+        elif wait_s is None and not captured:
             raise StuckError(f"at {self.time()} s every task waits for another")
 
     def _write_to_self(self) -> None:

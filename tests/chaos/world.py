@@ -1,20 +1,21 @@
-"""Everything that may fail, in one process: fabric, controller, jobs, and the network between them."""
+"""Everything that may fail, in one process: fabric, controller, jobs, agents, and the network between them."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from random import Random
 
 from controller.assembly import Controller
 from controller.config import ControllerConfig
 from controller.policy.policy_name import PolicyName
-from controller.ports.damping import Damping
 from controller.ports.gnmi import GnmiPorts
 from controller.southbound.switches import P4RuntimeSouthbound
 from controller.store.store import Store
 from hostlib.types import FlowGroup, Job
+from tests.chaos.agents import Agent
 from tests.chaos.channels import in_memory
 from tests.chaos.jobs import LoopClock, TrainingJob
 from tests.chaos.ledger import Ledger, NotedConnection, lost_registrations
@@ -36,7 +37,7 @@ _ADDRESS = "controller:4790"
 
 
 class World:
-    """A fabric under a controller, with jobs that come and go; to be made in the loop of the fabric's time."""
+    """A fabric under a controller, with hosts that probe, and jobs that come and go; to be made in its time's loop."""
 
     def __init__(self, traffic: Traffic, draws: Random, policy: PolicyName, steering: Steering, database: Path) -> None:
         self.traffic = traffic
@@ -52,17 +53,20 @@ class World:
             steering=steering,
             lease_s=LEASE_S,
             database=str(database),
-            damping=Damping(half_life_s=1.0, longest_hold_s=LEASE_S),
         )
         self.routing = Routing(self.fabric, hash_multipliers(self.fabric.switches, self.config.hash_seed))
         self.controller_addresses: tuple[str, ...] = (_ADDRESS,)
         self.jobs: dict[str, TrainingJob] = {}
+        self.agents: dict[str, Agent] = {}
+        """By host."""
         self.control: Process | None = None
         self.controller: Controller | None = None
         self.southbound: P4RuntimeSouthbound | None = None
         self.may_train = asyncio.Event()
         self.may_train.set()
         self._draws = draws
+        self._sessions = count(1)
+        self._owner_tokens = {host: f"{host}'s" for host in self.fabric.hosts}
 
     @property
     def dead_links(self) -> frozenset[int]:
@@ -80,6 +84,8 @@ class World:
                 self.kill_controller()
                 for job in tuple(self.jobs):
                     self.kill_job(job)
+                for host in tuple(self.agents):
+                    self.kill_agent(host)
 
     # ---- the controller ---------------------------------------------------------------------------------------------
 
@@ -135,6 +141,29 @@ class World:
     def kill_job(self, name: str) -> None:
         """End what speaks for a job at once."""
         self.jobs.pop(name).process.kill()
+
+    # ---- agents -----------------------------------------------------------------------------------------------------
+
+    def start_agents(self) -> None:
+        """Have an agent on every host."""
+        for host in self.fabric.hosts:
+            self.start_agent(host)
+
+    def start_agent(self, host: str) -> None:
+        """Start a host's, unless it is there."""
+        if host not in self.agents:
+            nics, token = self.traffic.nics, self._owner_tokens[host]
+            agent = self.agents[host] = Agent(host, next(self._sessions), token, self.controller_addresses, nics)
+            agent.work.add_done_callback(partial(self._note_end, agent.process))
+
+    def kill_agent(self, host: str) -> None:
+        """End a host's at once, if it is there."""
+        if host in self.agents:
+            self.agents.pop(host).process.kill()
+
+    def lose_owner_token(self, host: str) -> None:
+        """Have the next agent of a host be another than the controller knows."""
+        self._owner_tokens[host] += "'"
 
     def _note_end(self, process: Process, work: "asyncio.Task[None]") -> None:
         """A process that nobody has killed has no reason to end in any other way than it wants."""

@@ -1,6 +1,7 @@
 """Decisions on what probes have found: ports where the hash is not known, and paths that have stopped answering."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 
@@ -24,7 +25,7 @@ from topologies.steering import Steering
 
 _FLOWS = FlowGroup("all", tuple(Flow(Nic("h0"), Nic("h2"), 10**9) for _ in range(4)))
 _PATIENCE_S = 20.0
-_NUMBERS = count()
+_NUMBERS: dict[str, Iterator[int]] = defaultdict(count)
 
 
 class Prober:
@@ -62,7 +63,7 @@ async def tell(client: Connection, request: wire.ExchangeProbesRequest, now_s: f
     """An exchange of h2's agent, and of h0's, which looks at how old everything is."""
     await client.settle(now_s)
     for host in ("h2", "h0"):
-        request.host, request.number, request.clock_ns = host, next(_NUMBERS), round(now_s * 1e9)
+        request.host, request.number, request.clock_ns = host, next(_NUMBERS[host]), round(now_s * 1e9)
         await client._channels.call(methods.EXCHANGE_PROBES, request, 10.0)
         del request.reports[:]
     await client.settle(now_s)

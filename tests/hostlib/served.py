@@ -65,7 +65,7 @@ async def served(
     registry = Registry(fabric, LEASE_S)
     board, southbound = DirectiveBoard(registry), RecordingSouthbound()
     telemetry = Telemetry(routing, LEASE_S)
-    probed = ProbedPaths(telemetry)
+    probed = ProbedPaths(telemetry, fabric_hash)
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1, probed=probed)
     planner = Planner(
         registry,

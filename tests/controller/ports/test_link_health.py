@@ -63,3 +63,21 @@ def test_to_be_told_again_that_it_is_down_is_no_second_fall(fabric: Fabric) -> N
         health.note(states(fabric, *down), float(time_s))
     [cable] = health.unused(2.0)
     assert (cable.condition, cable.falls, cable.held_for_s) == (CableCondition.DOWN, 1, None)
+
+
+def test_a_hold_cuts_nobody_off(fabric: Fabric) -> None:
+    """A host's own cable is used whenever it is up, and so is the last one that joins a switch to the others."""
+    own = fabric.links_from["h0"][0]
+    uplinks = [link for link in fabric.links_from["t0"] if link.destination in fabric.switch_index]
+    health = LinkHealth(fabric, DAMPING)
+    for now_s in (0.0, 1.0):
+        ends = [(link.source, link.source_port) for link in uplinks] + [(own.destination, own.destination_port)]
+        health.note(states(fabric, *ends), now_s)
+        health.note(states(fabric), now_s + 0.5)
+    held = health.dead(2.0)
+    assert held == {one for link in uplinks[:-1] for one in (link.index, fabric.reverse(link.index))}
+    assert {2 * (unused.link // 2) for unused in health.unused(2.0)} == {2 * (link // 2) for link in held}
+    # Another one that dies has them used again that are up.
+    health.note(states(fabric, ("t0", uplinks[-1].source_port)), 3.0)
+    last = {uplinks[-1].index, fabric.reverse(uplinks[-1].index)}
+    assert last < health.dead(3.0) < held | last
