@@ -81,3 +81,31 @@ def test_a_hold_cuts_nobody_off(fabric: Fabric) -> None:
     health.note(states(fabric, ("t0", uplinks[-1].source_port)), 3.0)
     last = {uplinks[-1].index, fabric.reverse(uplinks[-1].index)}
     assert last < health.dead(3.0) < held | last
+
+
+def test_a_silent_cable_is_left_and_tried_again_ever_less_often(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, None)
+    link = fabric.links_from["t0"][-1].index
+    health.note_silent({link}, 100.0)
+    both = {link, fabric.reverse(link)}
+    assert health.dead(100.0) == both
+    [unused] = health.unused(100.0)
+    assert (unused.condition, unused.held_for_s) == (CableCondition.SILENT, None)
+    now_s, changes = 100.0, []
+    for _ in range(4):
+        timer_s = health.next_release_s(now_s)
+        assert timer_s is not None
+        now_s = timer_s
+        changes.append((now_s - 100.0, health.dead(now_s) == both))
+        health.note_silent({link}, now_s)
+    assert changes == [(10.0, False), (20.0, True), (40.0, False), (50.0, True)]
+    health.note_silent(frozenset(), now_s)
+    assert health.dead(now_s) == frozenset()
+    assert health.next_release_s(now_s) is None
+
+
+def test_what_probes_miss_cuts_nobody_off(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, None)
+    uplinks = [link.index for link in fabric.links_from["t0"] if link.destination in fabric.switch_index]
+    health.note_silent(uplinks, 0.0)
+    assert health.dead(0.0) == {one for link in uplinks[:-1] for one in (link, fabric.reverse(link))}

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from controller.registration import NotOwnerError
 from controller.telemetry.candidates import AGREEING, Freshness
 from controller.telemetry.drops import Drop
+from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.telemetry import Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
+from hostlib.telemetry.int_md import Hop
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 from tests.controller.telemetry.probed import flow_between
@@ -120,6 +122,27 @@ def test_links_have_what_their_switches_told(controller: Controller) -> None:
         sorted(path[1:]), 4096 * 8 / (1 << 14) * 1e6
     )
     assert controller.telemetry.links.loads_bps(since_s=0.1) == {}
+
+
+def test_no_single_host_says_how_full_a_link_is() -> None:
+    links, path = LinkMeasurements(window_us=8e6), (0, 1)
+
+    def tell(host: str, window_bytes: int, now_s: float) -> None:
+        links.note(path, (Hop(1, 0, 1, 0, 0, 0, 0, 0, window_bytes),), host, now_s)
+
+    for number, window_bytes in enumerate((100, 101, 99)):
+        tell(f"h{number}", window_bytes, 1.0)
+    assert links.load_bps(1, since_s=0.0) == 100
+    for _ in range(10):
+        tell("liar", 10**9, 2.0)
+    assert links.load_bps(1, since_s=0.0) == 100
+    # What is old is not asked for, and of two the lower is taken.
+    tell("h2", 98, 2.0)
+    assert links.load_bps(1, since_s=1.5) == 98
+    # Many hosts take turns.
+    for number in range(20):
+        tell(f"h{number}", number, 3.0)
+    assert links.load_bps(1, since_s=0.0) == 17
 
 
 def _set_stack(octets: bytes) -> Change:

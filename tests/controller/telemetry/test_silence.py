@@ -1,0 +1,128 @@
+"""Links that hosts miss: who has to agree, what is no loss, and how soon it is seen."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from controller.telemetry.candidates import AGREEING, PairCandidates
+from controller.telemetry.silence import SilentLinks
+from topologies.fabric import Path
+
+STALE_S = 5.0
+# Two hosts' NICs behind the same ToR: links 1 and 2 lead to it by one switch, 3 and 4 by another.
+TO_ONE: tuple[Path, ...] = ((0, 1, 2, 8), (0, 3, 4, 8))
+TO_OTHER: tuple[Path, ...] = ((0, 1, 2, 9), (0, 3, 4, 9))
+PORTS = {50_000: 0, 50_001: 0, 50_002: 1, 50_003: 1}
+"""And which of the paths each leads along."""
+
+
+class Hosts:
+    """Pairs of NICs whose probes several hosts report, and what they take for silent together."""
+
+    def __init__(self, *allowed: Sequence[Path]) -> None:
+        self.silent = SilentLinks()
+        self.pairs = [PairCandidates(paths, STALE_S) for paths in allowed]
+        self._paths = list(allowed)
+        self._sequences: dict[tuple[int, int], int] = {}
+        for pair in self.pairs:
+            self.silent.add(pair)
+        for now_s in (0.0, 0.01, 0.02, 1.0):
+            for number in range(len(self.pairs)):
+                self.round(number, now_s)
+
+    def round(self, number: int, now_s: float, lost: int | None = None, moved: Mapping[int, int] = PORTS) -> None:
+        """Every port of a pair is probed once, in turn; what crosses the link that is lost does not come."""
+        for port in PORTS:
+            sequence = self._sequences.get((number, port), 0)
+            self._sequences[number, port] = sequence + 1
+            path = self._paths[number][moved[port]]
+            if lost not in path:
+                self.pairs[number].note(port, sequence, path, now_s)
+        self.silent.look([self.pairs[number]], now_s)
+
+
+def test_a_link_that_all_hosts_miss_is_silent_after_a_round() -> None:
+    hosts = Hosts(TO_ONE, TO_OTHER)
+    hosts.round(0, 2.0, lost=1)
+    assert hosts.silent.links == frozenset()
+    hosts.round(1, 2.0, lost=1)
+    # Nothing tells the two links apart which the same probes cross; those to the hosts are crossed by others too.
+    assert hosts.silent.links == {1, 2}
+
+
+def test_what_one_host_says_against_others_counts_for_nothing() -> None:
+    hosts = Hosts(TO_ONE, TO_OTHER)
+    for second in range(2, 20):
+        hosts.round(0, float(second), lost=1)
+        hosts.round(1, float(second))
+    assert hosts.silent.links == frozenset()
+
+
+def test_what_one_host_alone_can_see_it_may_say() -> None:
+    hosts = Hosts(TO_ONE)
+    hosts.round(0, 2.0, lost=1)
+    assert hosts.silent.links == frozenset()
+    hosts.round(0, 3.0, lost=1)
+    assert hosts.silent.links == {1, 2}
+
+
+def test_a_probe_that_is_lost_now_and_then_says_nothing() -> None:
+    hosts = Hosts(TO_ONE)
+    for second in range(2, 20):
+        hosts.round(0, float(second), lost=1 if second % 2 else None)
+    assert hosts.silent.links == frozenset()
+
+
+def test_ports_that_lead_elsewhere_are_missed_but_where_the_fabric_was_rerouted() -> None:
+    """A switch whose port has died hashes its flows over the others: nothing is lost, and the link is."""
+    for is_rerouted in (False, True):
+        hosts = Hosts(TO_ONE)
+        if is_rerouted:
+            hosts.pairs[0].rerouted(frozenset())
+        for number in range(AGREEING - 1):
+            hosts.round(0, 2.0 + number, moved=dict.fromkeys(PORTS, 1))
+        assert hosts.silent.links == (frozenset() if is_rerouted else {1, 2})
+
+
+def test_a_sender_or_a_reporter_that_is_gone_makes_nothing_silent() -> None:
+    hosts = Hosts(TO_ONE, TO_OTHER)
+    for second in range(2, 20):
+        hosts.silent.look(hosts.pairs, float(second))
+    assert hosts.silent.links == frozenset()
+
+
+def test_reports_that_were_lost_are_no_probes_that_were() -> None:
+    hosts = Hosts(TO_ONE)
+    hosts.round(0, 2.0, lost=1)
+    hosts.pairs[0].forgive(2.5)
+    hosts.round(0, 3.0, lost=1)
+    assert hosts.silent.links == frozenset()
+
+
+@pytest.mark.parametrize("known_dead", [False, True])
+def test_a_link_that_is_known_to_be_dead_explains_what_is_missed(known_dead: bool) -> None:
+    hosts = Hosts(TO_ONE, TO_OTHER)
+    if known_dead:
+        for pair in hosts.pairs:
+            pair.rerouted(frozenset({1}))
+    for second in range(2, 10):
+        for number in range(2):
+            hosts.round(number, float(second), lost=1)
+    assert hosts.silent.links == (frozenset() if known_dead else {1, 2})
+
+
+def test_a_link_is_silent_until_a_port_leads_over_it_again_or_nobody_could_see_it() -> None:
+    for is_watched in (True, False):
+        hosts = Hosts(TO_ONE)
+        for second in range(2, 6):
+            hosts.round(0, float(second), lost=1)
+        assert hosts.silent.links == {1, 2}
+        hosts.pairs[0].rerouted(frozenset({1, 2}))
+        hosts.pairs[0].rerouted(frozenset())  # it is tried again
+        assert hosts.silent.links == {1, 2}
+        if is_watched:
+            for number in range(AGREEING):
+                hosts.round(0, 6.0 + number)
+        else:
+            hosts.silent.remove(hosts.pairs[0])
+        assert hosts.silent.links == frozenset()
