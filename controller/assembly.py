@@ -68,6 +68,10 @@ class Controller:
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry, config.hash)
         results = ProfilingResults()
+        profiles = None if store is None else store.profiles(routing)
+        if profiles is not None:
+            for name, measured in profiles.of(self.registry.jobs).items():
+                results.note(name, measured)
         board = DirectiveBoard(self.registry)
         self.planner = Planner(
             self.registry,
@@ -92,6 +96,7 @@ class Controller:
             self._profiler = Profiler(
                 *(self.registry, results, routing, counters),
                 *(config.profiling, config.num_levels, config.bytes_per_count),
+                *(() if profiles is None else (profiles.keep,)),
             )
         service = ControllerService(
             *(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports, self._profiler)

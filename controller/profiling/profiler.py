@@ -5,11 +5,11 @@ counted. One job at a time; the others wait in order of their arrival.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from controller.policy.snapshot import Snapshot
 from controller.profiling.counters import Counters
-from controller.profiling.measured import has_drifted
+from controller.profiling.measured import Measured, has_drifted
 from controller.profiling.observation import Observation
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.results import ProfilingResults
@@ -26,12 +26,19 @@ _LOOK_S = 1.0
 _LONGEST_RETRY = 16
 
 
+Keep = Callable[[RegisteredJob, Measured], Awaitable[None]]
+
+
+async def _forget(_job: RegisteredJob, _measured: Measured) -> None:
+    pass
+
+
 class Profiler:
     """Measures the jobs of a registry that tell nothing of themselves, and keeps ``results``.
 
     Whoever owns it lets it have a ``turn`` at ``next_turn_s`` and whenever the registry has changed, and plans where
     that says so. A counted byte stands for ``bytes_per_count`` bytes of jobs. With one level there is nothing to decide
-    and nothing to measure.
+    and nothing to measure. ``keep`` has what was measured outlive this controller.
     """
 
     def __init__(
@@ -43,6 +50,7 @@ class Profiler:
         options: ProfilingOptions,
         num_levels: int,
         bytes_per_count: float,
+        keep: Keep = _forget,
     ) -> None:
         self._registry = registry
         self._results = results
@@ -51,6 +59,7 @@ class Profiler:
         self._options = options
         self._own_level = num_levels - 1
         self._bytes_per_count = bytes_per_count
+        self._keep = keep
         self._arrival_s: dict[str, float] = {}
         """Tells a job from the one before of its name."""
         self._due_s: dict[str, float] = {}
@@ -139,6 +148,7 @@ class Profiler:
             return self._give_up(name, now_s)
         measured = await asyncio.to_thread(observation.measured, rhythm, links, self._bytes_per_count, self._routing)
         self._results.note(name, measured)
+        await self._keep(job, measured)
         self._failures.pop(name, None)
         self._due_s[name] = now_s + options.check_s
         return self._end()

@@ -61,6 +61,15 @@ INSTANCE = Table(
 )
 """The newest instance of every flow group that has begun one."""
 
+MEASURED = Table(
+    "measured",
+    METADATA,
+    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("arrival_s", Double, nullable=False),
+    Column("body", Text, nullable=False),
+)
+"""What was measured of jobs that tell their hosts alone, each the job of its name that arrived then."""
+
 PLAN = Table(
     "plan",
     METADATA,

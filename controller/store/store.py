@@ -15,6 +15,7 @@ from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.errors import StoreError
 from controller.store.journal import Journal
+from controller.store.profiles import StoredProfiles
 from controller.store.recorder import Recorder
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -66,6 +67,10 @@ class Store:
                 "the last plan was decided under another %s than is configured here; what leads next goes by its own",
                 " and ".join(differing),
             )
+
+    def profiles(self, routing: Routing) -> StoredProfiles:
+        """What was measured of jobs on a fabric, and keeps what is."""
+        return StoredProfiles(self.database, routing)
 
     def recorder(self, config: ControllerConfig, routing: Routing) -> Recorder:
         """What records the decisions of a controller, and knows the last one of the controller before it."""

@@ -20,7 +20,7 @@ from emulator.fabric import EmulatedFabric
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play
 
-_SEED, _NUM_EVENTS = 3, 25
+_SEED, _NUM_EVENTS = 6, 25
 
 
 def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

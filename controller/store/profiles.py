@@ -1,0 +1,80 @@
+"""What was measured of jobs that tell nothing of themselves, kept for the next controller."""
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import astuple
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from controller.profiling.measured import Measured
+from controller.profiling.rhythm import Rhythm
+from controller.profiling.shares import PathShare
+from controller.registration import RegisteredJob
+from controller.store.database import Database
+from controller.store.errors import StoreError
+from controller.store.schema import MEASURED
+from topologies.fabric import Nic
+from topologies.routing import Routing
+
+_LOG = logging.getLogger(__name__)
+
+
+class StoredProfiles:
+    """Measurements in a database, of jobs on one fabric; raises StoreError where it cannot be had."""
+
+    def __init__(self, database: Database, routing: Routing) -> None:
+        self._database = database
+        self._routing = routing
+        # A database may have been made before there were any.
+        database.write_now(partial(MEASURED.create, checkfirst=True))
+
+    def of(self, jobs: Iterable[RegisteredJob]) -> dict[str, Measured]:
+        """What is known of these jobs, by name, as far as this fabric could have shown it."""
+        known = self._database.read(lambda connection: list(connection.execute(select(MEASURED))))
+        arrival_s = {job.request.name: job.arrival_s for job in jobs if job.request.profile is None}
+        found = {
+            row.job: self._measured(json.loads(row.body)) for row in known if arrival_s.get(row.job) == row.arrival_s
+        }
+        return {name: measured for name, measured in found.items() if measured is not None}
+
+    async def keep(self, job: RegisteredJob, measured: Measured) -> None:
+        """A job has been measured. Where the database does not take it, that is logged: it can be measured again."""
+        shares = [
+            [*_reference(share.source), *_reference(share.destination), list(share.path), share.size_bytes]
+            for share in measured.shares
+        ]
+        body = json.dumps([measured.at_s, astuple(measured.rhythm), measured.transfer_s, shares])
+        values = {"job": job.request.name, "arrival_s": job.arrival_s, "body": body}
+        try:
+            await self._database.write(partial(_replace, values))
+        except StoreError as error:
+            _LOG.error("what was measured of job %r is not kept: %s", job.request.name, error)
+
+    def _measured(self, body: Any) -> Measured | None:
+        """None where a path of it is none of this fabric's."""
+        at_s, rhythm, transfer_s, shares = body
+        found = []
+        for source_host, source_index, destination_host, destination_index, path, size_bytes in shares:
+            source, destination = self._nic(source_host, source_index), self._nic(destination_host, destination_index)
+            if source is None or destination is None:
+                return None
+            if tuple(path) not in self._routing.candidate_paths(source, destination):
+                return None
+            found.append(PathShare(source, destination, tuple(path), size_bytes))
+        return Measured(at_s, Rhythm(*rhythm), transfer_s, tuple(found))
+
+    def _nic(self, host: str, index: int) -> Nic | None:
+        nics = self._routing.fabric.nics.get(host, ())
+        return nics[index] if index < len(nics) else None
+
+
+def _reference(nic: Nic) -> tuple[str, int]:
+    return nic.host, nic.index
+
+
+def _replace(values: dict[str, Any], connection: Connection) -> None:
+    connection.execute(delete(MEASURED).where(MEASURED.c.job == values["job"]))
+    connection.execute(insert(MEASURED), values)

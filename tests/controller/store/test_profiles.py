@@ -1,0 +1,105 @@
+"""What was measured of a job outlives its controller, as long as the job is there, and the fabric is the same."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from controller.clock import DrivenClock
+from controller.policy.profile import Profile
+from controller.profiling.measured import Measured
+from controller.profiling.rhythm import Rhythm
+from controller.profiling.shares import PathShare
+from controller.registration import JobRequest, RegisteredJob
+from controller.registry import Registry
+from controller.store.schema import MEASURED
+from controller.store.store import Store
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from topologies.specification import ClosSpecification
+
+ALONE = JobRequest("gpt", ("h0", "h2"), 16, None)
+
+
+def routing_of(tors: int = 2) -> Routing:
+    fabric: Fabric = ClosSpecification(
+        kind="clos", tors=tors, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=1
+    ).build()
+    return Routing(fabric, hash_multipliers(fabric.switches, seed=1))
+
+
+ROUTING = routing_of()
+
+
+def measured_of(job: RegisteredJob) -> Measured:
+    source, destination = (ROUTING.fabric.nics[host][0] for host in job.request.hosts)
+    path = ROUTING.candidate_paths(source, destination)[1]
+    share = PathShare(source, destination, path, 1.5e9)
+    return Measured(12.5, Rhythm(1.5e9, 0.3, 0.2, 30, 1.0), 0.12, (share,))
+
+
+class Life:
+    """One controller's time on a database."""
+
+    def __init__(self, database: Path, routing: Routing = ROUTING) -> None:
+        self.store = Store.open(str(database), DrivenClock())
+        self.registry: Registry = self.store.registry(ROUTING.fabric, lease_s=10.0)
+        self.profiles = self.store.profiles(routing)
+
+    def known(self) -> dict[str, Measured]:
+        return self.profiles.of(self.registry.jobs)
+
+    def end(self) -> None:
+        asyncio.run(self.store.close())
+
+
+async def register(life: Life, request: JobRequest, now_s: float) -> RegisteredJob:
+    life.registry.register_job(request, now_s)
+    await life.registry.stored()
+    return next(job for job in life.registry.jobs if job.request.name == request.name)
+
+
+def test_a_job_without_a_profile_and_what_was_measured_of_it_come_back(tmp_path: Path) -> None:
+    async def first(life: Life) -> RegisteredJob:
+        job = await register(life, ALONE, 1.0)
+        await register(life, replace(ALONE, name="told", profile=Profile(1.0, 0.5, 8.0)), 2.0)
+        await life.profiles.keep(job, measured_of(job))
+        await life.profiles.keep(job, replace(measured_of(job), at_s=50.0))
+        return job
+
+    life = Life(tmp_path / "db")
+    job = asyncio.run(first(life))
+    life.end()
+    life = Life(tmp_path / "db")
+    assert {job.request.name: job.request.profile is None for job in life.registry.jobs} == {"gpt": True, "told": False}
+    assert life.known() == {"gpt": replace(measured_of(job), at_s=50.0)}
+    life.end()
+    # Where links have other numbers, nothing is known.
+    life = Life(tmp_path / "db", routing_of(tors=3))
+    assert life.known() == {}
+    life.end()
+
+
+def test_another_job_of_the_name_has_nothing_of_it(tmp_path: Path) -> None:
+    async def scenario(life: Life) -> None:
+        job = await register(life, ALONE, 1.0)
+        await life.profiles.keep(job, measured_of(job))
+        life.registry.deregister("gpt")
+        await register(life, ALONE, 2.0)
+        assert life.known() == {}
+        life.registry.deregister("gpt")
+        await life.registry.stored()
+        assert life.store.database.read(lambda connection: connection.execute(MEASURED.select()).all()) == []
+
+    life = Life(tmp_path / "db")
+    asyncio.run(scenario(life))
+    life.end()
+
+
+def test_a_database_of_before_is_used(tmp_path: Path) -> None:
+    life = Life(tmp_path / "db")
+    life.store.database.write_now(MEASURED.drop)
+    life.end()
+    life = Life(tmp_path / "db")
+    assert life.known() == {}
+    life.end()
