@@ -180,7 +180,7 @@ def _print(status: AgentStatus, *, as_json: bool) -> None:
         f"received {status.received:,}",
         *(f"dropped ({reason}) {count:,}" for reason, count in status.dropped.items()),
         f"exchanges with the controller {status.exchanges:,}",
-        *([f"the last one failed: {status.problem}"] if status.problem else []),
+        *([status.problem] if status.problem else []),
     ]
     print(f"{status.host}: {', '.join(said)}", flush=True)
 

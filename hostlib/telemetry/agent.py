@@ -53,6 +53,10 @@ class ProbeAgent:
     ) -> None:
         self.host = host
         self.num_targets = 0
+        """Pairs that it probes for."""
+        self.strange_addresses: tuple[IPv4Address, ...] = ()
+        """Those that the controller takes for this host's, and no NIC has."""
+        self._addresses = rates_bps.keys()
         self._session = session
         self._prober = Prober(rates_bps, session, pace, level)
         self._receiver = Receiver(rates_bps.keys())
@@ -120,5 +124,7 @@ class ProbeAgent:
         self._exchange_s = now_s + answer.interval_s
         if answer.targets_version != self._targets_version:
             self._targets_version = answer.targets_version
-            self.num_targets = len(answer.targets)
+            sources = [target.pair.source_address for target in answer.targets]
+            self.num_targets = sum(source in self._addresses for source in sources)
+            self.strange_addresses = tuple(sorted(set(sources) - self._addresses))
             self._prober.set_targets(answer.targets, now_s)

@@ -52,7 +52,7 @@ class AgentStatus:
 
     ``unsent`` are probes that the kernel did not take, by the name of its error; ``received`` what its filters let
     through, ``dropped`` what of that was not reported, by reason, and what the kernel had no room for. ``waiting`` are
-    reports that are still to be told. ``problem`` is why the last exchange failed; None where it did not.
+    reports that are still to be told. ``problem`` is why the last exchange failed, or what was strange about it; None: nothing.
     """
 
     host: str
@@ -155,14 +155,14 @@ class HostAgent:
             try:
                 answer = await self._connection.exchange_probes(exchange)
             except ControllerError as error:
-                self._note(str(error))
+                self._note(f"still probing, and trying again: {error}")
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _LAST_RETRY_S)
             else:
-                self._note(None)
                 retry_s = _FIRST_RETRY_S
                 self._exchanges += 1
                 self._agent.answered(answer, _now_s())
+                self._note(self._strangeness())
                 self._send_when_due()
 
     async def _until_due(self) -> None:
@@ -175,13 +175,24 @@ class HostAgent:
             except TimeoutError:
                 pass
 
+    def _strangeness(self) -> str | None:
+        """What is wrong where the controller takes the host for another than it is."""
+        strange = self._agent.strange_addresses
+        if not strange:
+            return None
+        theirs, ours = (", ".join(map(str, addresses)) for addresses in (strange, self._nics))
+        return (
+            f"the controller would have it probe from {theirs}, which no NIC of it has ({ours}):"
+            f" look at --host {self._agent.host}, at --nic, and at the topology"
+        )
+
     def _note(self, problem: str | None) -> None:
-        """Say once that the controller fails, why, and that it is back."""
+        """Say once that something is wrong between controller and host, what it is, and that it is over."""
         if problem != self._problem:
             if problem is None:
                 _LOG.warning("%s: the controller answers", self._agent.host)
             else:
-                _LOG.warning("%s: still probing, and trying again: %s", self._agent.host, problem)
+                _LOG.warning("%s: %s", self._agent.host, problem)
         self._problem = problem
 
 

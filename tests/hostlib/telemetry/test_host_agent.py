@@ -182,7 +182,8 @@ def test_probing_goes_on_while_the_controller_is_away(cabled: Namespaces, caplog
             controller.exchanges.clear()
             controller.refuses = True
             await controller.start(address)
-            await becomes(lambda: here.status().problem == "owner_token: somebody else's")
+            refused = "still probing, and trying again: owner_token: somebody else's"
+            await becomes(lambda: here.status().problem == refused)
             controller.refuses = False
             await becomes(lambda: here.status().problem is None and bool(controller.reports("there")))
         await controller.stop()
@@ -192,6 +193,28 @@ def test_probing_goes_on_while_the_controller_is_away(cabled: Namespaces, caplog
             "here: still probing, and trying again: owner_token: somebody else's",
             "here: the controller answers",
         ]
+
+    asyncio.run(scenario())
+
+
+def test_a_host_of_another_name_is_told_what_is_wrong(cabled: Namespaces) -> None:
+    async def scenario() -> None:
+        controller = NotedController()
+        address = await controller.start()
+        with cabled.entered("here"):
+            sockets = ProbeSockets(Interface("eth0", HOSTS["here"], 10e9))
+        with closing(sockets):
+            async with Connection(address) as connection:
+                agent = HostAgent(ProbeAgent("there", {HOSTS["here"]: 10e9}, 1), [sockets], connection)
+                running = asyncio.create_task(agent.run())
+                await becomes(lambda: agent.status().exchanges > 1)
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+                status = agent.status()
+        assert (status.targets, status.sent) == (0, 0)
+        assert status.problem is not None
+        assert "from 10.0.0.2, which no NIC of it has (10.0.0.1): look at --host there" in status.problem
+        await controller.stop()
 
     asyncio.run(scenario())
 
