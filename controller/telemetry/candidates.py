@@ -44,7 +44,7 @@ class Candidate:
 class _Port:
     """What reports say of a source port: the path that is believed, and the one that the last of them told."""
 
-    __slots__ = ("agreeing", "believed", "missing", "routing", "seen_s", "told", "window")
+    __slots__ = ("agreeing", "believed", "missing", "missing_since_s", "routing", "seen_s", "told", "window")
 
     def __init__(self, told: Path, routing: int) -> None:
         self.believed: Path | None = None
@@ -55,6 +55,7 @@ class _Port:
         self.window = SequenceWindow()
         self.missing = 0
         """Probes since then that have not come by it."""
+        self.missing_since_s = math.inf
         self.routing = routing
         """Which routing of the fabric it was that had it lead there."""
 
@@ -122,7 +123,7 @@ class PairCandidates:
             self._covered = None
         known.window.note(port_sequence)
         self._heard_s = now_s
-        self._take_turn(port, port_sequence)
+        self._take_turn(port, port_sequence, now_s)
         if known.told != path:
             known.told, known.agreeing, self._covered = path, 0, None
         known.agreeing += 1
@@ -134,7 +135,7 @@ class PairCandidates:
                 self._forget(port)
         if known.believed != path:
             if known.routing == self._routing:
-                self._miss(port)
+                self._miss(port, now_s)
         else:
             self._seen_s[path] = known.seen_s = now_s
             known.routing, known.missing = self._routing, 0
@@ -183,12 +184,13 @@ class PairCandidates:
         paths = {self._ports[port].believed for port in self._missing}
         paths.update(path for path in self._seen_s if self._is_silent(path))
         links = {link for path in paths if path is not None for link in path[1:]}
-        return {link for link in links if self.missing(link, now_s)}
+        return {link for link in links if self.missing(link, -math.inf, now_s)}
 
-    def missing(self, link: int, now_s: float) -> int | None:
+    def missing(self, link: int, heard_s: float, now_s: float) -> int | None:
         """How many probes of this pair are missing by a link; None where they come, or have had no time to.
 
-        Nothing is said by a pair that is not heard of at all: its probes may have ceased.
+        ``heard_s`` is when any probe came by the link last: what was missing before was lost elsewhere, or its port
+        leads elsewhere. Nothing is said by a pair that is not heard of at all: its probes may have ceased.
         """
         total = 0
         if self._heard_s + self._stale_after_s <= now_s:
@@ -197,10 +199,15 @@ class PairCandidates:
             if link not in path or seen_s is None or not self._dead.isdisjoint(path):
                 continue
             if self._is_silent(path):
+                if self._heard_s - heard_s < self._stale_after_s:
+                    return None
                 total += AGREEING
                 continue
             ports = [known for known in self._ports.values() if known.believed == path]
-            if not ports or any(known.missing == 0 or known.routing != self._routing for known in ports):
+            if not ports or any(
+                known.missing == 0 or known.missing_since_s <= heard_s or known.routing != self._routing
+                for known in ports
+            ):
                 return None
             total += sum(known.missing for known in ports)
         return total
@@ -246,7 +253,7 @@ class PairCandidates:
         order = list(Freshness)
         return tuple(sorted(found, key=lambda candidate: order.index(candidate.freshness)))
 
-    def _take_turn(self, port: int, port_sequence: int) -> None:
+    def _take_turn(self, port: int, port_sequence: int, now_s: float) -> None:
         """A port is heard of: those whose turn was before its own are missing.
 
         A host probes each again after the same time. What it sends of a new port at once is out of turn.
@@ -255,13 +262,15 @@ class PairCandidates:
         if port_sequence > CONFIRMATIONS and port in turns:
             while (before := next(iter(turns))) != port:
                 turns.move_to_end(before)
-                self._miss(before)
+                self._miss(before, now_s)
         turns[port] = None
         turns.move_to_end(port)
 
-    def _miss(self, port: int) -> None:
+    def _miss(self, port: int, now_s: float) -> None:
         known = self._ports[port]
         if known.believed is not None:
+            if not known.missing:
+                known.missing_since_s = now_s
             known.missing += 1
             self._missing.add(port)
 

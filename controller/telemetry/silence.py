@@ -1,9 +1,11 @@
 """Links by which probes have ceased to come, as far as hosts agree on it: what one host says moves no other's path."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 
 from controller.telemetry.candidates import AGREEING, PairCandidates
+from controller.telemetry.links import LinkMeasurements
 
 
 class SilentLinks:
@@ -13,8 +15,9 @@ class SilentLinks:
     probes cross it miss them: several hosts, where it is not one host's alone. It stays so until a port leads over it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, measurements: LinkMeasurements) -> None:
         self.links: frozenset[int] = frozenset()
+        self._measurements = measurements
         self._crossing: dict[int, set[PairCandidates]] = defaultdict(set)
 
     def add(self, pair: PairCandidates) -> None:
@@ -39,9 +42,11 @@ class SilentLinks:
         return self.links != before
 
     def _is_silent(self, link: int, now_s: float) -> bool:
+        measured = self._measurements.get(link)
+        heard_s = -math.inf if measured is None else measured.measured_s
         total = 0
         for pair in self._crossing[link]:
-            missing = pair.missing(link, now_s)
+            missing = pair.missing(link, heard_s, now_s)
             if missing is None:
                 return False
             total += missing

@@ -88,7 +88,7 @@ class Telemetry:
         self._pairs: dict[_Key, _Pair] = {}
         self._pairs_of: dict[str, list[_Pair]] = {}
         self._pairs_to: dict[str, dict[_Key, PairCandidates]] = {}
-        self._silent = SilentLinks()
+        self._silent = SilentLinks(self.links)
         self._dead: Set[int] = frozenset()
         self._exploring: set[_Key] = set()
         self._changed: set[str] = set()

@@ -52,7 +52,8 @@ class AgentStatus:
 
     ``unsent`` are probes that the kernel did not take, by the name of its error; ``received`` what its filters let
     through, ``dropped`` what of that was not reported, by reason, and what the kernel had no room for. ``waiting`` are
-    reports that are still to be told. ``problem`` is why the last exchange failed, or what was strange about it; None: nothing.
+    reports that are still to be told. ``problem`` is why the last exchange failed, or what was strange
+    about it; None where nothing was.
     """
 
     host: str

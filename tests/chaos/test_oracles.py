@@ -20,7 +20,9 @@ from emulator.fabric import EmulatedFabric
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play
 
-_SEED, _NUM_EVENTS = 6, 25
+_SEED, _NUM_EVENTS = 3, 25
+_SEED_OF_KILLS = 8
+"""Of a run in which a job reports another profile, and then the controller is killed."""
 
 
 def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +56,7 @@ def test_a_registration_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Store, "_write", forgetful)
     with pytest.raises(ChaosError, match=r"after a restart j\d+ was acknowledged and is not registered"):
-        play(_SEED, _NUM_EVENTS)
+        play(_SEED_OF_KILLS, _NUM_EVENTS)
 
 
 def test_a_profile_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +65,7 @@ def test_a_profile_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Registry, "report_profile", forgetful)
     with pytest.raises(ChaosError, match="was acknowledged Profile"):
-        play(_SEED, _NUM_EVENTS)
+        play(_SEED_OF_KILLS, _NUM_EVENTS)
 
 
 def test_a_transfer_that_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:

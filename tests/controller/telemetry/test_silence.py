@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from controller.telemetry.candidates import AGREEING, PairCandidates
+from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.silence import SilentLinks
+from hostlib.telemetry.int_md import Hop
 from topologies.fabric import Path
 
 STALE_S = 5.0
@@ -20,7 +22,8 @@ class Hosts:
     """Pairs of NICs whose probes several hosts report, and what they take for silent together."""
 
     def __init__(self, *allowed: Sequence[Path]) -> None:
-        self.silent = SilentLinks()
+        self.measurements = LinkMeasurements(window_us=1.0)
+        self.silent = SilentLinks(self.measurements)
         self.pairs = [PairCandidates(paths, STALE_S) for paths in allowed]
         self._paths = list(allowed)
         self._sequences: dict[tuple[int, int], int] = {}
@@ -38,6 +41,7 @@ class Hosts:
             path = self._paths[number][moved[port]]
             if lost not in path:
                 self.pairs[number].note(port, sequence, path, now_s)
+                self.measurements.note(path, (Hop(),) * (len(path) - 1), f"h{number}", now_s)
         self.silent.look([self.pairs[number]], now_s)
 
 
@@ -82,6 +86,15 @@ def test_ports_that_lead_elsewhere_are_missed_but_where_the_fabric_was_rerouted(
         for number in range(AGREEING - 1):
             hosts.round(0, 2.0 + number, moved=dict.fromkeys(PORTS, 1))
         assert hosts.silent.links == (frozenset() if is_rerouted else {1, 2})
+
+
+def test_a_link_by_which_other_ports_lead_now_is_not_silent() -> None:
+    """All ports of a group that has lost a member are hashed anew: each link is missed by those that it had."""
+    hosts = Hosts(TO_ONE, TO_OTHER)
+    for second in range(2, 5):
+        for number in range(2):
+            hosts.round(number, float(second), moved={port: 1 - way for port, way in PORTS.items()})
+    assert hosts.silent.links == frozenset()
 
 
 def test_a_sender_or_a_reporter_that_is_gone_makes_nothing_silent() -> None:
