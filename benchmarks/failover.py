@@ -38,6 +38,7 @@ UNDER_WAY_S = 0.001  # of the two milliseconds that such a transfer takes alone
 REST_S = 0.05  # until what is left of all transfers has arrived
 PROBED_STEP_S = 0.01
 PROBED_CABLES = 6
+PROBED_SETTLING_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +199,11 @@ class ProbedFailures:
         return self._acts_s == math.inf and len(pairs) > 0 and all(pair.is_complete for pair in pairs)
 
     async def fail(self, cable: int) -> Failover:
-        """Take a cable down until its flows have moved, then bring it back and let all paths be found again."""
+        """Take a cable down until its flows have moved, once all paths are known and each port was probed again."""
         fabric = self._fabric
         while not self._is_ready:
-            until_s = fabric.soon_s(10 * PROBED_STEP_S)
-            while fabric.now_s < until_s:
-                await self._turn(until_s)
+            await self._wait(fabric.soon_s(10 * PROBED_STEP_S))
+        await self._wait(fabric.soon_s(PROBED_SETTLING_S))
         watch = Watch(fabric, cable)
         fabric.set_cable(cable, up=False)
         planning_s = 0.0
@@ -212,8 +212,11 @@ class ProbedFailures:
             next_look_s = fabric.soon_s(PROBED_STEP_S)
             while fabric.now_s < next_look_s:
                 planning_s = max(planning_s, await self._turn(next_look_s))
-        fabric.set_cable(cable, up=True)
         return Failover(watch.affected, watch.unmoved, watch.took_s, 0.0, 0.0, planning_s)
+
+    async def _wait(self, until_s: float) -> None:
+        while self._fabric.now_s < until_s:
+            await self._turn(until_s)
 
     async def _turn(self, until_s: float) -> float:
         """Let the agents and the controller have theirs, and time pass; returns how long the latter planned."""
@@ -254,11 +257,14 @@ async def by_gnmi(scenario: Scenario, seeds: Sequence[int]) -> list[Failover]:
 
 
 async def by_probes(scenario: Scenario, seed: int) -> list[Failover]:
-    """A few cables that carry a flow fail once."""
-    async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
-        probed = ProbedFailures(fabric, scenario.reaction_delay_s)
-        used = [cable for cable in switch_cables(fabric.routing) if affected_flows(fabric, cable)]
-        return [await probed.fail(cable) for cable in random.Random(seed).sample(used, PROBED_CABLES)]
+    """A few cables that carry a flow fail, each of a fabric of its own: it would be some time until one is used again."""
+    found = []
+    for number in range(PROBED_CABLES):
+        async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
+            used = [cable for cable in switch_cables(fabric.routing) if affected_flows(fabric, cable)]
+            cable = random.Random(seed).sample(used, PROBED_CABLES)[number]
+            found.append(await ProbedFailures(fabric, scenario.reaction_delay_s).fail(cable))
+    return found
 
 
 def percentile(values: Sequence[float], share: float) -> float:
