@@ -257,7 +257,7 @@ async def by_gnmi(scenario: Scenario, seeds: Sequence[int]) -> list[Failover]:
 
 
 async def by_probes(scenario: Scenario, seed: int) -> list[Failover]:
-    """A few cables that carry a flow fail, each of a fabric of its own: it would be some time until one is used again."""
+    """A few cables that carry a flow fail, each of a fabric of its own: one is tried again only after a while."""
     found = []
     for number in range(PROBED_CABLES):
         async with controlled(scenario, PolicyName.CRUX, seed) as fabric:

@@ -44,7 +44,17 @@ class Candidate:
 class _Port:
     """What reports say of a source port: the path that is believed, and the one that the last of them told."""
 
-    __slots__ = ("agreeing", "believed", "missing", "missing_since_s", "routing", "seen_s", "told", "window")
+    __slots__ = (
+        "agreeing",
+        "believed",
+        "missed_before_s",
+        "missed_s",
+        "missing",
+        "routing",
+        "seen_s",
+        "told",
+        "window",
+    )
 
     def __init__(self, told: Path, routing: int) -> None:
         self.believed: Path | None = None
@@ -55,7 +65,8 @@ class _Port:
         self.window = SequenceWindow()
         self.missing = 0
         """Probes since then that have not come by it."""
-        self.missing_since_s = math.inf
+        self.missed_s = self.missed_before_s = -math.inf
+        """When one was last found to be missing, and when the time before."""
         self.routing = routing
         """Which routing of the fabric it was that had it lead there."""
 
@@ -190,9 +201,10 @@ class PairCandidates:
         """How many probes of this pair are missing by a link; None where they come, or have had no time to.
 
         ``heard_s`` is when any probe came by the link last: what was missing before was lost elsewhere, or its port
-        leads elsewhere. Nothing is said by a pair that is not heard of at all: its probes may have ceased.
+        leads elsewhere, and hosts' turns have to be over once since then. Nothing is said by a pair that is not heard
+        of at all: its probes may have ceased.
         """
-        total = 0
+        total, is_second_round = 0, False
         if self._heard_s + self._stale_after_s <= now_s:
             return total
         for path, seen_s in self._seen_s.items():
@@ -201,16 +213,17 @@ class PairCandidates:
             if self._is_silent(path):
                 if self._heard_s - heard_s < self._stale_after_s:
                     return None
-                total += AGREEING
+                total, is_second_round = total + AGREEING, True
                 continue
             ports = [known for known in self._ports.values() if known.believed == path]
             if not ports or any(
-                known.missing == 0 or known.missing_since_s <= heard_s or known.routing != self._routing
-                for known in ports
+                known.missing == 0 or known.missed_s <= heard_s or known.routing != self._routing for known in ports
             ):
                 return None
             total += sum(known.missing for known in ports)
-        return total
+            is_second_round |= any(known.missed_before_s > heard_s for known in ports)
+        # By then whatever port may lead over it instead has had its turn.
+        return total if is_second_round or not total else None
 
     def hears(self, link: int, now_s: float) -> bool:
         """Whether a port leads over a link, and its probes come."""
@@ -269,9 +282,8 @@ class PairCandidates:
     def _miss(self, port: int, now_s: float) -> None:
         known = self._ports[port]
         if known.believed is not None:
-            if not known.missing:
-                known.missing_since_s = now_s
             known.missing += 1
+            known.missed_before_s, known.missed_s = known.missed_s, now_s
             self._missing.add(port)
 
     def _forget(self, port: int) -> None:

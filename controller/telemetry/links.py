@@ -42,7 +42,8 @@ class LinkMeasurements:
             measured = by_link.get(link)
             if measured is None:
                 measured = by_link[link] = LinkMeasurement(now_s)
-            measured.measured_s = now_s
+            if now_s > measured.measured_s:
+                measured.measured_s = now_s
             if hop.window_bytes is not None:
                 told = measured.window_bytes
                 told.pop(host, None)

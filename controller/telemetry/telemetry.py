@@ -201,9 +201,10 @@ class Telemetry:
         path, hops = found
         if not pair.candidates.allows(path):
             return Drop.NOT_A_CANDIDATE
-        self.links.note(path, hops, host, now_s)
+        came_s = now_s - age_ns / 1_000_000_000
+        self.links.note(path, hops, host, came_s)
         moves = pair.candidates.moves
-        if pair.candidates.note(flow.source_port, report.port_sequence, path, now_s):
+        if pair.candidates.note(flow.source_port, report.port_sequence, path, came_s):
             self._changed.add(pair.source.host)
         self.version += pair.candidates.moves - moves
         return None

@@ -45,11 +45,12 @@ class Hosts:
         self.silent.look([self.pairs[number]], now_s)
 
 
-def test_a_link_that_all_hosts_miss_is_silent_after_a_round() -> None:
+def test_a_link_that_all_hosts_miss_is_silent_after_two_rounds() -> None:
     hosts = Hosts(TO_ONE, TO_OTHER)
-    hosts.round(0, 2.0, lost=1)
-    assert hosts.silent.links == frozenset()
-    hosts.round(1, 2.0, lost=1)
+    for number, now_s in ((0, 2.0), (1, 2.0), (0, 3.0)):
+        hosts.round(number, now_s, lost=1)
+        assert hosts.silent.links == frozenset()
+    hosts.round(1, 3.0, lost=1)
     # Nothing tells the two links apart which the same probes cross; those to the hosts are crossed by others too.
     assert hosts.silent.links == {1, 2}
 
