@@ -198,12 +198,12 @@ class ProbedFailures:
         pairs = self._telemetry.pairs(self._fabric.now_s)
         return self._acts_s == math.inf and len(pairs) > 0 and all(pair.is_complete for pair in pairs)
 
-    async def fail(self, cable: int) -> Failover:
+    async def fail(self, cable: int, settling_s: float) -> Failover:
         """Take a cable down until its flows have moved, once all paths are known and each port was probed again."""
         fabric = self._fabric
         while not self._is_ready:
             await self._wait(fabric.soon_s(10 * PROBED_STEP_S))
-        await self._wait(fabric.soon_s(PROBED_SETTLING_S))
+        await self._wait(fabric.soon_s(settling_s))
         watch = Watch(fabric, cable)
         fabric.set_cable(cable, up=False)
         planning_s = 0.0
@@ -263,7 +263,9 @@ async def by_probes(scenario: Scenario, seed: int) -> list[Failover]:
         async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
             used = [cable for cable in switch_cables(fabric.routing) if affected_flows(fabric, cable)]
             cable = random.Random(seed).sample(used, PROBED_CABLES)[number]
-            found.append(await ProbedFailures(fabric, scenario.reaction_delay_s).fail(cable))
+            # At another moment of the second in which hosts probe all ports once.
+            settling_s = PROBED_SETTLING_S + number / PROBED_CABLES
+            found.append(await ProbedFailures(fabric, scenario.reaction_delay_s).fail(cable, settling_s))
     return found
 
 
