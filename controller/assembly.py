@@ -70,8 +70,8 @@ class Controller:
         results = ProfilingResults()
         profiles = None if store is None else store.profiles(routing)
         if profiles is not None:
-            for name, measured in profiles.of(self.registry.jobs).items():
-                results.note(name, measured)
+            for job, measured in profiles.of(self.registry.jobs).items():
+                results.note(job, measured)
         board = DirectiveBoard(self.registry)
         self.planner = Planner(
             self.registry,
