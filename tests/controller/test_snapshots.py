@@ -16,7 +16,7 @@ from controller.southbound.rules import FlowRule
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from topologies.addressing import FiveTuple
-from topologies.ecmp import hash_multipliers
+from topologies.ecmp import FabricHash, hash_multipliers
 from topologies.fabric import Path
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
@@ -33,13 +33,14 @@ class Shown(Telemetry):
     def __init__(self) -> None:
         super().__init__(ROUTING, lease_s=10.0)
         self.paths: dict[FiveTuple, Path] = {}
-        self.stale: dict[int, frozenset[Path]] = {}
+        self.silent: frozenset[int] = frozenset()
 
     def path_of(self, flow: FiveTuple, _: float) -> Path | None:
         return self.paths.get(flow)
 
-    def stale_paths(self, flow: FiveTuple, _: float) -> frozenset[Path]:
-        return self.stale.get(flow.source_address, frozenset())
+    @property
+    def silent_links(self) -> frozenset[int]:
+        return self.silent
 
 
 def registered(registry: Registry, name: str, ends: tuple[str, str], num_flows: int = 2) -> None:
@@ -81,7 +82,7 @@ def test_hosts_keep_the_order_on_the_links_that_leave_them(registry: Registry, r
 
 def test_a_job_is_made_anew_only_where_something_else_is_seen_of_it() -> None:
     registry, shown = Registry(FABRIC, 10.0), Shown()
-    probed = ProbedPaths(shown)
+    probed = ProbedPaths(shown, FabricHash.UNKNOWN)
     registered(registry, "one", ("h0", "h2"))
     registered(registry, "other", ("h1", "h3"))
     snapshots = Snapshots(registry, ROUTING, 8, 1, probed)
@@ -103,12 +104,12 @@ def test_a_job_is_made_anew_only_where_something_else_is_seen_of_it() -> None:
 @given(st.data())
 def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.DataObject) -> None:
     registry, shown = Registry(FABRIC, 10.0), Shown()
-    probed = ProbedPaths(shown)
+    probed = ProbedPaths(shown, FabricHash.UNKNOWN)
     kept = Snapshots(registry, ROUTING, 8, 1, probed)
     routing = ROUTING
     for _ in range(data.draw(st.integers(2, 8))):
         flows = [flow for job in kept.take(0.0, None, routing).jobs for flow in job.flows]
-        match data.draw(st.sampled_from(("register", "deregister", "cables", "rules", "paths", "stale"))):
+        match data.draw(st.sampled_from(("register", "deregister", "cables", "rules", "paths", "silent"))):
             case "register":
                 ends = data.draw(st.permutations(FABRIC.hosts))
                 name = data.draw(st.sampled_from("abc"))
@@ -128,10 +129,8 @@ def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.D
                 ends = nics[flows[flow].five_tuple.source_address], nics[flows[flow].five_tuple.destination_address]
                 shown.paths[flows[flow].five_tuple] = data.draw(st.sampled_from(ROUTING.candidate_paths(*ends)))
                 shown.version += 1
-            case "stale" if flows:
-                flow = data.draw(st.sampled_from(range(len(flows))))
-                stale = data.draw(st.sets(st.sampled_from(tuple(flows[flow].candidates))))
-                shown.stale[flows[flow].five_tuple.source_address] = frozenset(stale)
+            case "silent":
+                shown.silent = frozenset(data.draw(st.sets(st.integers(0, len(FABRIC.links) - 1), max_size=4)))
                 shown.version += 1
         anew: Snapshot = Snapshots(registry, ROUTING, 8, 1, probed).take(1.0, None, routing)
         assert kept.take(1.0, None, routing).jobs == anew.jobs
