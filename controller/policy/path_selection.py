@@ -51,16 +51,24 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
 
 
 def least_congested(
-    traffic: Traffic, order: IntArray, amounts: FloatArray, rates: FloatArray, load: FloatArray, rounds: int = 1
+    traffic: Traffic,
+    order: IntArray,
+    amounts: FloatArray,
+    rates: FloatArray,
+    load: FloatArray,
+    rounds: int = 1,
+    own_weight: float = 1.0,
 ) -> Traffic:
     """Every flow with the least congested of its candidates, jobs choosing in this order where ``load`` is already.
 
     ``amounts`` is what every flow adds to the load of a link of rate 1. Ties go as the module says. In rounds after the
-    first a flow moves to a candidate whose most loaded link is less loaded, now that all others have theirs.
+    first a flow moves to a candidate whose most loaded link is less loaded, now that all others have theirs. What other
+    flows of its own job add weighs ``own_weight``, at least 1: more makes a job spread its flows more evenly.
     """
     choose = _choose.of(3 * rounds * len(traffic.links))
     where = traffic.links, traffic.first_link, traffic.path_length
-    return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, load.copy(), rounds))
+    shares = load.copy(), own_weight - 1
+    return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, *shares, rounds))
 
 
 def amounts(
@@ -87,13 +95,22 @@ def _choose(
     path_length: IntArray,
     rates: FloatArray,
     load: FloatArray,
+    more_for_own: float,
     rounds: int,
 ) -> IntArray:
     """The position of every flow's least congested path, flow after flow in order of the jobs given."""
     choice = np.zeros(len(amounts), dtype=np.int64)
+    own = np.zeros(len(load))
     for turn in range(rounds * len(by_intensity)):
         job, is_first = by_intensity[turn % len(by_intensity)], turn < len(by_intensity)
-        for flow in range(first_flow[job], first_flow[job + 1]):
+        flows = range(first_flow[job], first_flow[job + 1])
+        if more_for_own > 0 and not is_first:
+            for flow in flows:
+                chosen = first_link[flow] + choice[flow] * path_length[flow]
+                for link in links[chosen : chosen + path_length[flow]]:
+                    if link >= 0:
+                        own[link] += more_for_own * amounts[flow] / rates[link]
+        for flow in flows:
             begin, length = first_link[flow], path_length[flow]
             num_paths = (first_link[flow + 1] - begin) // length
             least_most, least_sum = np.inf, np.inf
@@ -103,13 +120,14 @@ def _choose(
                 for link in links[chosen : chosen + length]:
                     if link >= 0:
                         load[link] = max(load[link] - amounts[flow] / rates[link], 0.0)
-                        least_most = max(least_most, load[link] * _LESS)
+                        own[link] = max(own[link] - more_for_own * amounts[flow] / rates[link], 0.0)
+                        least_most = max(least_most, (load[link] + own[link]) * _LESS)
             for path in range(num_paths if num_paths > 1 else 0):
                 most, total = 0.0, 0.0
                 for link in links[begin + path * length : begin + (path + 1) * length]:
                     if link >= 0:
-                        total += load[link]
-                        most = max(most, load[link])
+                        total += load[link] + own[link]
+                        most = max(most, load[link] + own[link])
                 if most < least_most or (most == least_most and total < least_sum):
                     least_most, least_sum = most, total
                     choice[flow] = path
@@ -118,4 +136,10 @@ def _choose(
                 for link in links[chosen : chosen + length]:
                     if link >= 0:
                         load[link] += amounts[flow] / rates[link]
+                        own[link] += more_for_own * amounts[flow] / rates[link]
+        if more_for_own > 0:
+            for flow in flows:
+                for link in links[first_link[flow] : first_link[flow + 1]]:
+                    if link >= 0:
+                        own[link] = 0.0
     return choice

@@ -56,8 +56,11 @@ class Arranging:
     options: TrainyardOptions
 
     def promise(self) -> float:
-        """The score of the better start: what ``fresh`` is not below, but for what few levels lose."""
-        return max(scored.score for scored in self._starts(self._scored_order))
+        """The best score of a start, or of all on one level: what ``fresh`` is not below, but for what levels lose."""
+        starts = [start.score for start in self._starts(self._scored_order)]
+        if self.judge.evaluations:
+            starts.append(self.judge.score(self.judge.served(np.zeros_like(self.contention.job_of_group))))
+        return max(starts)
 
     def fresh(self) -> Arrangement:
         """The best arrangement found, whatever is in force."""

@@ -203,10 +203,12 @@ def _lot(
     shares = [in_force[job.name].share if job.name in in_force else 1.0 for job in jobs]
     on_links = occupied([ways[job.name] for job in jobs], len(setting.links))
     contention = Contention.of(jobs, on_links)
+    bound = FluidBound.of(contention, options.bound_steps, None if is_fresh else Start(np.array(shares), prices))
+    strands = partial(Strands.of, jobs, ways, contention, setting.links.rates_bps)
     arranging = Arranging(
         contention,
-        FluidBound.of(contention, options.bound_steps, None if is_fresh else Start(np.array(shares), prices)),
-        Judge(contention, partial(Strands.of, jobs, ways, contention, setting.links.rates_bps), setting.seed, options),
+        bound,
+        Judge(contention, bound, strands, setting.seed, options),
         on_links,
         setting.links.has_levels,
         setting.num_levels,

@@ -6,6 +6,7 @@ import numpy as np
 
 from controller.policy.flow_arrays import FloatArray, IntArray
 from controller.policy.trainyard.contention import Contention
+from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.fluid_model import FluidModel
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import served_in_turn
@@ -20,10 +21,16 @@ class Judge:
     """
 
     def __init__(
-        self, contention: Contention, strands: Callable[[], Strands], seed: int, options: TrainyardOptions
+        self,
+        contention: Contention,
+        bound: FluidBound,
+        strands: Callable[[], Strands],
+        seed: int,
+        options: TrainyardOptions,
     ) -> None:
         self._contention = contention
         self._max_slowdown = options.max_slowdown
+        self._least = options.least_of_bound * bound.share
         self.evaluations = 0
         if 1 < len(contention.job_of_group) <= options.most_groups:
             self._model = FluidModel.of(contention, strands(), seed, options.model)
@@ -37,9 +44,13 @@ class Judge:
         return served_in_turn(self._contention, np.argsort(-urgency, kind="stable"))
 
     def score(self, served: FloatArray) -> float:
-        """Computation per second; below 0, and the further the worse, where jobs are slowed down more than allowed."""
+        """Computation per second; below 0, and the further the worse, where jobs are slowed down more than allowed.
+
+        What a job misses of a part of its share in the fluid bound counts twice, so that none is starved for little.
+        """
         excess = self.excess(served).sum()
-        return float(-excess if excess > 0 else served @ self._contention.worth)
+        missed = np.maximum(self._least - served, 0.0)
+        return float(-excess if excess > 0 else (served - missed) @ self._contention.worth)
 
     def excess(self, served: FloatArray) -> FloatArray:
         """By job, how far its slowdown is beyond the largest allowed, relative to that; 0 where it is not."""

@@ -1,7 +1,7 @@
 """What may be chosen of the policy ``trainyard``."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,30 @@ class Start(StrEnum):
     """Crux's, on the same paths."""
 
 
-class PathRule(StrEnum):
-    """How jobs choose paths: in which order, flow by flow the candidate whose most used link is used least."""
+class PathRule(Enum):
+    """How jobs choose paths: in which order, flow by flow the candidate whose most used link is used least.
 
-    SMITH = "smith"
-    """W / T over the window that a job has."""
+    Whether W / t says who chooses first, as in Crux, or W / T over the window that a job has; in how many rounds, in
+    those after the first given all others; and how much what flows of the same job use weighs beside what others do.
+    """
 
-    SMITH_TWICE = "smith twice"
-    """The same, and then every flow once more, given all others."""
+    SMITH = (False, 1, 1.0)
+    CRUX = (True, 1, 1.0)
+    CRUX_TWICE = (True, 2, 1.0)
+    CRUX_SPREAD = (True, 2, 1.5)
+    SMITH_SPREAD = (False, 2, 4.0)
 
-    CRUX = "crux"
-    """W / t: the paths of Crux."""
+    @property
+    def by_intensity(self) -> bool:
+        return self.value[0]
+
+    @property
+    def rounds(self) -> int:
+        return self.value[1]
+
+    @property
+    def own_weight(self) -> float:
+        return self.value[2]
 
 
 _MODEL = ModelOptions()
@@ -54,20 +67,22 @@ class TrainyardOptions:
     the paths by all ``path_rules`` those are taken on which the better start scores most, and flows that have paths may
     get others; where candidates of all together have more than ``most_candidate_links`` links, the first rule alone
     counts, for flows that have none. What gains less than ``least_gain``, relative, over keeping what is in force is
-    not done. ``max_slowdown``, where given, is the largest factor over its iteration time alone that any job should
-    suffer. ``num_orders`` as in Crux.
+    not done. What a job misses of ``least_of_bound`` times its share in the fluid bound counts twice. ``max_slowdown``,
+    where given, is the largest factor over its iteration time alone that any job should suffer. ``num_orders`` as in
+    Crux.
     """
 
     model: ModelOptions = _MODEL
     starts: tuple[Start, ...] = (Start.FLUID_BOUND, Start.CRUX)
-    path_rules: tuple[PathRule, ...] = (PathRule.SMITH, PathRule.SMITH_TWICE, PathRule.CRUX)
-    evaluations: int = 48
+    path_rules: tuple[PathRule, ...] = tuple(PathRule)
+    evaluations: int = 100
     fewest_evaluations: int = 2
-    model_steps: float = 5e6
+    model_steps: float = 2e7
     most_groups: int = 64
     bound_steps: int = 100
     most_candidate_links: int = 1 << 18
     least_gain: float = 0.01
+    least_of_bound: float = 0.5
     max_slowdown: float | None = None
     num_orders: int | None = None
 
@@ -82,5 +97,7 @@ class TrainyardOptions:
             raise ValueError(f"bound_steps must be at least 2, not {self.bound_steps}")
         if not self.least_gain >= 0:
             raise ValueError(f"least_gain must not be negative, not {self.least_gain}")
+        if not 0 <= self.least_of_bound <= 1:
+            raise ValueError(f"least_of_bound must be from 0 to 1, not {self.least_of_bound}")
         if self.max_slowdown is not None and not self.max_slowdown >= 1:
             raise ValueError(f"max_slowdown must be at least 1, not {self.max_slowdown}")

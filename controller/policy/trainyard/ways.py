@@ -48,8 +48,8 @@ def choose_ways(
     urgencies = [_urgency(job, iteration, rule) for job, iteration in zip(moving, alone, strict=True)]
     order = np.array(sorted(range(len(moving)), key=lambda number: -urgencies[number]), dtype=np.int64)
     placed = utilisation([kept[job.name] for job in jobs if job.name in kept], len(rates_bps))
-    rounds = 2 if rule is PathRule.SMITH_TWICE else 1
-    chosen = least_congested(traffic, order, amounts(traffic, alone), rates_bps, placed, rounds).first_paths
+    by = amounts(traffic, alone), rates_bps, placed, rule.rounds, rule.own_weight
+    chosen = least_congested(traffic, order, *by).first_paths
     bounds = pairwise(traffic.first_flow.tolist())
     paths = [chosen[begin:end] for begin, end in bounds]
     ways = ways_along(moving, paths, rates_bps)
@@ -58,7 +58,7 @@ def choose_ways(
 
 def _urgency(job: Job, iteration: Iteration, rule: PathRule) -> float:
     """What a job chooses paths by, most first."""
-    if rule is PathRule.CRUX:
+    if rule.by_intensity:
         return job.profile.work / iteration.comm_s
     window_s = max(iteration.comm_s, iteration.compute_s - iteration.ready_s)
     return job.profile.work / iteration.duration_s / window_s

@@ -17,6 +17,7 @@ from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
 from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import choose_ways, occupied
+from tests.policy.builders import GBPS, make_job, make_links
 
 
 def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
@@ -24,10 +25,12 @@ def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
     ways = choose_ways(snapshot.jobs, {}, rates_bps)
     on_links = occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links))
     contention = Contention.of(snapshot.jobs, on_links)
+    bound = FluidBound.of(contention, options.bound_steps)
+    strands = partial(Strands.of, snapshot.jobs, ways, contention, rates_bps)
     return Arranging(
         contention,
-        FluidBound.of(contention, options.bound_steps),
-        Judge(contention, partial(Strands.of, snapshot.jobs, ways, contention, rates_bps), snapshot.seed, options),
+        bound,
+        Judge(contention, bound, strands, snapshot.seed, options),
         on_links,
         snapshot.links.has_levels,
         snapshot.num_levels,
@@ -74,3 +77,15 @@ def worth_of_a_change(snapshot: Snapshot, options: TrainyardOptions) -> Modelled
     worth = trainyard(replace(snapshot, jobs=snapshot.jobs[1:], previous=before), options).worth
     assert worth is not None
     return worth
+
+
+def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None:
+    """On a link for which two jobs ask more than there is."""
+    jobs = tuple(make_job(name, [(1e8, ((0,),))], compute_s=1.2, comm_start=0.0) for name in "ab")
+    snapshot = Snapshot(0.0, make_links(GBPS), jobs)
+    served = np.array([0.6, 0.1])
+    for least_of_bound in (0.0, 0.5):
+        made = arranging(snapshot, TrainyardOptions(least_of_bound=least_of_bound))
+        missed = np.maximum(least_of_bound * made.bound.share - served, 0.0)
+        assert missed.any() == (least_of_bound > 0)
+        assert made.judge.score(served) == pytest.approx((served - missed) @ made.contention.worth)
