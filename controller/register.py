@@ -107,7 +107,10 @@ class Register:
                 _put(self.stored_jobs, change.job, change.after)
 
     def _undo(self, changes: Sequence[Change], doubtful: Sequence[Change]) -> None:
-        """These changes, the newest, have not been; of the ``doubtful`` it is not known whether they are stored."""
+        """These changes, the newest, have not been; of the ``doubtful`` it is not known whether they are stored.
+
+        What was to be restated, as it was doubtful before, is so still.
+        """
         for change in reversed(changes):
             match change:
                 case JobChange():
@@ -116,7 +119,8 @@ class Register:
                     _put(self.instances[job], flow_group, before)
                 case SilenceChange(job, before_s):
                     self.leases.tell(job, before_s)
-        for name in dict.fromkeys(change.job for change in doubtful):
+        restated = (change for change in changes if isinstance(change, JobRestated))
+        for name in dict.fromkeys(change.job for change in (*doubtful, *restated)):
             self._restate(name)
 
     def _undo_job(self, change: JobChange) -> None:

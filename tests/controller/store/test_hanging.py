@@ -2,10 +2,12 @@
 
 import asyncio
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from controller.clock import DrivenClock
 from controller.policy.policy_name import PolicyName
 from controller.policy.profile import Profile
 from controller.record.lines import read_decisions
@@ -13,9 +15,10 @@ from controller.record.replay import Verdict, replay
 from controller.registration import JobRequest, NotStoredError
 from controller.store.database import Database
 from controller.store.errors import StoreError, UnknownOutcomeError
+from controller.store.store import Store
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
-from tests.controller.store.registering import held
+from tests.controller.store.registering import FABRIC, LEASE_S, held, restored
 from tests.postgresql import Server
 from topologies.steering import Steering
 
@@ -88,3 +91,27 @@ def test_what_has_not_begun_in_time_never_happens_and_of_the_rest_it_is_not_know
         database.close()
 
     asyncio.run(scenario())
+
+
+def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_right_is_refused_too(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        store = Store.open(str(tmp_path / "t.db"), DrivenClock())
+        registry = store.registry(FABRIC, LEASE_S)
+        store.database._patience_s = 0.05
+        with held_up():
+            registry.register_job(replace(_JOB, name="hanging"), 0.0)
+            with pytest.raises(NotStoredError):
+                await registry.stored()
+            registry.register_job(replace(_JOB, name="behind it"), 0.0)
+            with pytest.raises(NotStoredError):
+                await registry.stored()
+        store.database._patience_s = 10.0
+        registry.register_job(_JOB, 0.0)
+        await registry.stored()
+        assert [job.request.name for job in registry.jobs] == ["late"]
+        await store.close()
+
+    asyncio.run(scenario())
+    assert [job.request.name for job in restored(str(tmp_path / "t.db")).jobs] == ["late"]

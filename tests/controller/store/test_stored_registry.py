@@ -102,6 +102,7 @@ class Fate(Enum):
     STORED = auto()
     STORED_UNHEARD = auto()
     LOST_UNHEARD = auto()
+    REFUSED = auto()
 
 
 _JOBS = ("a", "b")
@@ -219,6 +220,8 @@ def test_what_may_have_been_stored_is_put_right_by_the_next_change(batches: list
 
             async def doubtful(work: Callable[[Connection], None]) -> None:
                 fate = fates.pop(0) if fates else Fate.STORED
+                if fate is Fate.REFUSED:
+                    raise StoreError("the database is away")
                 if fate is not Fate.LOST_UNHEARD:
                     await write(work)
                 if fate is not Fate.STORED:
