@@ -15,7 +15,7 @@ from controller.profiling.shares import PathShare
 from controller.registration import RegisteredJob
 from controller.store.database import Database
 from controller.store.errors import StoreError
-from controller.store.schema import MEASURED
+from controller.store.schema import JOB, MEASURED
 from topologies.fabric import Nic
 from topologies.routing import Routing
 
@@ -41,7 +41,10 @@ class StoredProfiles:
         return {name: measured for name, measured in found.items() if measured is not None}
 
     async def keep(self, job: RegisteredJob, measured: Measured) -> None:
-        """A job has been measured. Where the database does not take it, that is logged: it can be measured again."""
+        """A job has been measured; nothing is kept where it has gone meanwhile.
+
+        Where the database does not take it, that is logged: it can be measured again.
+        """
         shares = [
             [*_reference(share.source), *_reference(share.destination), list(share.path), share.size_bytes]
             for share in measured.shares
@@ -76,5 +79,7 @@ def _reference(nic: Nic) -> tuple[str, int]:
 
 
 def _replace(values: dict[str, Any], connection: Connection) -> None:
-    connection.execute(delete(MEASURED).where(MEASURED.c.job == values["job"]))
-    connection.execute(insert(MEASURED), values)
+    is_it = (JOB.c.name == values["job"]) & (JOB.c.arrival_s == values["arrival_s"])
+    if connection.scalar(select(JOB.c.name).where(is_it)) is not None:
+        connection.execute(delete(MEASURED).where(MEASURED.c.job == values["job"]))
+        connection.execute(insert(MEASURED), values)

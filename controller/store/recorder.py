@@ -102,15 +102,22 @@ class Recorder:
         try:
             known, rows = await asyncio.to_thread(self._changed, snapshot, plan)
             await self._database.write(partial(facts.write_decision, row, rows, is_whole=self._known is None))
-            self._known, self.recorded_number = known, row.number
-            if row.number % _PRUNED_EVERY == 0:
-                await self._database.write(self._prune)
         except StoreError as error:
             _LOG.error("plan %d is not in the record: %s", row.number, error)
             if isinstance(error, UnknownOutcomeError):
                 self._known = None
         except Exception:
             _LOG.exception("plan %d cannot be told to the record", row.number)
+        else:
+            self._known, self.recorded_number = known, row.number
+            if row.number % _PRUNED_EVERY == 0:
+                await self._prune()
+
+    async def _prune(self) -> None:
+        try:
+            await self._database.write(self._forget)
+        except StoreError as error:
+            _LOG.error("of the record nothing is forgotten for now: %s", error)
 
     def _go_on_from(self, last: RecordedDecision) -> None:
         self.number = last.number
@@ -125,7 +132,7 @@ class Recorder:
         now = known_of(snapshot, plan, self._facts.setting)
         return now, facts.change_rows(changes(self._known or Known(), now, self._facts))
 
-    def _prune(self, connection: Connection) -> None:
+    def _forget(self, connection: Connection) -> None:
         facts.prune(self._retention.plans, connection)
         audit.prune(self._clock.now_s() - self._retention.audit_days * _DAY_S, connection)
 

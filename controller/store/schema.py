@@ -7,7 +7,7 @@ keep as they are.
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
 SCHEMA_VERSION = 2
-"""Version 1 has no silence and no instances; otherwise it is the same."""
+"""Version 1 has no silence, no instances and nothing measured; otherwise it is the same."""
 METADATA = MetaData()
 
 PROPERTY = Table(

@@ -164,6 +164,27 @@ def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monke
     asyncio.run(scenario())
 
 
+def test_a_plan_is_in_the_record_though_nothing_old_could_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("database t.db: database or disk is full")
+
+    async def scenario() -> None:
+        monkeypatch.setattr("controller.store.recorder._PRUNED_EVERY", 2)
+        monkeypatch.setattr("controller.store.facts.prune", full)
+        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life.start()
+        await life.live(2)
+        await life.controller.planner.recorded()
+        assert life.controller.planner.recorded_number == 2
+        assert "is not in the record" not in caplog.text
+        assert "nothing is forgotten for now: database t.db: database or disk is full" in caplog.text
+        await life.end()
+
+    asyncio.run(scenario())
+
+
 def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

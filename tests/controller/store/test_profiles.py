@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from controller.clock import DrivenClock
 from controller.policy.profile import Profile
 from controller.profiling.measured import Measured
@@ -89,6 +91,22 @@ def test_another_job_of_the_name_has_nothing_of_it(tmp_path: Path) -> None:
         assert life.known() == {}
         life.registry.deregister("gpt")
         await life.registry.stored()
+        assert life.store.database.read(lambda connection: connection.execute(MEASURED.select()).all()) == []
+
+    life = Life(tmp_path / "db")
+    asyncio.run(scenario(life))
+    life.end()
+
+
+def test_of_a_job_that_has_gone_meanwhile_nothing_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(life: Life) -> None:
+        job = await register(life, ALONE, 1.0)
+        life.registry.deregister("gpt")
+        await life.registry.stored()
+        await life.profiles.keep(job, measured_of(job))
+        assert life.store.database.health.problem == caplog.text == ""
+        await register(life, ALONE, 2.0)
+        await life.profiles.keep(job, measured_of(job))
         assert life.store.database.read(lambda connection: connection.execute(MEASURED.select()).all()) == []
 
     life = Life(tmp_path / "db")
