@@ -1,13 +1,15 @@
 """Shortest-path routing: what every switch does with a destination, and the paths this leaves a flow."""
 
 from collections import deque
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 
 from topologies.addressing import FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Fabric, Nic, Path
+
+_LinksTowards = Callable[[str], Mapping[str, tuple[int, ...]]]
 
 _REMEMBERED_WAYS = 1 << 10
 """Between so many pairs of switches: the NICs of two hosts mostly share theirs."""
@@ -38,8 +40,9 @@ class Routing:
         self.fabric = fabric
         self.hash_multipliers = hash_multipliers
         self.dead = frozenset(dead)
-        self._next_links: dict[str, dict[str, tuple[int, ...]]] = {}
-        self._ways = lru_cache(_REMEMBERED_WAYS)(self._find_ways)
+        # What is remembered refers to no routing, so that it goes with this one.
+        self._links_towards = cache(partial(_links_towards, fabric, self.dead))
+        self._ways = lru_cache(_REMEMBERED_WAYS)(partial(_ways, fabric, self._links_towards))
 
     def without(self, dead: Set[int]) -> "Routing":
         """The same fabric with these links dead, and no others."""
@@ -112,26 +115,22 @@ class Routing:
             (nics, next(iter(ends[host])) if len(ends[host]) == 1 else None) for host, nics in self.fabric.nics.items()
         )
 
-    def _find_ways(self, switch: str, attachment: str) -> tuple[Path, ...]:
-        """The middles of all paths from NICs behind one switch to NICs behind another."""
-        onward, links = self._links_towards(attachment), self.fabric.links
-        complete: list[Path] = []
-        partial: list[tuple[str, Path]] = [(switch, ())]
-        while partial:
-            node, way = partial.pop()
-            if node == attachment:
-                complete.append(way)
-            else:
-                partial += [(links[link].destination, (*way, link)) for link in reversed(onward.get(node, ()))]
-        return tuple(complete)
 
-    def _links_towards(self, attachment: str) -> Mapping[str, tuple[int, ...]]:
-        if attachment not in self._next_links:
-            self._next_links[attachment] = _links_towards(self.fabric, attachment, self.dead)
-        return self._next_links[attachment]
+def _ways(fabric: Fabric, links_towards: _LinksTowards, switch: str, attachment: str) -> tuple[Path, ...]:
+    """The middles of all paths from NICs behind one switch to NICs behind another."""
+    onward = links_towards(attachment)
+    complete: list[Path] = []
+    begun: list[tuple[str, Path]] = [(switch, ())]
+    while begun:
+        node, way = begun.pop()
+        if node == attachment:
+            complete.append(way)
+        else:
+            begun += [(fabric.links[link].destination, (*way, link)) for link in reversed(onward.get(node, ()))]
+    return tuple(complete)
 
 
-def _links_towards(fabric: Fabric, attachment: str, dead: Set[int]) -> dict[str, tuple[int, ...]]:
+def _links_towards(fabric: Fabric, dead: Set[int], attachment: str) -> Mapping[str, tuple[int, ...]]:
     """For every switch that still reaches the switch ``attachment``, its links to neighbours one hop closer to it."""
     hops, queue = {attachment: 0}, deque([attachment])
     while queue:

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from itertools import pairwise, product
 
 import networkx as nx
@@ -67,6 +69,21 @@ def test_candidate_paths_are_the_shortest_ones_and_the_hash_takes_one(data: st.D
     port = data.draw(st.integers(0, 65_535))
     flow = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
     assert routing.hashed_path(flow) in candidates
+
+
+def test_a_routing_and_what_it_remembers_go_with_the_last_reference() -> None:
+    fabric = TESTBED
+    routing = route(fabric).without(frozenset({len(fabric.links) - 2, len(fabric.links) - 1}))
+    source, *_, destination = all_nics(fabric)
+    gc.disable()
+    try:
+        assert routing.candidate_paths(source, destination)
+        assert routing.routes(fabric.switches[0])
+        gone = weakref.ref(routing)
+        del routing
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @settings(max_examples=100, deadline=None)
