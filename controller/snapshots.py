@@ -61,8 +61,9 @@ class Snapshots:
         # Kept as long as a job has them.
         self._paths: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
         """All that routing allows between two NICs, by their addresses."""
-        self._candidates: WeakValueDictionary[tuple[int, int, int, int], Paths] = WeakValueDictionary()
-        """As probes saw them last."""
+        self._candidates: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
+        """Those of them that are not over ``_silent`` links, unless these are all."""
+        self._silent: frozenset[int] = frozenset()
         self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
@@ -74,8 +75,10 @@ class Snapshots:
             for seen_so in (self._paths, self._candidates, self._jobs):
                 seen_so.clear()
         has_news = version != self._probed_version
-        if has_news:
-            self._probed_version = version
+        self._probed_version = version
+        silent = frozenset() if probed is None else probed.silent_links
+        if silent != self._silent:
+            self._silent = silent
             self._candidates.clear()
         # Jobs are immutable: one that has not changed is seen as before.
         known, self._jobs = self._jobs, {}
@@ -154,17 +157,14 @@ class Snapshots:
 
     def _live_paths(self, flow: RegisteredFlow) -> Paths:
         """Paths that routing allows, without those over links that probes miss, unless these are all."""
-        five_tuple = flow.five_tuple
         pair = flow.source.address, flow.destination.address
-        ends = *pair, five_tuple.protocol, five_tuple.destination_port
-        candidates = self._candidates.get(ends)
+        candidates = self._candidates.get(pair)
         if candidates is None:
             paths = self._paths.get(pair)
             if paths is None:
                 paths = self._paths[pair] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
-            silent = frozenset() if self._probed is None else self._probed.silent_links
-            live = tuple(path for path in paths if silent.isdisjoint(path)) if silent else ()
-            candidates = self._candidates[ends] = Paths(live) if live else paths
+            live = tuple(path for path in paths if self._silent.isdisjoint(path)) if self._silent else ()
+            candidates = self._candidates[pair] = Paths(live) if 0 < len(live) < len(paths) else paths
         return candidates
 
 
