@@ -132,12 +132,12 @@ class Controller:
             waiting_s = _IDLE_S if next_s is None else min(_IDLE_S, next_s - self._clock.now_s())
             await asyncio.sleep(max(0.0, waiting_s))
 
-    async def tell_silences(self) -> None:
-        """Have the next controller know which jobs are not heard of, as time passes; until cancelled."""
+    async def tell_next(self) -> None:
+        """Have the next controller know which jobs are not heard of, and what was in doubt; until cancelled."""
         while self._has_store:
             await asyncio.sleep(self.registry.silence_step_s)
-            if self.registry.tell_silences(self._clock.now_s()):
-                try:
-                    await self.registry.stored()
-                except NotStoredError as error:
-                    _LOG.warning("how long jobs have been silent: %s", error)
+            self.registry.tell_silences(self._clock.now_s())
+            try:
+                await self.registry.stored()
+            except NotStoredError as error:
+                _LOG.warning("what the next controller is to know: %s", error)

@@ -48,7 +48,7 @@ async def in_office(
                 await _within(_HEARING_S, controller.ports.all_heard())
                 await controller.hear_ports()
             async with southbound, asyncio.TaskGroup() as tasks:
-                works = (controller.planner.run, controller.follow_ports, controller.measure, controller.tell_silences)
+                works = (controller.planner.run, controller.follow_ports, controller.measure, controller.tell_next)
                 running = [tasks.create_task(work()) for work in (works if works_alone else ())]
                 yield controller
                 for task in running:

@@ -72,10 +72,10 @@ class Register:
         self.leases.renew(name, now_s)
         return self._tell_silence(name, 0.0)
 
-    def tell_silences(self, now_s: float) -> bool:
-        """Have the next controller know which jobs have not been heard of in time; whether that is to be stored."""
-        told = [self._tell_silence(*silence) for silence in self.leases.silences_s(now_s)]
-        return any(told)
+    def tell_silences(self, now_s: float) -> None:
+        """Have the next controller know which jobs have not been heard of in time."""
+        for silence in self.leases.silences_s(now_s):
+            self._tell_silence(*silence)
 
     async def stored(self) -> None:
         """Return once all that was changed so far outlives this process; at once where nothing is to.

@@ -210,9 +210,9 @@ class Registry:
         self._job(name)
         return self._register.renew(name, now_s)
 
-    def tell_silences(self, now_s: float) -> bool:
-        """Have the next controller know which jobs have not been heard of in time; whether that is to be stored."""
-        return self._register.tell_silences(now_s)
+    def tell_silences(self, now_s: float) -> None:
+        """Have the next controller know which jobs have not been heard of in time."""
+        self._register.tell_silences(now_s)
 
     def deregister(self, name: str) -> bool:
         """Withdraw a job with its flow groups; False where it is not registered."""

@@ -116,7 +116,7 @@ class World:
             self.network.listen(_ADDRESS, process, controller.handlers)
             self.controller, self.southbound = controller, southbound
             async with GnmiPorts(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
-                for work in (controller.planner.run(), controller.follow_ports(), controller.tell_silences()):
+                for work in (controller.planner.run(), controller.follow_ports(), controller.tell_next()):
                     tasks.create_task(work).add_done_callback(partial(self._note_end, process))
 
     def _note_start(self, controller: Controller) -> None:

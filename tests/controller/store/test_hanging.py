@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, select
 
 from controller.clock import DrivenClock
 from controller.policy.policy_name import PolicyName
@@ -15,6 +16,7 @@ from controller.record.replay import Verdict, replay
 from controller.registration import JobRequest, NotStoredError
 from controller.store.database import Database
 from controller.store.errors import StoreError, UnknownOutcomeError
+from controller.store.schema import JOB
 from controller.store.store import Store
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
@@ -24,6 +26,10 @@ from topologies.steering import Steering
 
 _PATIENCE_S = 1.0
 _JOB = JobRequest("late", ("h0", "h1"), 16, Profile(1.0, 0.5, 1.0))
+
+
+def _jobs(connection: Connection) -> list[str]:
+    return list(connection.scalars(select(JOB.c.name)))
 
 
 async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog: pytest.LogCaptureFixture) -> None:
@@ -115,3 +121,28 @@ def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_rig
 
     asyncio.run(scenario())
     assert [job.request.name for job in restored(str(tmp_path / "t.db")).jobs] == ["late"]
+
+
+def test_what_a_hanging_database_has_taken_goes_though_nothing_else_changes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life.start()
+        registry, life.store.database._patience_s = life.controller.registry, 0.05
+        with held_up():
+            registry.register_job(_JOB, life.clock.now_s())
+            with pytest.raises(NotStoredError):
+                await registry.stored()
+        life.store.database._patience_s = 10.0
+
+        async def until(*jobs: str) -> None:
+            async with asyncio.timeout(30.0):
+                while await life.store.database.write(_jobs) != list(jobs):
+                    await asyncio.sleep(0.01)
+
+        await until(_JOB.name)
+        telling = asyncio.create_task(life.controller.tell_next())
+        await until()
+        telling.cancel()
+        await life.end()
+
+    asyncio.run(scenario())
