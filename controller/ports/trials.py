@@ -1,20 +1,25 @@
 """When a cable that probes have ceased to come by is tried again: nothing that avoids it would ever find it mended."""
 
-_FIRST_HOLD_S = 10.0
-_LONGEST_HOLD_S = 300.0
 _TRIAL_S = 10.0
 """In which hosts find a path that is there again, and that one is not."""
+_FEWEST_TRIALS = 32
+"""One in so many of these times is a cable's at least."""
 
 
 def trial(since_s: float, now_s: float) -> tuple[bool, float]:
     """Whether a cable that has been silent since then is on trial, and until when that stays so.
 
-    It is left alone for ten seconds, and then for twice as long each time, up to five minutes.
+    It is left alone for ten seconds at least, and tried for ten, ever less often. These times are parts of a calendar
+    that all cables have: those that are only of use together are tried together, whenever each fell silent.
     """
-    until_s, hold_s, is_on_trial = since_s + _FIRST_HOLD_S, _FIRST_HOLD_S, False
-    while until_s <= now_s:
-        is_on_trial = not is_on_trial
-        if not is_on_trial:
-            hold_s = min(2 * hold_s, _LONGEST_HOLD_S)
-        until_s += _TRIAL_S if is_on_trial else hold_s
-    return is_on_trial, until_s
+    first, now = int(since_s // _TRIAL_S), int(now_s // _TRIAL_S)
+    is_on_trial, following = _is_on_trial(first, now), now + 1
+    while _is_on_trial(first, following) == is_on_trial:
+        following += 1
+    return is_on_trial, following * _TRIAL_S
+
+
+def _is_on_trial(first: int, now: int) -> bool:
+    """Whether one that fell silent in the ten seconds ``first`` is tried in those ``now``."""
+    age = now - first
+    return age > 1 and now % min(1 << (age.bit_length() - 1), _FEWEST_TRIALS) == 0

@@ -98,10 +98,20 @@ def test_a_silent_cable_is_left_and_tried_again_ever_less_often(fabric: Fabric) 
         now_s = timer_s
         changes.append((now_s - 100.0, health.dead(now_s) == both))
         health.note_silent({link}, now_s)
-    assert changes == [(10.0, False), (20.0, True), (40.0, False), (50.0, True)]
+    assert changes == [(20.0, False), (30.0, True), (60.0, False), (70.0, True)]
     health.note_silent(frozenset(), now_s)
     assert health.dead(now_s) == frozenset()
     assert health.next_release_s(now_s) is None
+
+
+def test_cables_that_are_only_of_use_together_are_tried_together_whenever_each_fell_silent(fabric: Fabric) -> None:
+    one, other, *_ = (link.index for link in fabric.links_from["t0"] if link.destination in fabric.switch_index)
+    first_s, *all_since_s = [100.0, 109.9, 110.0, 117.0, 125.0, 200.0, 263.0]
+    for since_s in all_since_s:
+        health = [LinkHealth(fabric, None) for _ in range(2)]
+        health[0].note_silent({one}, first_s)
+        health[1].note_silent({other}, since_s)
+        assert any(not health[0].dead(now_s) | health[1].dead(now_s) for now_s in range(int(since_s) + 10, 1_000))
 
 
 def test_what_probes_miss_cuts_nobody_off(fabric: Fabric) -> None:
