@@ -1,11 +1,12 @@
 """Candidate paths between two NICs as probes have found them, and the source ports that lead to each."""
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.telemetry.misses import Misses
 from hostlib.telemetry.prober import CONFIRMATIONS
 from hostlib.telemetry.sequence_window import SequenceWindow
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
@@ -44,17 +45,7 @@ class Candidate:
 class _Port:
     """What reports say of a source port: the path that is believed, and the one that the last of them told."""
 
-    __slots__ = (
-        "agreeing",
-        "believed",
-        "missed_before_s",
-        "missed_s",
-        "missing",
-        "routing",
-        "seen_s",
-        "told",
-        "window",
-    )
+    __slots__ = ("agreeing", "believed", "routing", "seen_s", "told", "window")
 
     def __init__(self, told: Path, routing: int) -> None:
         self.believed: Path | None = None
@@ -63,10 +54,6 @@ class _Port:
         self.seen_s = -math.inf
         """When a probe has last come by the path that is believed."""
         self.window = SequenceWindow()
-        self.missing = 0
-        """Probes since then that have not come by it."""
-        self.missed_s = self.missed_before_s = -math.inf
-        """When one was last found to be missing, and when the time before."""
         self.routing = routing
         """Which routing of the fabric it was that had it lead there."""
 
@@ -88,9 +75,7 @@ class PairCandidates:
         self._pinned: Set[int] = frozenset()
         self._covered: frozenset[Path] | None = None
         self._look_again_s = 0.0
-        self._turns: OrderedDict[int, None] = OrderedDict()
-        """Ports that are kept, the one that was heard of longest ago first: hosts probe them in turn."""
-        self._missing: set[int] = set()
+        self._misses = Misses()
         self._heard_s = self._forgiven_s = -math.inf
         self._routing = 0
         self._dead: Set[int] = frozenset()
@@ -134,7 +119,8 @@ class PairCandidates:
             self._covered = None
         known.window.note(port_sequence)
         self._heard_s = now_s
-        self._take_turn(port, port_sequence, now_s)
+        for passed_over in self._misses.take_turn(port, port_sequence):
+            self._miss(passed_over, now_s)
         if known.told != path:
             known.told, known.agreeing, self._covered = path, 0, None
         known.agreeing += 1
@@ -149,8 +135,8 @@ class PairCandidates:
                 self._miss(port, now_s)
         else:
             self._seen_s[path] = known.seen_s = now_s
-            known.routing, known.missing = self._routing, 0
-            self._missing.discard(port)
+            known.routing = self._routing
+            self._misses.come(port)
             if not self.is_complete:
                 self._look_again_s = now_s
         return is_news
@@ -186,13 +172,11 @@ class PairCandidates:
     def forgive(self, now_s: float) -> None:
         """Reports have been lost on their way: what has not come until now is not missing."""
         self._forgiven_s = now_s
-        for port in self._missing:
-            self._ports[port].missing = 0
-        self._missing.clear()
+        self._misses.forgive()
 
     def doubted_links(self, now_s: float) -> Set[int]:
         """Links by which probes of this pair are missing, and none come."""
-        paths = {self._ports[port].believed for port in self._missing}
+        paths = {self._ports[port].believed for port in self._misses.ports}
         paths.update(path for path in self._seen_s if self._is_silent(path))
         links = {link for path in paths if path is not None for link in path[1:]}
         return {link for link in links if self.missing(link, -math.inf, now_s)}
@@ -215,21 +199,20 @@ class PairCandidates:
                     return None
                 total, is_second_round = total + AGREEING, True
                 continue
-            ports = [known for known in self._ports.values() if known.believed == path]
-            if not ports or any(
-                known.missing == 0 or known.missed_s <= heard_s or known.routing != self._routing for known in ports
-            ):
+            ports = {port: known.routing for port, known in self._ports.items() if known.believed == path}
+            missed = [self._misses.of(port) for port in ports]
+            if set(ports.values()) != {self._routing} or any(one.last_s <= heard_s for one in missed):
                 return None
-            total += sum(known.missing for known in ports)
-            is_second_round |= any(known.missed_before_s > heard_s for known in ports)
+            total += sum(one.probes for one in missed)
+            is_second_round |= any(one.before_s > heard_s for one in missed)
         # By then whatever port may lead over it instead has had its turn.
         return total if is_second_round or not total else None
 
     def hears(self, link: int, now_s: float) -> bool:
         """Whether a port leads over a link, and its probes come."""
         return any(
-            known.missing == 0 and known.routing == self._routing and self._is_fresh(known, now_s)
-            for known in self._ports.values()
+            port not in self._misses.ports and known.routing == self._routing and self._is_fresh(known, now_s)
+            for port, known in self._ports.items()
             if known.believed is not None and link in known.believed
         )
 
@@ -266,30 +249,13 @@ class PairCandidates:
         order = list(Freshness)
         return tuple(sorted(found, key=lambda candidate: order.index(candidate.freshness)))
 
-    def _take_turn(self, port: int, port_sequence: int, now_s: float) -> None:
-        """A port is heard of: those whose turn was before its own are missing.
-
-        A host probes each again after the same time. What it sends of a new port at once is out of turn.
-        """
-        turns = self._turns
-        if port_sequence > CONFIRMATIONS and port in turns:
-            while (before := next(iter(turns))) != port:
-                turns.move_to_end(before)
-                self._miss(before, now_s)
-        turns[port] = None
-        turns.move_to_end(port)
-
     def _miss(self, port: int, now_s: float) -> None:
-        known = self._ports[port]
-        if known.believed is not None:
-            known.missing += 1
-            known.missed_before_s, known.missed_s = known.missed_s, now_s
-            self._missing.add(port)
+        if self._ports[port].believed is not None:
+            self._misses.miss(port, now_s)
 
     def _forget(self, port: int) -> None:
         self._ports.pop(port, None)
-        self._turns.pop(port, None)
-        self._missing.discard(port)
+        self._misses.forget(port)
         self._covered = None
 
     def _is_silent(self, path: Path) -> bool:

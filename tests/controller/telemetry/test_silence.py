@@ -33,12 +33,12 @@ class Hosts:
             for number in range(len(self.pairs)):
                 self.round(number, now_s)
 
-    def round(self, number: int, now_s: float, lost: int | None = None, moved: Mapping[int, int] = PORTS) -> None:
+    def round(self, number: int, now_s: float, lost: int | None = None, ways: Mapping[int, int] = PORTS) -> None:
         """Every port of a pair is probed once, in turn; what crosses the link that is lost does not come."""
-        for port in PORTS:
+        for port in ways:
             sequence = self._sequences.get((number, port), 0)
             self._sequences[number, port] = sequence + 1
-            path = self._paths[number][moved[port]]
+            path = self._paths[number][ways[port]]
             if lost not in path:
                 self.pairs[number].note(port, sequence, path, now_s)
                 self.measurements.note(path, (Hop(),) * (len(path) - 1), f"h{number}", now_s)
@@ -85,7 +85,7 @@ def test_ports_that_lead_elsewhere_are_missed_but_where_the_fabric_was_rerouted(
         if is_rerouted:
             hosts.pairs[0].rerouted(frozenset())
         for number in range(AGREEING - 1):
-            hosts.round(0, 2.0 + number, moved=dict.fromkeys(PORTS, 1))
+            hosts.round(0, 2.0 + number, ways=dict.fromkeys(PORTS, 1))
         assert hosts.silent.links == (frozenset() if is_rerouted else {1, 2})
 
 
@@ -94,7 +94,7 @@ def test_a_link_by_which_other_ports_lead_now_is_not_silent() -> None:
     hosts = Hosts(TO_ONE, TO_OTHER)
     for second in range(2, 5):
         for number in range(2):
-            hosts.round(number, float(second), moved={port: 1 - way for port, way in PORTS.items()})
+            hosts.round(number, float(second), ways={port: 1 - way for port, way in PORTS.items()})
     assert hosts.silent.links == frozenset()
 
 
@@ -110,6 +110,17 @@ def test_reports_that_were_lost_are_no_probes_that_were() -> None:
     hosts.round(0, 2.0, lost=1)
     hosts.pairs[0].forgive(2.5)
     hosts.round(0, 3.0, lost=1)
+    assert hosts.silent.links == frozenset()
+
+
+def test_a_round_after_reports_that_were_lost_is_the_first_one() -> None:
+    hosts, of_flows = Hosts(TO_ONE), dict.fromkeys(range(60_000, 60_004), 0)
+    hosts.pairs[0].pin(of_flows.keys())
+    for now_s in (1.1, 1.2, 1.3, 1.4):
+        hosts.round(0, now_s, ways=of_flows | PORTS)
+    hosts.round(0, 2.0, lost=1, ways=of_flows | PORTS)
+    hosts.pairs[0].forgive(2.5)
+    hosts.round(0, 3.0, lost=1, ways=of_flows | PORTS)
     assert hosts.silent.links == frozenset()
 
 
