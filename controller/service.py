@@ -180,12 +180,12 @@ class ControllerService:
             raise InvalidFieldError(f"host: unknown host {request.host!r}")
         now_s = self._clock.now_s()
         self._telemetry.reporters.authorise(request.host, request.owner_token, now_s)
+        version = self._telemetry.version
         # What is to be probed is only looked up where there is somebody who probes.
         decision = self._planner.decision
         if decision is not None and decision is not self._watched:
             self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows)
             self._watched = decision
-        version = self._telemetry.version
         answer = self._telemetry.exchange(request, now_s)
         if self._telemetry.version != version:
             self._planner.links.note_silent(self._telemetry.silent_links, now_s)

@@ -75,7 +75,7 @@ class Telemetry:
         self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: float = WINDOW_US
     ) -> None:
         self.version = 0
-        """Counts how often a flow's path, or whether all paths of a pair are known, has changed."""
+        """Counts how often a flow's path, whether all of a pair are known, or what is silent has changed."""
         self.dropped: Counter[Drop] = Counter()
         self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
         self.links = LinkMeasurements(window_us)
@@ -98,6 +98,7 @@ class Telemetry:
     def watch(self, flows: Iterable[FiveTuple]) -> None:
         """Have the pairs of NICs probed that these flows use, keep the flows' own ports known, and forget all else."""
         ports: dict[_Key, set[int]] = {}
+        silent = self.silent_links
         for flow in flows:
             ports.setdefault(_key(flow), set()).add(flow.source_port)
         for key in self._pairs.keys() - ports.keys():
@@ -111,6 +112,7 @@ class Telemetry:
             pair = self._pairs.get(key) or self._new_pair(key)
             if pair.candidates.pin(frozenset(own)):
                 self._changed.add(pair.source.host)
+        self.version += self.silent_links != silent
 
     def exchange(self, request: wire.ExchangeProbesRequest, now_s: float) -> wire.ExchangeProbesResponse:
         """Take the reports of a host whose agent is authorised, and answer what it is to probe."""

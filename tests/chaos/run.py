@@ -160,8 +160,9 @@ class Run:
         try:
             wrong += await self._judged_once_planned(world.controller)
         finally:
-            planner.links = damped
-            damped.note(ports.states, LoopClock().now_s())
+            planner.links, now_s = damped, LoopClock().now_s()
+            damped.note(ports.states, now_s)
+            damped.note_silent(world.controller.telemetry.silent_links, now_s)
         return wrong
 
     async def _judged_once_planned(self, controller: Controller) -> list[str]:

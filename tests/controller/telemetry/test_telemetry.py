@@ -124,6 +124,27 @@ def test_links_have_what_their_switches_told(controller: Controller) -> None:
     assert controller.telemetry.links.loads_bps(since_s=0.1) == {}
 
 
+def test_that_nobody_could_hear_a_silent_link_any_more_is_news(controller: Controller) -> None:
+    path, other = controller.paths[:2]
+
+    def tell(paths: Sequence[Path], now_s: float) -> None:
+        def at_the_time(report: wire.ProbeReport) -> None:
+            report.port_sequence, report.sent_ns = round(10 * now_s), round(now_s * NS_PER_S)
+
+        reports = [controller.report(one, 50_000 + controller.paths.index(one), at_the_time) for one in paths]
+        controller.tell(reports, now_s)
+
+    for tenths in range(AGREEING + 1):
+        tell((path, other), tenths / 10)
+    for tenths in range(10, 10 + AGREEING):
+        tell((other,), tenths / 10)
+    assert controller.telemetry.silent_links
+    version = controller.telemetry.version
+    controller.telemetry.watch([])
+    assert not controller.telemetry.silent_links
+    assert controller.telemetry.version != version
+
+
 def test_no_single_host_says_how_full_a_link_is() -> None:
     links, path = LinkMeasurements(window_us=8e6), (0, 1)
 
