@@ -16,6 +16,7 @@ from controller.run.results import RunResult
 from controller.sweep.axes import shown
 from controller.sweep.summary import Cell
 from topologies.fabric import Fabric
+from workloads.scenario import ProfileSource
 
 
 def utilisation(results: Sequence[RunResult]) -> Table:
@@ -71,16 +72,18 @@ def between_events(results: Sequence[RunResult]) -> Table:
 
 
 def iteration_times(results: Sequence[RunResult]) -> Table:
-    """Iteration time of every job under every policy, and how much it differs from the first."""
+    """Iteration time of every job under every policy, and how much it differs from the first; and who is measured."""
     first, *others = results
-    columns = ["Job", "GPUs", "Ideal", first.policy, *(title for other in others for title in (other.policy, "Change"))]
-    table = number_table(f"{first.scenario}: iteration times", *columns)
+    is_any_measured = any(job.profile is ProfileSource.MEASURED for job in first.jobs)
+    columns = ["Job", *(["Profile"] if is_any_measured else []), "GPUs", "Ideal", first.policy]
+    columns += [title for other in others for title in (other.policy, "Change")]
+    table = number_table(f"{first.scenario}: iteration times", *columns, left=("Profile",))
     times = [{job.name: job.iteration_time_s for job in other.jobs} for other in others]
     for job in first.jobs:
         cells = [count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
         for of_job in times:
             cells += [seconds(of_job[job.name]), change(of_job[job.name], job.iteration_time_s)]
-        table.add_row(Text(job.name), *cells)
+        table.add_row(Text(job.name), *([job.profile] if is_any_measured else []), *cells)
     return table
 
 

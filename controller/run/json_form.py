@@ -18,6 +18,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "jobs": [
             {
                 "name": job.name,
+                "profile": job.profile,
                 "iteration_time_s": job.iteration_time_s,
                 "ideal_iteration_time_s": job.ideal_iteration_time_s,
                 "jct_s": job.jct_s,

@@ -124,6 +124,7 @@ def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | No
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
+        profile=replay.job.specification.profile,
         gpus=replay.job.gpus,
         iteration_time_s=mean_iteration_time_s(replay, window),
         ideal_iteration_time_s=alone.iteration_time_s,

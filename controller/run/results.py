@@ -6,17 +6,20 @@ from controller.policy.enforcement import Enforcement
 from topologies.fabric import Fabric, Path
 from workloads.events import ScenarioEvent
 from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.scenario import ProfileSource
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """One job: its times, what the policy decided for it last, and its record for pictures.
 
-    ``iteration_time_s`` is the mean inside the measurement window, None where no whole iteration lies there;
-    ``jct_s`` the time from arrival to departure, None where the run ended first.
+    ``profile`` is how the controller was to know what it does; ``iteration_time_s`` the mean inside the measurement
+    window, None where no whole iteration lies there; ``jct_s`` the time from arrival to departure, None where the run
+    ended first.
     """
 
     name: str
+    profile: ProfileSource
     gpus: int
     iteration_time_s: float | None
     ideal_iteration_time_s: float

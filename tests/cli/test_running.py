@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from controller.cli.tables import iteration_times
 from controller.policy.policy_name import PolicyName
+from controller.run.json_form import run_object
 from tests.cli.conftest import Trainyard
-from workloads.scenario import Scenario
+from tests.report.builders import make_job, make_result
+from workloads.scenario import ProfileSource, Scenario
 
 Ran = list[tuple[Scenario, PolicyName]]
 
@@ -30,6 +33,15 @@ def test_people_get_tables(trainyard: Trainyard, ran: Ran, scenario: Path) -> No
     for word in ("Utilisation", "Fluid bound", "50.0", "75.0", "gpt", "Change"):
         assert word in words
     assert len(ran) == 2
+
+
+def test_tables_and_json_say_which_jobs_are_measured() -> None:
+    told, measured = make_job("gpt"), make_job("bert", profile=ProfileSource.MEASURED)
+    result = make_result(jobs=(told, measured))
+    assert [job["profile"] for job in run_object(result)["jobs"]] == ["told", "measured"]
+    columns = {str(column.header): list(column.cells) for column in iteration_times([result]).columns}
+    assert columns["Profile"] == ["told", "measured"]
+    assert "Profile" not in [str(column.header) for column in iteration_times([make_result(jobs=(told,))]).columns]
 
 
 def test_the_seed_can_be_another(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:

@@ -8,6 +8,7 @@ from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
 from workloads.events import ScenarioEvent
 from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.scenario import ProfileSource
 
 NUM_LEVELS = 8
 SAMPLE_S = 0.1
@@ -38,11 +39,13 @@ def make_job(
     level: int | None = 7,
     intensity: float | None = 10.0,
     compute_s: float = 0.5,
+    profile: ProfileSource = ProfileSource.TOLD,
 ) -> JobResult:
     """Computes ``compute_s`` at the beginning of every second and communicates for the rest of it."""
     seconds = range(int(ENDED_S))
     return JobResult(
         name=name,
+        profile=profile,
         gpus=8,
         iteration_time_s=iteration_time_s,
         ideal_iteration_time_s=0.8,
