@@ -8,7 +8,7 @@ two switches, under several hash seeds. A flow is affected where the dead cable 
   in flight then is acknowledged, and something that was sent later; its way is there again at the first one at which a
   test packet that is sent then arrives, and one back.
 - By probe loss alone, on a few cables: hosts probe, ports are not read; the controller plans ``reaction_delay_s`` after
-  a host has told it that a path has become stale. No flow is under way; looked for is when ways are there again, to a
+  hosts have told it what makes a link silent. No flow is under way; looked for is when ways are there again, to a
   hundredth of a second.
 """
 
