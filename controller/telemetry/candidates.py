@@ -210,10 +210,11 @@ class PairCandidates:
 
     def hears(self, link: int, now_s: float) -> bool:
         """Whether a port leads over a link, and its probes come."""
+        leading = {port: known for port, known in self._ports.items() if known.believed and link in known.believed}
         return any(
-            port not in self._misses.ports and known.routing == self._routing and self._is_fresh(known, now_s)
-            for port, known in self._ports.items()
-            if known.believed is not None and link in known.believed
+            known.routing == self._routing and self._is_fresh(known, now_s) and known.seen_s > self._forgiven_s
+            for port, known in leading.items()
+            if port not in self._misses.ports
         )
 
     @property

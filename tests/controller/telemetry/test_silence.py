@@ -124,6 +124,17 @@ def test_a_round_after_reports_that_were_lost_is_the_first_one() -> None:
     assert hosts.silent.links == frozenset()
 
 
+def test_a_link_is_not_heard_again_because_reports_were_lost() -> None:
+    hosts = Hosts(TO_ONE)
+    for now_s in (2.0, 3.0):
+        hosts.round(0, now_s, lost=1)
+    hosts.pairs[0].forgive(3.5)
+    hosts.silent.look(hosts.pairs, 3.5)
+    assert hosts.silent.links == {1, 2}
+    hosts.round(0, 4.0)
+    assert hosts.silent.links == frozenset()
+
+
 @pytest.mark.parametrize("known_dead", [False, True])
 def test_a_link_that_is_known_to_be_dead_explains_what_is_missed(known_dead: bool) -> None:
     hosts = Hosts(TO_ONE, TO_OTHER)
