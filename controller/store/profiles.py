@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
-from controller.profiling.shares import PathShare
+from controller.profiling.shares import PathShare, transfer_s
 from controller.registration import RegisteredJob
 from controller.store.database import Database
 from controller.store.errors import StoreError
@@ -49,7 +49,7 @@ class StoredProfiles:
             [*_reference(share.source), *_reference(share.destination), list(share.path), share.size_bytes]
             for share in measured.shares
         ]
-        body = json.dumps([measured.at_s, astuple(measured.rhythm), measured.transfer_s, shares])
+        body = json.dumps([measured.at_s, astuple(measured.rhythm), shares])
         values = {"job": job.request.name, "arrival_s": job.arrival_s, "body": body}
         try:
             await self._database.write(partial(_replace, values))
@@ -57,8 +57,8 @@ class StoredProfiles:
             _LOG.error("what was measured of job %r is not kept: %s", job.request.name, error)
 
     def _measured(self, body: Any) -> Measured | None:
-        """None where a path of it is none of this fabric's."""
-        at_s, rhythm, transfer_s, shares = body
+        """None where a path of it is none of this fabric's. Transfers take as long as links let them now."""
+        at_s, rhythm, shares = body
         found = []
         for source_host, source_index, destination_host, destination_index, path, size_bytes in shares:
             source, destination = self._nic(source_host, source_index), self._nic(destination_host, destination_index)
@@ -67,7 +67,7 @@ class StoredProfiles:
             if tuple(path) not in self._routing.candidate_paths(source, destination):
                 return None
             found.append(PathShare(source, destination, tuple(path), size_bytes))
-        return Measured(at_s, Rhythm(*rhythm), transfer_s, tuple(found))
+        return Measured(at_s, Rhythm(*rhythm), transfer_s(found, self._routing), tuple(found))
 
     def _nic(self, host: str, index: int) -> Nic | None:
         nics = self._routing.fabric.nics.get(host, ())

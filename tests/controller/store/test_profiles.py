@@ -23,9 +23,9 @@ from topologies.specification import ClosSpecification
 ALONE = JobRequest("gpt", ("h0", "h2"), 16, None)
 
 
-def routing_of(tors: int = 2) -> Routing:
+def routing_of(tors: int = 2, uplink_gbps: float = 100) -> Routing:
     fabric: Fabric = ClosSpecification(
-        kind="clos", tors=tors, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=1
+        kind="clos", tors=tors, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=uplink_gbps, uplinks_per_pair=1
     ).build()
     return Routing(fabric, hash_multipliers(fabric.switches, seed=1))
 
@@ -75,6 +75,10 @@ def test_a_job_without_a_profile_and_what_was_measured_of_it_come_back(tmp_path:
     life = Life(tmp_path / "db")
     assert {job.request.name: job.request.profile is None for job in life.registry.jobs} == {"gpt": True, "told": False}
     assert life.known() == {"gpt": replace(measured_of(job), at_s=50.0)}
+    life.end()
+    # Links that are slower now need longer for the same.
+    life = Life(tmp_path / "db", routing_of(uplink_gbps=40))
+    assert life.known() == {"gpt": replace(measured_of(job), at_s=50.0, transfer_s=0.3)}
     life.end()
     # Where links have other numbers, nothing is known.
     life = Life(tmp_path / "db", routing_of(tors=3))
