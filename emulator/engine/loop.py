@@ -32,7 +32,7 @@ def forward(state, memory, switch, packet, port):
         release_packet(state, packet)
     else:
         store(state.phv, state.words, U(row_of(state, packet)))
-        enqueue(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
+        enqueue_in_switch(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
 
 @njit(forceinline=True, **INNER_OPTIONS)

@@ -5,7 +5,10 @@ import numpy as np
 from emulator.engine.events import NEVER_PS, schedule_link
 from emulator.engine.packets import WORDS_IN_LINE, octets_of, release_packet, row_of
 from emulator.engine.state import (
+    ACKNOWLEDGEMENT,
+    ANSWER,
     KICKED,
+    LEVELS,
     LINK_ARRIVES_PS,
     LINK_BYTES,
     LINK_DOWN,
@@ -28,6 +31,7 @@ from emulator.engine.state import (
     PACKET_DEPTH,
     PACKET_ENQUEUED_PS,
     PACKET_FLOW,
+    PACKET_KIND,
     PACKET_LENGTH,
     PACKET_NEXT,
     PACKET_NEXT_ARRIVES_PS,
@@ -86,6 +90,17 @@ def enqueue(state: State, link: int, packet: int, level: int) -> None:
             schedule_link(state, link)
         else:
             kick(state, link)
+
+
+@inlined
+def enqueue_in_switch(state: State, link: int, packet: int, level: int) -> None:
+    """The same where a switch's program has chosen the level; hosts' acknowledgements go before the most urgent data.
+
+    With that data they would wait for what is sent their way by those whom they are to tell that they may send.
+    """
+    kind = state.packets[packet, PACKET_KIND]
+    is_acknowledgement = kind == ACKNOWLEDGEMENT or kind == ANSWER
+    enqueue(state, link, packet, LEVELS if is_acknowledgement and level == LEVELS - 1 else level)
 
 
 @inlined

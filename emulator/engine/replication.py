@@ -24,7 +24,7 @@ def replicate(state, memory, switch, packet, place):
             state.drops[switch, NO_PORT] += 1
             release_packet(state, other)
         else:
-            enqueue(state, link, other, np.int64(rows[row + PRIORITY_WORD]))
+            enqueue_in_switch(state, link, other, np.int64(rows[row + PRIORITY_WORD]))
     release_packet(state, packet)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Integer = int | np.int64 | np.uint64
 
 LEVELS: Final = 8
-QUEUES: Final = LEVELS + 1  # the last is a NIC's own for acknowledgements, which go before all data
+QUEUES: Final = LEVELS + 1  # the last is for acknowledgements, which go before all data
 NONE: Final = -1
 
 # Packets. All of one lies together, in whole lines of the processor's cache, so many words as PACKET_WORDS says: what

@@ -277,7 +277,7 @@ def test_acknowledgements_are_the_most_urgent_whatever_their_data_is() -> None:
     for row in result.take_trace():
         if row.length == 64:
             levels[result.fabric.links[row.link].source].add(row.level)
-    assert levels == {"h1": {8}, "t1": {7}, "t0": {7}}
+    assert levels == {"h1": {8}, "t1": {8}, "t0": {8}}
 
 
 def test_nic_keeps_the_order_that_the_host_was_told() -> None:

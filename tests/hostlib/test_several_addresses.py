@@ -99,10 +99,10 @@ def test_a_job_follows_to_the_next_address_and_loses_nothing() -> None:
                 client.register_job(GPT)
                 client.register_flow_groups("gpt", [RING])
                 directives = client.directives("gpt")
-                assert (await anext(directives)).flows
+                await anext(told async for told in directives if told.flows)
                 five_tuples = client.five_tuples("gpt")
                 await first_alone.aclose()
-                assert (await anext(directives)).flows
+                await anext(told async for told in directives if told.flows)
                 assert await client.acknowledged("gpt", _PATIENCE_S)
                 (job,) = second.registry.jobs
                 assert [group.name for group in job.flow_groups] == ["ring"]
