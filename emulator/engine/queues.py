@@ -99,7 +99,7 @@ def enqueue_in_switch(state: State, link: int, packet: int, level: int) -> None:
     With that data they would wait for what is sent their way by those whom they are to tell that they may send.
     """
     kind = state.packets[packet, PACKET_KIND]
-    is_acknowledgement = kind == ACKNOWLEDGEMENT or kind == ANSWER
+    is_acknowledgement = kind in (ACKNOWLEDGEMENT, ANSWER)
     enqueue(state, link, packet, LEVELS if is_acknowledgement and level == LEVELS - 1 else level)
 
 
