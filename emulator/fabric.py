@@ -288,7 +288,7 @@ class EmulatedFabric:
         return Progress(int(row[s.FLOW_NEXT]), int(row[s.FLOW_UNACKNOWLEDGED]))
 
     def sent_bytes(self) -> NDArray[np.int64]:
-        """Bytes that every link has sent so far by level, shape (links, 8); acknowledgements that go before all data count as 7."""
+        """Bytes that every link has sent so far by level, shape (links, 8); acknowledgements before all data are 7."""
         rows = self._state.links[: len(self.fabric.links)]
         by_queue = rows[:, s.LINK_SENT_BYTES :: s.QUEUE_COLUMNS]
         sent = by_queue[:, : s.LEVELS].copy()
