@@ -16,6 +16,7 @@ import asyncio
 import math
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,14 +63,13 @@ def switch_cables(routing: Routing) -> list[int]:
     return [number for number, cable in enumerate(fabric.cables) if fabric.switch_index.keys() >= set(cable.ends)]
 
 
-def affected_flows(fabric: ControlledFabric, cable: int) -> dict[FiveTuple, FiveTuple]:
-    """Flows that a cable carries, or whose acknowledgements it does, with the latter's 5-tuples."""
-    found = {}
+def affected_flows(fabric: ControlledFabric, cable: int) -> list[FiveTuple]:
+    """Flows that a cable carries, or whose acknowledgements it does."""
+    found = []
     for flow in fabric.flows:
-        back = backwards(flow.five_tuple)
-        ways = fabric.path(flow) + fabric.routing.hashed_path(back)
+        ways = fabric.path(flow) + fabric.routing.hashed_path(backwards(flow.five_tuple))
         if not {2 * cable, 2 * cable + 1}.isdisjoint(ways):
-            found[flow.five_tuple] = back
+            found.append(flow.five_tuple)
     return found
 
 
@@ -84,82 +84,77 @@ def backwards(five_tuple: FiveTuple) -> FiveTuple:
     )
 
 
-class Senders:
-    """Affected flows that are under way and have not moved yet."""
+class Waiting(ABC):
+    """Affected flows that wait for something since the moment at which this is made."""
 
-    def __init__(self, fabric: ControlledFabric, five_tuples: Iterable[FiveTuple]) -> None:
+    def __init__(self, fabric: ControlledFabric, flows: Iterable[FiveTuple]) -> None:
         self._fabric = fabric
-        flows = [fabric.sender(five_tuple) for five_tuple in five_tuples]
-        for flow in flows:
-            fabric.emulated.start_transfer(flow, TRANSFER_BYTES)
-        fabric.wait(fabric.soon_s(UNDER_WAY_S))
-        self._sent = {flow: fabric.emulated.progress(flow).sent for flow in flows}
-        self.last_moved_s = self._failed_s = fabric.now_s
+        self._flows = list(flows)
+        self._since_s = self._last_s = fabric.now_s
 
     @property
-    def unmoved(self) -> int:
-        """How many have not moved."""
-        return len(self._sent)
+    def count(self) -> int:
+        """How many still wait."""
+        return len(self._flows)
 
     @property
     def took_s(self) -> float:
-        """From the failure until the last one moved."""
-        return self.last_moved_s - self._failed_s
-
-    def look(self) -> None:
-        """See which move now."""
-        emulated = self._fabric.emulated
-        moved = [flow for flow, sent in self._sent.items() if emulated.progress(flow).acknowledged > sent]
-        for flow in moved:
-            del self._sent[flow]
-        if moved:
-            self.last_moved_s = self._fabric.now_s
-
-
-class Watch:
-    """Affected flows whose way is not there again yet."""
-
-    def __init__(self, fabric: ControlledFabric, cable: int) -> None:
-        self._fabric = fabric
-        self._waiting = affected_flows(fabric, cable)
-        self.affected = len(self._waiting)
-        self.last_moved_s = self._failed_s = fabric.now_s
-
-    @property
-    def unmoved(self) -> int:
-        """How many have not moved."""
-        return len(self._waiting)
+        """How long the last one that no longer waits did."""
+        return self._last_s - self._since_s
 
     @property
     def is_given_up(self) -> bool:
         """Whether they have waited for too long."""
-        return self._fabric.now_s > self._failed_s + PATIENCE_S
+        return self._fabric.now_s > self._since_s + PATIENCE_S
 
     def look(self) -> None:
-        """See which move now."""
+        """See which wait no longer."""
         now_s = self._fabric.now_s
-        carried = self._fabric.carried((*self._waiting, *self._waiting.values()))
-        moved = [flow for flow, back in self._waiting.items() if flow in carried and back in carried]
-        for flow in moved:
-            del self._waiting[flow]
-        if moved:
-            self.last_moved_s = now_s
+        if done := self._done():
+            self._flows = [flow for flow in self._flows if flow not in done]
+            self._last_s = now_s
 
-    @property
-    def took_s(self) -> float:
-        return self.last_moved_s - self._failed_s
+    @abstractmethod
+    def _done(self) -> set[FiveTuple]:
+        """Those of the waiting flows that have what they wait for."""
+
+
+class WaitingToMove(Waiting):
+    """They are under way, and wait until all that they have in flight has arrived, and something newer."""
+
+    def __init__(self, fabric: ControlledFabric, flows: Sequence[FiveTuple]) -> None:
+        self._senders = {five_tuple: fabric.sender(five_tuple) for five_tuple in flows}
+        for sender in self._senders.values():
+            fabric.emulated.start_transfer(sender, TRANSFER_BYTES)
+        fabric.wait(fabric.soon_s(UNDER_WAY_S))
+        self._sent = {flow: fabric.emulated.progress(sender).sent for flow, sender in self._senders.items()}
+        super().__init__(fabric, flows)
+
+    def _done(self) -> set[FiveTuple]:
+        progress = self._fabric.emulated.progress
+        return {flow for flow in self._flows if progress(self._senders[flow]).acknowledged > self._sent[flow]}
+
+
+class WaitingForWays(Waiting):
+    """They wait until test packets of theirs arrive, and those of their acknowledgements."""
+
+    def _done(self) -> set[FiveTuple]:
+        backs = {flow: backwards(flow) for flow in self._flows}
+        carried = self._fabric.carried((*backs, *backs.values()))
+        return {flow for flow, back in backs.items() if flow in carried and back in carried}
 
 
 async def fail_by_gnmi(fabric: ControlledFabric, cable: int, reaction_s: float) -> Failover:
     """Take a cable down until its flows have moved, then bring it back."""
-    senders = Senders(fabric, affected_flows(fabric, cable))
-    watch = Watch(fabric, cable)
+    affected = affected_flows(fabric, cable)
+    flows = WaitingToMove(fabric, affected)
+    ways = WaitingForWays(fabric, affected)
     failed_s = fabric.now_s
     fabric.set_cable(cable, up=False)
     for step in range(round(reaction_s / STEP_S)):
         fabric.wait(failed_s + step * STEP_S)
-        senders.look()
-        watch.look()
+        flows.look()
+        ways.look()
     fabric.wait(failed_s + reaction_s)
     await fabric.hear_ports()
     start_s = time.perf_counter()
@@ -167,17 +162,17 @@ async def fail_by_gnmi(fabric: ControlledFabric, cable: int, reaction_s: float) 
     withdrawal_s = time.perf_counter() - start_s
     await fabric.settle()
     replanning_s = time.perf_counter() - start_s
-    while watch.unmoved or senders.unmoved:
-        if watch.is_given_up:
-            raise RuntimeError(f"{watch.unmoved} ways and {senders.unmoved} flows are stuck for {PATIENCE_S} s")
-        senders.look()
-        watch.look()
+    while ways.count or flows.count:
+        if ways.is_given_up:
+            raise RuntimeError(f"{ways.count} ways and {flows.count} flows are stuck for {PATIENCE_S} s")
+        flows.look()
+        ways.look()
         fabric.wait(fabric.soon_s(STEP_S))
     fabric.set_cable(cable, up=True)
     await fabric.hear_ports()
     await fabric.settle()
     fabric.wait(fabric.soon_s(REST_S))
-    return Failover(watch.affected, 0, watch.took_s, senders.took_s, withdrawal_s, replanning_s)
+    return Failover(len(affected), 0, ways.took_s, flows.took_s, withdrawal_s, replanning_s)
 
 
 class ProbedFailures:
@@ -204,15 +199,16 @@ class ProbedFailures:
         while not self._is_ready:
             await self._wait(fabric.soon_s(10 * PROBED_STEP_S))
         await self._wait(fabric.soon_s(settling_s))
-        watch = Watch(fabric, cable)
+        affected = affected_flows(fabric, cable)
+        ways = WaitingForWays(fabric, affected)
         fabric.set_cable(cable, up=False)
         planning_s = 0.0
-        while watch.unmoved and not watch.is_given_up:
-            watch.look()
+        while ways.count and not ways.is_given_up:
+            ways.look()
             next_look_s = fabric.soon_s(PROBED_STEP_S)
             while fabric.now_s < next_look_s:
                 planning_s = max(planning_s, await self._turn(next_look_s))
-        return Failover(watch.affected, watch.unmoved, watch.took_s, 0.0, 0.0, planning_s)
+        return Failover(len(affected), ways.count, ways.took_s, 0.0, 0.0, planning_s)
 
     async def _wait(self, until_s: float) -> None:
         while self._fabric.now_s < until_s:
