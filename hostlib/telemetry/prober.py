@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 
 from hostlib.telemetry.int_md import UDP_PROTOCOL
 from hostlib.telemetry.probes import Mark, Probe, wire_bytes
+from hostlib.telemetry.receiver import IDLE_NS
 from hostlib.types import FiveTuple
 
 FIRST_SOURCE_PORT = 49152
@@ -21,6 +22,8 @@ _HOPS = 5
 """Switches of a long way: the bytes of a probe are counted as if it had met so many."""
 
 _NS_PER_S = 1_000_000_000
+
+_REMEMBERED_S = 2 * IDLE_NS / _NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -103,11 +106,12 @@ class Prober:
 class _PairProber:
     """What has been sent for a pair, and which port is tried next."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair, sequence: int) -> None:
         self.is_exploring = False
         self.quick_left = 0
+        self.sequence = sequence
+        """The number of the pair's next probe."""
         self._pair = pair
-        self._sequence = 0
         self._port_sequences: dict[int, int] = {}
         """Of the ports that are kept known."""
         self._next_port = FIRST_SOURCE_PORT
@@ -135,8 +139,8 @@ class _PairProber:
         port_sequence = self._port_sequences.get(port, 0)
         if port_sequence:
             self._port_sequences[port] = port_sequence + 1
-        mark = Mark(session, self._sequence, port_sequence, round(now_s * _NS_PER_S))
-        self._sequence += 1
+        mark = Mark(session, self.sequence, port_sequence, round(now_s * _NS_PER_S))
+        self.sequence += 1
         ends = self._pair.source_address, self._pair.destination_address
         return Probe(FiveTuple(*ends, self._pair.protocol, port, self._pair.destination_port), level, mark)
 
@@ -171,6 +175,9 @@ class _NicProber:
         self._session = session
         self._level = level
         self._pairs: dict[Pair, _PairProber] = {}
+        self._left: dict[Pair, tuple[int, float]] = {}
+        """Pairs that are probed no longer, for as long as receivers may remember their numbers: the next one, and when
+        they were left."""
         self._confirming: deque[tuple[Pair, int]] = deque()
         self._refreshes: list[tuple[float, int, Pair]] = []
         """When a port of a pair is to be probed again, the earliest first; of those that are kept no longer, too."""
@@ -182,12 +189,13 @@ class _NicProber:
 
     def set_targets(self, targets: Iterable[Target], now_s: float) -> None:
         known, self._pairs = self._pairs, {}
+        self._left = {pair: left for pair, left in self._left.items() if now_s < left[1] + _REMEMBERED_S}
         due_s, self._due_s = self._due_s, {}
         self._exploring_quickly.clear()
         self._exploring.clear()
         for target in targets:
             key = target.pair
-            pair = self._pairs[key] = known.get(key) or _PairProber(key)
+            pair = self._pairs[key] = known.get(key) or _PairProber(key, self._left.pop(key, (0, now_s))[0])
             if target.is_exploring:
                 if not pair.is_exploring:
                     pair.quick_left = self._pace.quick_probes
@@ -197,6 +205,7 @@ class _NicProber:
                 self._confirming.extend([(key, port)] * CONFIRMATIONS)
                 self._refresh_at(now_s + self._pace.refresh_s, key, port)
             self._due_s |= {(key, port): due_s[key, port] for port in target.source_ports if (key, port) in due_s}
+        self._left |= {key: (known[key].sequence, now_s) for key in known.keys() - self._pairs.keys()}
 
     @property
     def next_s(self) -> float | None:

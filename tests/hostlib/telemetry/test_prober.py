@@ -17,6 +17,7 @@ from hostlib.telemetry.prober import (
     Target,
 )
 from hostlib.telemetry.probes import Probe, wire_bytes
+from hostlib.telemetry.receiver import IDLE_NS
 
 NIC = IPv4Address("10.0.0.1")
 OTHER_NIC = IPv4Address("10.0.0.2")
@@ -90,6 +91,33 @@ def test_a_port_that_is_dropped_and_comes_back_is_refreshed_once_a_period() -> N
     for targets in (kept, dropped, kept):
         keeping.set_targets(targets, 0.0)
     assert len(sent(keeping, 0.0, 10.5)) == 2 * CONFIRMATIONS + 10
+
+
+def test_a_pair_that_is_left_and_wanted_again_counts_on() -> None:
+    exploring = prober()
+    exploring.set_targets([Target(PAIR), Target(SECOND)], 0.0)
+    before = [probe for _, probe in sent(exploring, 0.0, 5.0)]
+    for now_s in (5.0, 6.0):
+        exploring.set_targets([Target(PAIR)], now_s)
+    exploring.set_targets([Target(PAIR), Target(SECOND)], 7.0)
+    after = [probe for _, probe in sent(exploring, 7.0, 12.0)]
+    for pair in (PAIR, SECOND):
+        numbers = [
+            probe.mark.sequence
+            for probe in before + after
+            if probe.five_tuple.destination_address == pair.destination_address
+        ]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) > 100
+
+
+def test_a_pair_that_receivers_have_forgotten_counts_from_the_start() -> None:
+    exploring = prober()
+    exploring.set_targets([Target(PAIR)], 0.0)
+    assert len(sent(exploring, 0.0, 1.0)) > 1
+    exploring.set_targets([], 1.0)
+    exploring.set_targets([Target(PAIR)], 1.0 + 3 * IDLE_NS / 1e9)
+    assert [probe.mark.sequence for probe in exploring.take(182.0)][:1] == [0]
 
 
 def test_pairs_are_explored_in_turn() -> None:
