@@ -163,7 +163,10 @@ class ControllerService:
             if is_change:
                 self._planner.mark_changed()
 
-        await asyncio.shield(asyncio.ensure_future(store()))
+        storing = asyncio.ensure_future(store())
+        # Where the caller has gone, nobody else asks what has become of it.
+        storing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(storing)
 
     async def _directives(self, request: wire.DirectivesRequest, _: str) -> AsyncIterator[wire.DirectivesResponse]:
         if request.job not in self._registry:

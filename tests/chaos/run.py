@@ -28,6 +28,8 @@ from topologies.steering import Steering
 _EVENTS_PER_PAUSE = 250
 _EVENTS_PER_COLLECTION = 25
 _PATIENCE_S = 60.0
+_TOLD_S = 1.0
+"""In which jobs hear what was planned."""
 _PROBED_S = 10.0
 """In which probes find most paths, and that others are there no longer; all of them in three times that."""
 _MOST_PROBED = 3
@@ -174,6 +176,7 @@ class Run:
         try:
             await controller.planner.settle()
             await asyncio.wait_for(world.southbound.caught_up(down), _PATIENCE_S)
+            await asyncio.sleep(_TOLD_S)
         except (SouthboundError, TimeoutError) as error:
             statuses = ", ".join(f"{status.name} {status.condition}" for status in world.southbound.statuses())
             wrong.append(f"the plan is not in force: {error!r}; {statuses}")

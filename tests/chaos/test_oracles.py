@@ -83,6 +83,18 @@ def test_a_controller_that_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> No
         play(_SEED, _NUM_EVENTS)
 
 
+def test_an_error_that_nobody_hears_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark_changed = Planner.mark_changed
+
+    def careless(self: Planner) -> None:
+        asyncio.get_running_loop().call_soon(int, "unheard of")
+        mark_changed(self)
+
+    monkeypatch.setattr(Planner, "mark_changed", careless)
+    with pytest.raises(ChaosError, match="unheard of"):
+        play(_SEED, _NUM_EVENTS)
+
+
 def test_a_table_of_paths_that_nothing_makes_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PairCandidates, "_is_fresh", lambda *_: True)
     with pytest.raises(ChaosError, match=r"h\d to h\d: .* is dead"):

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from controller.assembly import Controller
 from controller.config import ControllerConfig
@@ -76,6 +77,7 @@ class World:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Have everything that is connected meanwhile be connected in this world; it ends with it."""
+        asyncio.get_running_loop().set_exception_handler(self._note_unhandled)
         connection = partial(NotedConnection, self.ledger)
         with in_memory(self.network, connection):
             try:
@@ -170,6 +172,10 @@ class World:
         if process.is_alive:
             reason = "cancelled" if work.cancelled() else repr(work.exception())
             self.network.failures.append(f"{process.name} ended by itself: {reason}")
+
+    def _note_unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What goes wrong is somebody's to know of."""
+        self.network.failures.append(f"{context['message']}: {context.get('exception')!r}")
 
 
 def traffic_of_a_fabric() -> Traffic:
