@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+from tests.chaos import log
 from tests.chaos.oracles import grown
 from tests.chaos.run import ChaosError, Outcome, play
 
@@ -15,13 +16,15 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description="random events on the emulator, which a seed replays")
     arguments.add_argument("--seed", type=int, default=1, help="of the first world; the next has the next")
     arguments.add_argument("--events", type=int, default=10_000, help="over all worlds")
+    log.add_option(arguments)
     given = arguments.parse_args()
     for seed, num_events in _worlds(given.seed, given.events):
         began_s = time.monotonic()
-        try:
-            outcome = play(seed, num_events, lambda number: print(f"\r{number} events ", end="", flush=True))
-        except ChaosError as error:
-            sys.exit(f"\n{error}")
+        with log.kept(shown=given.log) as logged:
+            try:
+                outcome = play(seed, num_events, lambda number: print(f"\r{number} events ", end="", flush=True))
+            except ChaosError as error:
+                sys.exit("\n".join(["", *logged, str(error)]))
         print(f"\r{_line(seed, num_events, outcome, time.monotonic() - began_s)}", flush=True)
         if wrong := grown(outcome.footprints):
             sys.exit("\n".join(wrong))

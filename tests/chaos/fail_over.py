@@ -16,6 +16,7 @@ from random import Random
 from controller.policy.compiled import Loop
 from controller.policy.policy_name import PolicyName
 from tests.accepted_writes import AcceptedWrite, accepted_writes, interleaved
+from tests.chaos import log
 from tests.chaos.fate import Fate
 from tests.chaos.leaders import LEADERSHIP_S, NAMES, Leaders
 from tests.chaos.run import Run, a_folder, garbage_waits
@@ -183,11 +184,13 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description="random fail-overs, which a seed replays")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--fail-overs", type=int, default=100)
+    log.add_option(arguments)
     given = arguments.parse_args()
-    try:
-        outcome = play(given.seed, given.fail_overs)
-    except AssertionError as error:
-        sys.exit(str(error))
+    with log.kept(shown=given.log) as logged:
+        try:
+            outcome = play(given.seed, given.fail_overs)
+        except AssertionError as error:
+            sys.exit("\n".join([*logged, str(error)]))
     print(
         f"seed {given.seed}: {given.fail_overs} fail-overs, {outcome.num_terms} terms, {outcome.num_accepted} writes,"
         f" {outcome.virtual_s:.0f} s of virtual time, run {outcome.digest[:16]}"
