@@ -27,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 _CONTROLLER = "127.0.0.1:4790"
 
+_LAST_PORT = 0xFFFF
 _EPILOG = (
     "It runs until SIGTERM or SIGINT, and says on SIGUSR1 what it has done. It needs CAP_NET_RAW; see --leave-probes."
 )
@@ -72,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--controller",
         action="append",
+        type=_host_port,
         metavar="HOST:PORT",
         help=f"where the controller listens, {_CONTROLLER} unless given; repeated where there are several",
     )
@@ -96,6 +98,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
     return seconds
+
+
+def _host_port(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"expected HOST:PORT with a port up to {_LAST_PORT}, got {text!r}")
+    return text
 
 
 def _check_different(interfaces: Sequence[Interface]) -> None:

@@ -1,4 +1,4 @@
-"""What the processes of a world log: hundreds of lines of connections that break, of interest where something is wrong."""
+"""What the processes of a world log: hundreds of lines about connections that break, of interest where a run fails."""
 
 import logging
 from argparse import ArgumentParser

@@ -13,6 +13,7 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
+from hostlib import agent
 from hostlib.connection import Connection
 from hostlib.telemetry.agent import ProbeAgent
 from hostlib.telemetry.host_agent import HostAgent
@@ -267,6 +268,13 @@ def test_what_cannot_be_is_refused_by_name(
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == status
         assert errors.startswith(problem)
+
+
+def test_an_address_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        agent.main(["--host", "here", "--nic", "lo@1", "--controller", "h:1", "--controller", "nowhere"])
+    assert ended.value.code == 2
+    assert "argument --controller: expected HOST:PORT with a port up to 65535, got 'nowhere'" in capsys.readouterr().err
 
 
 def test_without_the_capability_it_says_which(cabled: Namespaces) -> None:
