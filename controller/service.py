@@ -182,7 +182,7 @@ class ControllerService:
         if request.host not in self._registry.fabric.host_index:
             raise InvalidFieldError(f"host: unknown host {request.host!r}")
         now_s = self._clock.now_s()
-        self._telemetry.reporters.authorise(request.host, request.owner_token, now_s)
+        self._telemetry.authorise(request, now_s)
         version = self._telemetry.version
         # What is to be probed is only looked up where there is somebody who probes.
         decision = self._planner.decision

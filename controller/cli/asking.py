@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from controller.cli.exits import fail, refuse
@@ -33,5 +32,21 @@ def asked(addresses: Sequence[str]) -> Iterator[Operations]:
 
 
 def message_object(message: Message) -> dict[str, Any]:
-    """A message as JSON has it, its keys as in the wire format."""
-    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    """A message for JSON, its keys as in the wire format. What is absent is left out; wide numbers are numbers too."""
+    return {
+        field.name: _value(field, getattr(message, field.name))
+        for field in message.DESCRIPTOR.fields
+        if not field.has_presence or message.HasField(field.name)
+    }
+
+
+def _value(field: Any, value: Any) -> Any:
+    if field.is_repeated:
+        return [_single(field, each) for each in value]
+    return _single(field, value)
+
+
+def _single(field: Any, value: Any) -> Any:
+    if field.message_type is not None:
+        return message_object(value)
+    return value if field.enum_type is None else field.enum_type.values_by_number[value].name

@@ -14,7 +14,13 @@ def candidates(states: Sequence[wire.PairState]) -> Table:
     """A row for every candidate path of every pair."""
     complete = sum(pair.is_complete for pair in states)
     columns = ("From", "To", "Path", "Is", "Source ports", "Age", "Loss")
-    title = f"{counted(len(states), 'pair')} of NICs, all paths known of {complete}"
+    came, late, missing, twice = (
+        sum(getattr(pair, name) for pair in states) for name in ("received", "late", "missing", "duplicates")
+    )
+    title = (
+        f"{counted(len(states), 'pair')} of NICs, all paths known of {complete:,}; {counted(came, 'probe')} came,"
+        f" {late:,} of them late; missing: {missing:,}, told twice: {twice:,}"
+    )
     table = number_table(title, *columns, left=("To", "Path", "Is", "Source ports"))
     for pair in states:
         for candidate in pair.candidates:

@@ -51,7 +51,7 @@ def load_states(links: LinkMeasurements, fabric: Fabric, now_s: float) -> Iterat
 
 def drop_states(telemetry: Telemetry) -> Iterator[wire.DropState]:
     """What the controller has dropped, then what every host's agent has."""
-    for drop, count in telemetry.dropped.items():
+    for drop, count in (+telemetry.dropped).items():  # an exchange of no reports drops none
         yield wire.DropState(reason=drop, count=count)
     for host, dropped in sorted(telemetry.dropped_by_hosts.items()):
         for reason, packets in dropped.items():

@@ -4,8 +4,9 @@ from enum import StrEnum
 
 
 class Drop(StrEnum):
-    """The reasons, in the order in which they are looked for; the first three drop all reports of an exchange."""
+    """The reasons, in the order in which they are looked for; the first four drop all reports of an exchange."""
 
+    NOT_OWNER = "another agent speaks for the reporter's host"
     REPLAYED_EXCHANGE = "the exchange was told before"
     TOO_MANY = "more reports in an exchange than are allowed"
     HOST_CLOCK = "the reporter's clock has jumped"

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
+from controller.registration import NotOwnerError
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
 from controller.telemetry.links import LinkMeasurements
@@ -113,6 +114,14 @@ class Telemetry:
             if pair.candidates.pin(frozenset(own)):
                 self._changed.add(pair.source.host)
         self.version += self.silent_links != silent
+
+    def authorise(self, request: wire.ExchangeProbesRequest, now_s: float) -> None:
+        """Raise NotOwnerError where it is another agent that speaks for the host; what this one reports is dropped."""
+        try:
+            self.reporters.authorise(request.host, request.owner_token, now_s)
+        except NotOwnerError:
+            self.dropped[Drop.NOT_OWNER] += len(request.reports)
+            raise
 
     def exchange(self, request: wire.ExchangeProbesRequest, now_s: float) -> wire.ExchangeProbesResponse:
         """Take the reports of a host whose agent is authorised, and answer what it is to probe."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import grpc.aio
+import pytest
 
 from controller.clock import DrivenClock
 from controller.decision import Decision
@@ -16,7 +17,7 @@ from controller.planner import Planner
 from controller.policy.policy_name import PolicyName
 from controller.policy.profile import Profile
 from controller.profiling.results import ProfilingResults
-from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference, NotOwnerError
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
@@ -97,6 +98,8 @@ def _telemetry(routing: Routing, planner: Planner) -> Telemetry:
     request = wire.ExchangeProbesRequest(host="h2", session=1, reports=reports, dropped=dropped)
     telemetry.reporters.authorise("h2", "token", 0.0)
     telemetry.exchange(request, 0.0)
+    with pytest.raises(NotOwnerError):
+        telemetry.authorise(wire.ExchangeProbesRequest(host="h2", owner_token="other", reports=reports[:2]), 0.0)
     return telemetry
 
 
