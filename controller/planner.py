@@ -19,6 +19,7 @@ from controller.policy.flows import FlowKey
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
+from controller.ports.cable_news import cable_news
 from controller.ports.link_health import LinkHealth
 from controller.ports.withdrawal import best_effort_where_cut_off, without_dead_ways
 from controller.registration import NotStoredError
@@ -269,6 +270,9 @@ class Planner:
 
     def _reroute(self, routing: Routing) -> None:
         """What follows is for a fabric that routes so."""
+        unused = self.links.unused(self._clock.now_s())
+        for line in cable_news(routing.fabric, self._routing.dead, routing.dead, unused):
+            _LOG.warning("%s", line)
         self._routing = routing
         if self._probed is not None:
             self._probed.rerouted(routing)

@@ -102,7 +102,7 @@ def _switches(states: Sequence[wire.SwitchState]) -> Table:
 def _why_unused(link: wire.LinkState) -> str:
     if link.is_down:
         return "down"
-    return "up, and held for flapping" if link.HasField("held_for_s") else "up, and missed by probes"
+    return "up, and held for flapping" if link.HasField("held_for_s") else "missed by probes"
 
 
 def _links(states: Sequence[wire.LinkState]) -> Table:

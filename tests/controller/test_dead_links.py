@@ -13,6 +13,7 @@ from controller.policy.flows import Flow
 from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
+from controller.ports.cable_news import cable_news
 from controller.ports.damping import Damping
 from controller.ports.link_health import LinkHealth, PortStates
 from controller.registration import FlowGroupRequest, JobRequest
@@ -126,6 +127,29 @@ def test_a_flow_without_a_path_is_cut_off_and_has_no_rules_until_there_is_one(co
     asyncio.run(controlled.planner.settle())
     assert controlled.southbound.written[-1] == before
     assert [routing.dead for routing in controlled.southbound.routings][-1] == frozenset()
+
+
+def test_the_log_says_which_cables_are_used_no_longer_and_again(
+    controlled: Controlled, caplog: pytest.LogCaptureFixture
+) -> None:
+    fabric = controlled.routing.fabric
+    first, *_, last = (link.index for link in fabric.links_from["t0"] if link.destination == "a0")
+    controlled.tell(first, last)
+    asyncio.run(controlled.planner.settle())
+    controlled.tell(fabric.reverse(first))
+    asyncio.run(controlled.planner.settle())
+    asyncio.run(controlled.planner.settle())
+    assert caplog.messages == ["not used any longer: t0.0>a0 (down), t0.1>a0 (down)", "used again: t0.1>a0"]
+
+
+def test_of_many_cables_a_few_are_named(routing: Routing) -> None:
+    fabric = routing.fabric
+    [named] = cable_news(fabric, frozenset(), {0, 1}, unused=())
+    assert named == f"not used any longer: {fabric.links[0].source}.0>{fabric.links[0].destination}"
+    health = LinkHealth(fabric, None)
+    health.note({switch: dict.fromkeys(range(1, 100), False) for switch in fabric.switches}, 0.0)
+    [line] = cable_news(fabric, frozenset(), health.dead(0.0), health.unused(0.0))
+    assert line.endswith(f" and {len(fabric.cables) - 8} more")
 
 
 def test_what_comes_back_is_routed_over_only_together_with_its_plan(controlled: Controlled) -> None:
