@@ -60,14 +60,15 @@ def between_events(results: Sequence[RunResult]) -> Table:
     """GPU utilisation before, between and after what failed and came back; of a policy in its own window."""
     title = f"{results[0].scenario}: GPU utilisation between events"
     table = number_table(title, "From", *(result.policy for result in results), "Then", left=("Then",))
-    moments = sorted({event.at_s for result in results for event in result.events})
-    for from_s, to_s in pairwise((0.0, *moments, math.inf)):
+    begin_s = min(result.window_from_s for result in results)
+    moments = sorted({event.at_s for result in results for event in result.events if event.at_s > begin_s})
+    for from_s, to_s in pairwise((begin_s, *moments, math.inf)):
         shares = [
             next((stretch.gpu_utilisation for stretch in result.stretches if from_s <= stretch.from_s < to_s), None)
             for result in results
         ]
         happens = [event.in_words for event in results[0].events if event.at_s == to_s]
-        table.add_row(f"{from_s:g} s", *map(_or_dash, shares), Text(", ".join(happens)))
+        table.add_row(f"{round(from_s, 3):g} s", *map(_or_dash, shares), Text(", ".join(happens)))
     return table
 
 

@@ -45,7 +45,8 @@ def replay_under(policy: PolicyName, decisions: Iterable[RecordedDecision]) -> I
     previous: Plan | None = None
     for recorded in decisions:
         previous = decide(policy, replace(recorded.snapshot, previous=previous))
-        yield _replayed(recorded, previous, Verdict.SAME if previous == recorded.plan else Verdict.DIFFERENT)
+        is_same = replace(previous, policy=recorded.plan.policy) == recorded.plan
+        yield _replayed(recorded, previous, Verdict.SAME if is_same else Verdict.DIFFERENT)
 
 
 def _replayed(recorded: RecordedDecision, plan: Plan, verdict: Verdict) -> Replayed:

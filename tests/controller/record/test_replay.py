@@ -3,10 +3,12 @@
 import asyncio
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from controller.policy.plan import Plan
 from controller.policy.policy_name import PolicyName
 from controller.record.facts import RecordError
 from controller.record.lines import read_decisions
@@ -124,6 +126,10 @@ def test_another_policy_is_shown_with_its_own_plans_in_force(tmp_path: Path) -> 
         moved = [flow for each in other for flow in each.difference.moved]
         assert moved
         assert all(flow.after is None for flow in moved)
+        # Where there is nothing to decide on, it is the same whoever decides.
+        nothing = replace(decisions[0].snapshot, jobs=(), open_groups=())
+        empty = replace(decisions[0], snapshot=nothing, plan=Plan(PolicyName.CRUX, (), {}))
+        assert [each.verdict for each in replay_under(PolicyName.ECMP, [empty])] == [Verdict.SAME]
         await life.end()
 
     asyncio.run(scenario())

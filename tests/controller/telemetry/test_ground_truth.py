@@ -52,6 +52,13 @@ def assert_ports_are_right(probed: ProbedFabric, pair: PairView) -> None:
                 assert probed.true_path(flow) == candidate.path
 
 
+def assert_probed_is_computed(probed: ProbedFabric, pair: PairView) -> None:
+    """The hash of our own pipeline, computed, sends every port along the path that probes have found."""
+    for candidate in pair.candidates:
+        for port in candidate.source_ports:
+            assert probed.routing.hashed_path(flow_between(pair.source, pair.destination, port)) == candidate.path
+
+
 def true_paths(probed: ProbedFabric, pair: PairView, num_ports: int = 300) -> set[tuple[int, ...]]:
     """The paths of data packets from so many ports."""
     flows = (flow_between(pair.source, pair.destination, 60_000 + port) for port in range(num_ports))
@@ -75,6 +82,7 @@ def test_the_table_is_the_truth_and_stays_so_when_links_fail(name: str) -> None:
     for pair in pairs:
         assert fresh_paths(pair) == set(probed.routing.candidate_paths(pair.source, pair.destination))
         assert_ports_are_right(probed, pair)
+        assert_probed_is_computed(probed, pair)
 
     # Both directions of cables between switches that the pairs' paths cross.
     crossed = sorted({link // 2 for pair in pairs for path in fresh_paths(pair) for link in path[1:-1]})
