@@ -18,7 +18,7 @@ def candidates(states: Sequence[wire.PairState]) -> Table:
         sum(getattr(pair, name) for pair in states) for name in ("received", "late", "missing", "duplicates")
     )
     title = (
-        f"{counted(len(states), 'pair')} of NICs, all paths known of {complete:,}; {counted(came, 'probe')} came,"
+        f"{counted(len(states), 'pair')} of NICs, all paths known of {complete:,}\n{counted(came, 'probe')} came,"
         f" {late:,} of them late; missing: {missing:,}, told twice: {twice:,}"
     )
     table = number_table(title, *columns, left=("To", "Path", "Is", "Source ports"))
