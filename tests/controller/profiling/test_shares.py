@@ -1,6 +1,7 @@
 """Paths found from counters, against flows whose paths are known."""
 
 from collections import defaultdict
+from random import Random
 
 import numpy as np
 import pytest
@@ -64,15 +65,33 @@ def test_all_that_nics_send_is_on_paths_that_carry_it(sent: Sent) -> None:
     assert found == pytest.approx(by_nic)
 
 
-@given(traffic())
-def test_the_bottleneck_is_nearly_that_of_the_flows(sent: Sent) -> None:
-    by_nic, by_link = counted(sent)
+def transfer_error(sent: Sent) -> float:
+    """By what part of the truth the time is off that the busiest link needs."""
     loads = np.zeros(len(FABRIC.rates_bps))
     for _, path, size_bytes in sent:
         loads[list(path)] += size_bytes
     truth_s = float((loads * 8 / np.array(FABRIC.rates_bps)).max())
+    return abs(transfer_s(path_shares(*counted(sent), ROUTING), ROUTING) / truth_s - 1)
+
+
+@given(traffic())
+def test_the_bottleneck_is_nearly_that_of_the_flows(sent: Sent) -> None:
     # Who sends to whom is not always told by what crosses links, so that a little may be put on another one.
-    assert transfer_s(path_shares(by_nic, by_link, ROUTING), ROUTING) == pytest.approx(truth_s, rel=0.5)
+    assert transfer_error(sent) < 0.5
+
+
+def test_of_drawn_traffic_nearly_all_has_the_bottleneck_of_its_flows() -> None:
+    drawn = Random(1)
+    errors = []
+    for _ in range(300):
+        sent: Sent = []
+        for _ in range(drawn.randint(1, 8)):
+            source, destination = drawn.choice(NICS), drawn.choice(NICS)
+            if source.host != destination.host:
+                path = drawn.choice(ROUTING.candidate_paths(source, destination))
+                sent.append((source, path, drawn.uniform(0.5, 2.0) * 1e9))
+        errors += [transfer_error(sent)] if sent else []
+    assert sorted(errors)[len(errors) * 98 // 100] < 1e-9
 
 
 def test_a_single_flow_is_found_where_it_is() -> None:
