@@ -9,7 +9,7 @@ from rich.console import Console
 from controller.cli.inputs import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
 from controller.cli.shown import Shown
 
-ShownArgument = Annotated[Shown, typer.Argument(metavar="|".join(Shown), help="What to show.")]
+ShownArgument = Annotated[Shown, typer.Argument(metavar="WHAT", help=", ".join(Shown) + ".", show_choices=False)]
 
 
 def show(
