@@ -19,11 +19,15 @@ from controller.registry import Registry
 from controller.service import SERVER_OPTIONS, ControllerService
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
+from controller.telemetry.drops import Drop
 from controller.telemetry.telemetry import Telemetry
 from hostlib.connection import Connection
 from hostlib.errors import RefusedError, UnreachableError
 from hostlib.telemetry.agent import ProbeExchange
-from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
+from hostlib.telemetry.parsing import parse_probe
+from hostlib.telemetry.probes import Mark, Probe, probe_packet
+from hostlib.telemetry.receiver import ProbeReport
+from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from hostlib.wire import methods
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 from topologies.routing import Routing
@@ -40,13 +44,13 @@ Scenario = Callable[[Connection, RecordingSouthbound], Awaitable[None]]
 
 @asynccontextmanager
 async def _served(
-    registry: Registry, routing: Routing, steering: Steering = Steering.RULE
+    registry: Registry, routing: Routing, steering: Steering = Steering.RULE, telemetry: Telemetry | None = None
 ) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
     southbound, board, clock = RecordingSouthbound(), DirectiveBoard(registry), DrivenClock()
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
     planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    telemetry = Telemetry(routing, lease_s=10.0)
+    telemetry = telemetry or Telemetry(routing, lease_s=10.0)
     service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(()))
     server.add_generic_rpc_handlers((service.handler(),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -58,12 +62,20 @@ async def _served(
 
 
 @pytest.fixture
-def run(registry: Registry, routing: Routing) -> Callable[[Scenario], None]:
+def telemetry(routing: Routing) -> Telemetry:
+    return Telemetry(routing, lease_s=10.0)
+
+
+@pytest.fixture
+def run(registry: Registry, routing: Routing, telemetry: Telemetry) -> Callable[[Scenario], None]:
     """Runs a scenario against a controller of its own."""
 
     def run_scenario(scenario: Scenario) -> None:
         async def connected() -> None:
-            async with _served(registry, routing) as (address, southbound), Connection(address) as client:
+            async with (
+                _served(registry, routing, telemetry=telemetry) as (address, southbound),
+                Connection(address) as client,
+            ):
                 await asyncio.wait_for(scenario(client, southbound), timeout=20)
 
         asyncio.run(connected())
@@ -315,13 +327,16 @@ def test_a_host_is_told_to_probe_what_jobs_send(run: Run) -> None:
     run(scenario)
 
 
-def test_only_the_hosts_own_agent_speaks_for_it(run: Run) -> None:
+def test_only_the_hosts_own_agent_speaks_for_it(run: Run, telemetry: Telemetry) -> None:
     async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         await client.exchange_probes(exchange("h0"))
         client.owner_token = "another"
+        flow = FiveTuple(IPv4Address("10.0.2.1"), IPv4Address("10.0.0.1"), 17, 50_000, 4791)
+        probe = parse_probe(probe_packet(Probe(flow, 0, Mark(1, 0, 0, 0))))
         with pytest.raises(RefusedError, match="owner_token: host 'h0'") as refused:
-            await client.exchange_probes(exchange("h0", 1))
+            await client.exchange_probes(replace(exchange("h0", 1), reports=(ProbeReport(probe, 0),)))
         assert refused.value.status is grpc.StatusCode.PERMISSION_DENIED
+        assert telemetry.dropped == {Drop.NOT_OWNER: 1}
         with pytest.raises(RefusedError, match="host: unknown host 'h99'"):
             await client.exchange_probes(exchange("h99"))
         client.owner_token = ""
