@@ -1,8 +1,8 @@
 """What transfers send, as strands: flows of one transfer that cross the same contended links, and all that go alike.
 
 Strands that no order of transfers can tell from one another go alike: as many flows and bytes, on links that are
-crossed by strands which go alike again (the coarsest equitable partition, found by colour refinement). On a Clos that
-leaves one strand for all the aggregation switches on which jobs meet in the same way.
+as fast and crossed by strands which go alike again (the coarsest equitable partition, found by colour refinement). On a
+Clos that leaves one strand for all the aggregation switches on which jobs meet in the same way.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ class Strands:
         """Of jobs on the paths that they have; contended are the links in the fabric that ``contention`` has."""
         strands = _without_idle(_strands(jobs, ways, frozenset(contention.in_fabric.tolist())), contention)
         on_link = _on_link(strands)
-        of_strand, of_link = _alike(strands, on_link)
+        of_strand, of_link = _alike(strands, on_link, rates_bps)
         first_of = {colour: number for number, colour in reversed(list(enumerate(of_strand)))}
         number_of = {colour: number for number, colour in enumerate(dict.fromkeys(of_link.values()))}
         one_of = {of_link[link]: link for link in reversed(of_link)}
@@ -126,12 +126,15 @@ def _without_idle(strands: Sequence[_Strand], contention: Contention) -> list[_S
     return [strand for strand in strands if idle.isdisjoint(strand.links)]
 
 
-def _alike(strands: Sequence[_Strand], on_link: Mapping[int, Sequence[int]]) -> tuple[list[int], dict[int, int]]:
+def _alike(
+    strands: Sequence[_Strand], on_link: Mapping[int, Sequence[int]], rates_bps: FloatArray
+) -> tuple[list[int], dict[int, int]]:
     """Colours of strands and of links, the same for those that go alike."""
     of_strand = _numbered((strand.transfer, strand.flows, strand.bits, strand.own_s) for strand in strands)
     while True:
         seen = {
-            link: tuple(sorted(Counter(of_strand[number] for number in on).items())) for link, on in on_link.items()
+            link: (rates_bps[link], *sorted(Counter(of_strand[number] for number in on).items()))
+            for link, on in on_link.items()
         }
         of_link = dict(zip(seen, _numbered(seen.values()), strict=True))
         refined = _numbered(

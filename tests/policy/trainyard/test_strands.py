@@ -10,6 +10,7 @@ from controller.policy.trainyard.options import ModelOptions
 from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import choose_ways, occupied
 from tests.policy.builders import GBPS, make_job, make_links
+from topologies.fabric import Path
 
 
 def model_of(snapshot: Snapshot) -> tuple[Strands, FluidModel]:
@@ -44,3 +45,15 @@ def test_who_needs_two_links_has_the_time_in_which_both_are_free() -> None:
     both = make_job("c", [(4e9, ((0, 1),))], compute_s=0.01, comm_start=1.0)
     _, model = model_of(Snapshot(0.0, make_links(GBPS, GBPS), (one, other, both)))
     assert model.served(np.array([2, 1, 0])).tolist() == pytest.approx([1.0, 1.0, 0.25], abs=0.02)
+
+
+@pytest.mark.parametrize("rates_bps", [(4 * GBPS, GBPS), (GBPS, 4 * GBPS)])
+@pytest.mark.parametrize("flows", [[((0, 1),)], [((0, 2),), ((1, 2),)]], ids=["in a row", "side by side"])
+def test_links_of_different_rates_are_not_alike(rates_bps: tuple[float, float], flows: list[tuple[Path, ...]]) -> None:
+    """Though the same flows cross them: what the slower one takes counts, whichever comes first."""
+    jobs = tuple(
+        make_job(name, [(1e8, candidates) for candidates in flows], compute_s=1.2, comm_start=0.0) for name in "ab"
+    )
+    strands, model = model_of(Snapshot(0.0, make_links(*rates_bps, 9 * GBPS), jobs))
+    assert strands.seconds.max() == pytest.approx(0.8)
+    assert model.served(np.array([1, 0])).tolist() == pytest.approx([1.0, 0.5], abs=0.02)
