@@ -19,6 +19,7 @@ from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.levels import losses
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.order import first_order, smith_ratios
+from controller.policy.trainyard.score import Score
 
 _MOST_ENUMERATED = 6
 NEW = -1
@@ -35,7 +36,7 @@ class Arrangement:
     levels: IntArray
     places: IntArray
     served: FloatArray
-    score: float
+    score: Score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +56,7 @@ class Arranging:
     seed: int
     options: TrainyardOptions
 
-    def promise(self) -> float:
+    def promise(self) -> Score:
         """The best score of a start, or of all on one level: what ``fresh`` is not below, but for what levels lose."""
         starts = [start.score for start in self._starts(self._scored_order)]
         if self.judge.evaluations:
@@ -72,14 +73,16 @@ class Arranging:
             return max(self._starts(self._scored_order), key=_score).order
         return self._improved().order
 
-    def better_than(self, score: float) -> Arrangement | None:
-        """The best found, or None where it does not score more than this; of an order that does not, no levels can."""
+    def better_than(self, score: Score, least_gain: float) -> Arrangement | None:
+        """The best found, or None where it is not better by so much; of an order that is not, no levels can be."""
         if not self.judge.evaluations:
             best = self._scored_order(first_order(self.contention, self.bound))
         else:
             best = self._improved()
-        arrangement = self.compressed(best.order) if best.score > score else None
-        return arrangement if arrangement is not None and arrangement.score > score else None
+        if not best.score.is_better_than(score, least_gain):
+            return None
+        arrangement = self.compressed(best.order)
+        return arrangement if arrangement.score.is_better_than(score, least_gain) else None
 
     def _starts(self, scorer: Callable[[IntArray], Scored]) -> list[Scored]:
         """The orders that the search begins with."""
@@ -97,7 +100,7 @@ class Arranging:
         starts = self._starts(scorer)
         each = scorer.left // len(starts)
         best = max((improved(start, scorer, each) for start in starts), key=_score)
-        if best.score < 0 and len(best.order) <= _MOST_ENUMERATED:
+        if best.score.margin < 0 and len(best.order) <= _MOST_ENUMERATED:
             best = max((scorer(np.array(other)) for other in permutations(range(len(best.order)))), key=_score)
         return best
 
@@ -188,7 +191,7 @@ class Arranging:
         return np.lexsort((np.arange(len(priority)), -smith_ratios(contention), contention.job_of_group, -priority))
 
 
-def _score(scored: Scored) -> float:
+def _score(scored: Scored) -> Score:
     return scored.score
 
 

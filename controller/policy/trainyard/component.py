@@ -1,6 +1,6 @@
 """One component of the contention graph, decided: ways, order and levels, with regard for what is in force there."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from controller.policy.trainyard.fluid_bound import FluidBound, Start
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import smith_ratios
+from controller.policy.trainyard.score import together
 from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import Ways, choose_ways, occupied
 
@@ -78,19 +79,11 @@ def decide_component(
             lot.ways[job.name].paths != kept[job.name].paths for lot in others for job in lot.jobs if job.name in kept
         ):
             rechosen = [_decided(lot, {}, setting.options) for lot in others]
-            scores = (
-                _total(each.arrangement.score for each in decided),
-                _total(each.arrangement.score for each in rechosen),
-            )
-            if scores[1] > worth_changing(scores[0], setting.options.least_gain):
+            score = together(each.arrangement.score for each in decided)
+            if together(each.arrangement.score for each in rechosen).is_better_than(score, setting.options.least_gain):
                 decided = rechosen
     outcomes = [outcome for each in decided for outcome in each.outcomes(before)]
     return outcomes, [each.lot.arranging.bound for each in decided]
-
-
-def worth_changing(in_force: float, least_gain: float) -> float:
-    """The score beyond which something else is better enough than what is in force."""
-    return in_force + least_gain * abs(in_force)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,12 +141,6 @@ class _Decided:
             )
 
 
-def _total(scores: Iterable[float]) -> float:
-    """What lots are worth together: where jobs are slowed down too much, only by how much counts."""
-    known = list(scores)
-    return sum(score for score in known if score < 0) or sum(known)
-
-
 def _may_move(jobs: Sequence[Job], options: TrainyardOptions) -> bool:
     return sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links
 
@@ -177,7 +164,7 @@ def best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> list
         tried.append(_lots(jobs, ways, {}, prices, setting))
     if len(tried) == 1:
         return tried[0]
-    return max(tried, key=lambda lots: _total(lot.arranging.promise() for lot in lots))
+    return max(tried, key=lambda lots: together(lot.arranging.promise() for lot in lots))
 
 
 def _lots(
@@ -223,7 +210,7 @@ def _decided(lot: Lot, in_force: Mapping[str, Outcome], options: TrainyardOption
     if not any(job.name in in_force for job in lot.jobs):
         return _Decided(lot, lot.arranging.fresh(), None)
     kept = lot.arranging.kept(*_in_force(lot.jobs, in_force))
-    arrangement = lot.arranging.better_than(worth_changing(kept.score, options.least_gain)) or kept
+    arrangement = lot.arranging.better_than(kept.score, options.least_gain) or kept
     return _Decided(lot, arrangement, kept)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller.policy.flow_arrays import IntArray
+from controller.policy.trainyard.score import Score
 
 _LEAST_GAIN = 1e-6
 """Relative gain below which one order is no better than another: the model is not that exact."""
@@ -14,15 +15,15 @@ class Scored:
     """An order of groups, or their levels, and what the model says of it."""
 
     order: IntArray
-    score: float
+    score: Score
 
 
 class Scorer:
     """Scores orders, each once, until the budget is used up."""
 
-    def __init__(self, score: Callable[[IntArray], float], evaluations: int) -> None:
+    def __init__(self, score: Callable[[IntArray], Score], evaluations: int) -> None:
         self._score = score
-        self._known: dict[bytes, float] = {}
+        self._known: dict[bytes, Score] = {}
         self.left = evaluations
 
     def __call__(self, order: IntArray) -> Scored:
@@ -42,7 +43,7 @@ def improved(start: Scored, scorer: Scorer, evaluations: int) -> Scored:
         order = best.order.copy()
         order[place : place + 2] = order[place : place + 2][::-1]
         swapped = scorer(order)
-        if swapped.score > best.score + _LEAST_GAIN * abs(best.score):
+        if swapped.score.is_better_than(best.score, _LEAST_GAIN):
             best, unchanged = swapped, 0
         else:
             unchanged += 1
@@ -61,7 +62,7 @@ def moved(start: Scored, scorer: Scorer, num_levels: int) -> Scored:
             levels[group] += step
             if 0 <= levels[group] < num_levels:
                 other = scorer(levels)
-                if other.score > best.score + _LEAST_GAIN * abs(best.score):
+                if other.score.is_better_than(best.score, _LEAST_GAIN):
                     best, unchanged = other, 0
         group = (group + 1) % len(best.order)
     return best

@@ -10,6 +10,7 @@ from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.fluid_model import FluidModel
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import served_in_turn
+from controller.policy.trainyard.score import Score
 from controller.policy.trainyard.strands import Strands
 
 
@@ -43,14 +44,13 @@ class Judge:
             return self._model.served(urgency)
         return served_in_turn(self._contention, np.argsort(-urgency, kind="stable"))
 
-    def score(self, served: FloatArray) -> float:
-        """Computation per second; below 0, and the further the worse, where jobs are slowed down more than allowed.
+    def score(self, served: FloatArray) -> Score:
+        """What is worth so much computation: that jobs miss of a part of their shares in the fluid bound counts twice.
 
-        What a job misses of a part of its share in the fluid bound counts twice, so that none is starved for little.
+        So none is starved for little.
         """
-        excess = self.excess(served).sum()
         missed = np.maximum(self._least - served, 0.0)
-        return float(-excess if excess > 0 else (served - missed) @ self._contention.worth)
+        return Score(-float(self.excess(served).sum()), float((served - missed) @ self._contention.worth))
 
     def excess(self, served: FloatArray) -> FloatArray:
         """By job, how far its slowdown is beyond the largest allowed, relative to that; 0 where it is not."""

@@ -15,6 +15,7 @@ from controller.policy.trainyard.fluid_bound import FluidBound
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
+from controller.policy.trainyard.score import Score, together
 from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import choose_ways, occupied
 from tests.policy.builders import GBPS, make_job, make_links
@@ -88,4 +89,23 @@ def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None
         made = arranging(snapshot, TrainyardOptions(least_of_bound=least_of_bound))
         missed = np.maximum(least_of_bound * made.bound.share - served, 0.0)
         assert missed.any() == (least_of_bound > 0)
-        assert made.judge.score(served) == pytest.approx((served - missed) @ made.contention.worth)
+        assert made.judge.score(served) == pytest.approx((0.0, (served - missed) @ made.contention.worth))
+
+
+def test_no_order_that_slows_jobs_down_too_much_is_better_than_one_that_does_not() -> None:
+    """However much of their shares in the bound the jobs miss in that: more than what they compute counts twice."""
+    jobs = tuple(make_job(name, [(1e8, ((0,),))], compute_s=1.2, comm_start=0.0) for name in "ab")
+    judge = arranging(Snapshot(0.0, make_links(GBPS), jobs), TrainyardOptions(max_slowdown=20.0)).judge
+    kept, broken = judge.score(np.array([0.06, 0.06])), judge.score(np.array([1.0, 0.049]))
+    assert kept.worth < 0 < broken.worth
+    assert kept > broken
+    assert kept.is_better_than(broken, least_gain=10.0)
+    assert not broken.is_better_than(kept, least_gain=0.0)
+
+
+def test_what_one_lot_loses_does_not_hide_what_another_gains() -> None:
+    starved, poor, rich = Score(0.0, -1.0), Score(0.0, 5.0), Score(0.0, 6.0)
+    assert together([starved, rich]).is_better_than(together([starved, poor]), least_gain=0.01)
+    slow, slower = Score(-1.0, 9.0), Score(-2.0, 99.0)
+    assert together([slow, poor]).is_better_than(together([slower, rich]), least_gain=0.01)
+    assert not together([slow, rich]).is_better_than(together([slow, poor]), least_gain=0.01)
