@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
+from math import factorial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,7 +22,11 @@ from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.order import first_order, smith_ratios
 from controller.policy.trainyard.score import Score
 
-_MOST_ENUMERATED = 6
+_MOST_ORDERS, _MOST_BUDGETS = factorial(6), 10
+"""How many orders are all tried where that has to be, and how many budgets of the search it may take."""
+_FEWEST_NEW = 4
+"""Where there are not the runs for so many new groups on all levels, the model judges none, however few there are."""
+
 NEW = -1
 """Level of a group that has none yet."""
 
@@ -100,34 +105,41 @@ class Arranging:
         starts = self._starts(scorer)
         each = scorer.left // len(starts)
         best = max((improved(start, scorer, each) for start in starts), key=_score)
-        if best.score.margin < 0 and len(best.order) <= _MOST_ENUMERATED:
+        orders = factorial(len(best.order))
+        if best.score.margin < 0 and orders <= min(_MOST_ORDERS, _MOST_BUDGETS * self.judge.affordable):
             best = max((scorer(np.array(other)) for other in permutations(range(len(best.order)))), key=_score)
         return best
 
     def kept(self, levels: IntArray, places: IntArray) -> Arrangement:
-        """The arrangement in force. A group of level ``NEW`` gets the best level, and the last place there.
+        """The arrangement in force. A group of level ``NEW`` gets a level, and the last place there.
+
+        The best level by the model, where a search's runs of it are enough for all new groups; else its neighbour's.
 
         Others keep their places, so that a new one shares its place where it would come between two that follow on one
         another.
         """
         levels, places = levels.copy(), places.copy()
         order = first_order(self.contention, self.bound)
-        for group in order[levels[order] == NEW].tolist():
-            level = self._level_for(group, order, levels)
+        new = order[levels[order] == NEW].tolist()
+        is_modelled = self.judge.evaluations >= self.num_levels * max(len(new), _FEWEST_NEW)
+        for group in new:
+            level = self._best_level(group, levels) if is_modelled else self._next_level(group, order, levels)
             ahead = int(places[levels >= level].max(initial=-1))
             places[group] = ahead if ahead >= 0 and ahead + 1 in places[levels != NEW] else ahead + 1
             levels[group] = level
         return self._arranged(levels, places)
 
-    def _level_for(self, group: int, order: IntArray, levels: IntArray) -> int:
-        """The best level by the model, where that can be run often; else that of the next group in the order."""
-        if self.judge.evaluations >= 4 * self.num_levels:
-            tried = []
-            for level in reversed(range(self.num_levels)):
-                changed = levels.copy()
-                changed[group] = level
-                tried.append((self.judge.score(self.judge.served(changed)), level))
-            return max(tried)[1]
+    def _best_level(self, group: int, levels: IntArray) -> int:
+        """The best level by the model."""
+        tried = []
+        for level in range(self.num_levels):
+            changed = levels.copy()
+            changed[group] = level
+            tried.append((self.judge.score(self.judge.served(changed)), level))
+        return max(tried)[1]
+
+    def _next_level(self, group: int, order: IntArray, levels: IntArray) -> int:
+        """The level of the next group in the order that has one."""
         at = int(np.flatnonzero(order == group)[0])
         known = [int(levels[other]) for other in (*order[:at][::-1], *order[at + 1 :]) if levels[other] != NEW]
         return known[0] if known else self.num_levels - 1

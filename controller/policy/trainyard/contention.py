@@ -134,12 +134,14 @@ class Contention:
     @property
     def lasting(self) -> IntArray:
         """The contended links, as the fabric numbers them, that no other link outlasts whoever is served."""
-        by_link = self.by_transfer.toarray().T
+        # Of links that are alike the first.
+        by_link, first = np.unique(self.by_transfer.toarray().T, axis=0, return_index=True)
         kept: list[int] = []
-        for link in np.lexsort((np.arange(len(by_link)), -by_link.sum(axis=1))).tolist():
+        for link in np.lexsort((first, -by_link.sum(axis=1))).tolist():
             if by_link[link].any() and not (by_link[kept] >= by_link[link]).all(axis=1).any():
                 kept.append(link)
-        return self.in_fabric[sorted(link for link in kept if link < len(self.in_fabric))]
+        lasting = np.sort(first[kept])
+        return self.in_fabric[lasting[lasting < len(self.in_fabric)]]
 
     def _alone_s(self) -> FloatArray:
         """Iteration times alone: where transfers of a job meet on a link, the one due first goes first."""

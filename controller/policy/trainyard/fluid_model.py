@@ -22,6 +22,8 @@ from controller.policy.trainyard.strands import Strands
 _LEAST = 1e-9
 """Share of the longest iteration that counts as no time at all."""
 
+_MOST_ALIKE = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FluidModel:
@@ -38,19 +40,14 @@ class FluidModel:
         """The model of these jobs; phases are drawn in the order of the jobs."""
         random = Random(seed)
         fractions = [[random.random() for _ in contention.ideal_s] for _ in range(options.num_phases)]
-        longest_s = float(contention.ideal_s.max())
-        together = float((longest_s / contention.ideal_s).sum())
-        iterations = min(float(options.iterations), max(options.most_iterations / together, 2.0))
-        warm_up = iterations * options.warm_up_iterations / options.iterations
+        horizon_s = _horizon_s(contention, options)
         starts = np.array(fractions) * contention.ideal_s
-        return cls(contention, strands, starts, warm_up * longest_s, iterations * longest_s)
+        return cls(contention, strands, starts, horizon_s * options.warm_up_iterations / options.iterations, horizon_s)
 
     @property
     def steps(self) -> float:
         """About how many elements of arrays a run reads."""
-        contention = self.contention
-        events = self.horizon_s * float(((2 + 2 * np.diff(contention.first_transfer)) / contention.ideal_s).sum())
-        return len(self.starts) * events * (2 * len(self.strands.links) + len(contention.release_s))
+        return len(self.starts) * _steps(self.contention, self.horizon_s, len(self.strands.links))
 
     def served(self, urgency: Sequence[int] | IntArray) -> FloatArray:
         """Iteration rate of every job over what it has alone, where groups have this urgency, the highest first."""
@@ -67,6 +64,24 @@ class FluidModel:
             self.horizon_s,
             _LEAST * float(contention.ideal_s.max()),
         )
+
+
+def fewest_steps(contention: Contention, options: ModelOptions) -> float:
+    """What a run reads at least, about, if no more strands go alike than on so many planes: known without looking."""
+    entries = len(contention.links) // _MOST_ALIKE
+    return options.num_phases * _steps(contention, _horizon_s(contention, options), entries)
+
+
+def _horizon_s(contention: Contention, options: ModelOptions) -> float:
+    longest_s = float(contention.ideal_s.max())
+    together = float((longest_s / contention.ideal_s).sum())
+    return longest_s * min(float(options.iterations), max(options.most_iterations / together, 2.0))
+
+
+def _steps(contention: Contention, horizon_s: float, num_entries: int) -> float:
+    """From one phase, of strands that need so many links together."""
+    events = horizon_s * float(((2 + 2 * np.diff(contention.first_transfer)) / contention.ideal_s).sum())
+    return events * (2 * num_entries + len(contention.release_s))
 
 
 @Loop

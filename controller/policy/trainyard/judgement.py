@@ -7,7 +7,7 @@ import numpy as np
 from controller.policy.flow_arrays import FloatArray, IntArray
 from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.fluid_bound import FluidBound
-from controller.policy.trainyard.fluid_model import FluidModel
+from controller.policy.trainyard.fluid_model import FluidModel, fewest_steps
 from controller.policy.trainyard.options import TrainyardOptions
 from controller.policy.trainyard.order import served_in_turn
 from controller.policy.trainyard.score import Score
@@ -18,7 +18,8 @@ class Judge:
     """Tells what jobs get where groups have these levels, or this order: by the fluid model where that is affordable.
 
     Where it is not, jobs take in turn what is left of every link's time, which knows capacity but no delay. ``strands``
-    makes those of the jobs. ``evaluations`` is how many runs of the model there may be; 0 without it.
+    makes those of the jobs. A search may run the model ``evaluations`` times, 0 without it: no oftener than is
+    ``affordable``.
     """
 
     def __init__(
@@ -32,11 +33,16 @@ class Judge:
         self._contention = contention
         self._max_slowdown = options.max_slowdown
         self._least = options.least_of_bound * bound.share
-        self.evaluations = 0
+        self.affordable = 0
         if 1 < len(contention.job_of_group) <= options.most_groups:
-            self._model = FluidModel.of(contention, strands(), seed, options.model)
-            affordable = min(options.evaluations, int(options.model_steps / self._model.steps))
-            self.evaluations = affordable if affordable >= options.fewest_evaluations else 0
+            most_steps = options.model_steps / max(options.fewest_evaluations, 1)
+            # Strands take a while to find, so only where there is a chance.
+            if fewest_steps(contention, options.model) <= most_steps:
+                self._model = FluidModel.of(contention, strands(), seed, options.model)
+                if self._model.steps <= most_steps:
+                    self.affordable = int(options.model_steps / self._model.steps)
+        runs = min(options.evaluations, self.affordable)
+        self.evaluations = runs if runs >= options.fewest_evaluations else 0
 
     def served(self, urgency: IntArray) -> FloatArray:
         """By job the share of its iterations alone that it gets; groups of more urgency first, equals share."""

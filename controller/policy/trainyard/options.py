@@ -60,9 +60,10 @@ _MODEL = ModelOptions()
 class TrainyardOptions:
     """How the policy searches, and when it lets things be. Raises ValueError, naming the field, for what cannot be.
 
-    Orders that the search begins with, ``starts``, share its budget; where there is none, the better one stands. The
-    fluid model is run at most ``evaluations`` times for jobs that meet, and less often where that would take more than
-    about ``model_steps`` steps of a loop. Where not even ``fewest_evaluations`` can be had, or the jobs have more than
+    Orders that the search begins with, ``starts``, share its budget; where there is none, the better one stands. A
+    search among orders of jobs that meet runs the fluid model at most ``evaluations`` times, and less often where that
+    would take more than about ``model_steps`` steps of a loop; levels for new groups may take as much again, those for
+    an order half of it. Where not even ``fewest_evaluations`` can be had, or the jobs have more than
     ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound. Of
     the paths by all ``path_rules`` those are taken on which the better start scores most, and flows that have paths may
     get others; where candidates of all together have more than ``most_candidate_links`` links, the first rule alone

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from controller.policy.snapshot import Snapshot
 from controller.policy.trainyard.arrangement import Arranging
 from controller.policy.trainyard.contention import Contention
 from controller.policy.trainyard.fluid_bound import FluidBound
+from controller.policy.trainyard.fluid_model import FluidModel
 from controller.policy.trainyard.judgement import Judge
 from controller.policy.trainyard.options import Start, TrainyardOptions
 from controller.policy.trainyard.policy import trainyard
@@ -19,6 +21,7 @@ from controller.policy.trainyard.score import Score, together
 from controller.policy.trainyard.strands import Strands
 from controller.policy.trainyard.ways import choose_ways, occupied
 from tests.policy.builders import GBPS, make_job, make_links
+from tests.policy.trainyard.test_models import contention_of
 
 
 def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
@@ -90,6 +93,30 @@ def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None
         missed = np.maximum(least_of_bound * made.bound.share - served, 0.0)
         assert missed.any() == (least_of_bound > 0)
         assert made.judge.score(served) == pytest.approx((0.0, (served - missed) @ made.contention.worth))
+
+
+@pytest.mark.parametrize("num_known", [0, 1, 15])
+def test_no_search_runs_the_model_oftener_than_its_budget_allows(num_known: int) -> None:
+    """One for the order and half of one for levels; one more for where new jobs go among those in force."""
+    options = TrainyardOptions(evaluations=40)
+    snapshot = Mix.draw(np.random.default_rng(2), 16, 4, 1.2).snapshot()
+    before = trainyard(replace(snapshot, jobs=snapshot.jobs[:num_known]), options)
+    with patch.object(FluidModel, "served", autospec=True, side_effect=FluidModel.served) as served:
+        trainyard(replace(snapshot, previous=before), options)
+    assert 20 < served.call_count < (2.5 if num_known else 1.5) * options.evaluations + 8
+
+
+def test_strands_are_not_looked_for_where_no_run_could_be_afforded() -> None:
+    snapshot = Mix.draw(np.random.default_rng(2), 16, 4, 1.2).snapshot()
+    contention = contention_of(snapshot)
+    judge = Judge(
+        contention,
+        FluidBound.of(contention, 100),
+        lambda: pytest.fail("strands were looked for"),
+        snapshot.seed,
+        TrainyardOptions(model_steps=1e4),
+    )
+    assert judge.evaluations == 0
 
 
 def test_no_order_that_slows_jobs_down_too_much_is_better_than_one_that_does_not() -> None:
