@@ -11,11 +11,12 @@ from itertools import pairwise
 
 from controller.policy.compression import compress
 from controller.policy.correction_factor import DEFAULT_GAINS, GainOptions, correction_factors
+from controller.policy.flows import FlowKey
 from controller.policy.intensity import intensity, iterations, most_intense_first, rates_bps
 from controller.policy.job import Job
 from controller.policy.level_mapping import own_levels
 from controller.policy.path_selection import Congestion, select_paths
-from controller.policy.plan import FlowPlan, JobPlan, Plan
+from controller.policy.plan import FlowPlan, JobPlan, Plan, flow_plans
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 from controller.policy.traffic import Loads, Traffic
@@ -82,11 +83,10 @@ def _plan(
         levels = own_levels(len(ranked), snapshot.num_levels)
     paths = traffic.first_paths if is_steered else [None] * len(traffic.flows)
     first_flow = traffic.first_flow.tolist()
-    flows = {}
+    flows: dict[FlowKey, FlowPlan] = {}
     for rank, (entry, level) in enumerate(zip(ranked, levels, strict=True)):
         of_job = slice(first_flow[entry.number], first_flow[entry.number + 1])
-        for flow, path in zip(traffic.flows[of_job], paths[of_job], strict=True):
-            flows[flow.key] = FlowPlan(path, level, rank)
+        flows.update(flow_plans(traffic.flows[of_job], paths[of_job], level, rank))
     jobs = tuple(
         JobPlan(
             name=entry.job.name,

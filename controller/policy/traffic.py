@@ -81,10 +81,9 @@ class Traffic:
     @property
     def first_paths(self) -> list[Path]:
         """The first path of every flow."""
-        links, starts = self.links.tolist(), self.first_link.tolist()
+        links, starts = tuple(self.links.tolist()), self.first_link.tolist()
         paths = [
-            tuple(links[start : start + length])
-            for start, length in zip(starts[:-1], self.path_length.tolist(), strict=True)
+            links[start : start + length] for start, length in zip(starts[:-1], self.path_length.tolist(), strict=True)
         ]
         if NO_LINK in self.links:
             paths = [tuple(link for link in path if link != NO_LINK) for path in paths]
@@ -195,14 +194,16 @@ def _share(jobs: IntArray, first: IntArray, links: LinkArray, counts: BoolArray)
         for link in links[first[job] : first[job + 1]]:
             users[first_user[link] + num_users[link]] = place
             num_users[link] += 1
+    num_users[:] = 0
     meets = np.full(len(jobs), -1, dtype=np.int32)
     begins = np.zeros(len(jobs) + 1, dtype=np.int32)
     later = np.zeros(len(jobs), dtype=np.int32)
     num_later = 0
     for place, job in enumerate(jobs):
         for link in links[first[job] : first[job + 1]]:
+            num_users[link] += 1
             if counts[link]:
-                for user in users[first_user[link] : first_user[link + 1]]:
+                for user in users[first_user[link] + num_users[link] : first_user[link + 1]]:
                     meets[user] = place
         if num_later + len(jobs) > len(later):
             later = np.concatenate((later, np.zeros(len(later) + len(jobs), dtype=np.int32)))

@@ -32,7 +32,6 @@ class Judge:
     ) -> None:
         self._contention = contention
         self._max_slowdown = options.max_slowdown
-        self._least = options.least_of_bound * bound.share
         self.affordable = 0
         if 1 < len(contention.job_of_group) <= options.most_groups:
             most_steps = options.model_steps / max(options.fewest_evaluations, 1)
@@ -43,6 +42,7 @@ class Judge:
                     self.affordable = int(options.model_steps / self._model.steps)
         runs = min(options.evaluations, self.affordable)
         self.evaluations = runs if runs >= options.fewest_evaluations else 0
+        self._least = options.least_of_bound * bound.share if self.evaluations else np.zeros(len(bound.share))
 
     def served(self, urgency: IntArray) -> FloatArray:
         """By job the share of its iterations alone that it gets; groups of more urgency first, equals share."""
@@ -51,9 +51,10 @@ class Judge:
         return served_in_turn(self._contention, np.argsort(-urgency, kind="stable"))
 
     def score(self, served: FloatArray) -> Score:
-        """What is worth so much computation: that jobs miss of a part of their shares in the fluid bound counts twice.
+        """What it is worth that jobs get so much.
 
-        So none is starved for little.
+        Where the model tells, what they miss of a part of their shares in the fluid bound counts twice, so that none is
+        starved for little.
         """
         missed = np.maximum(self._least - served, 0.0)
         return Score(-float(self.excess(served).sum()), float((served - missed) @ self._contention.worth))

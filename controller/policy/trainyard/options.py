@@ -63,12 +63,12 @@ class TrainyardOptions:
     Orders that the search begins with, ``starts``, share its budget; where there is none, the better one stands. A
     search among orders of jobs that meet runs the fluid model at most ``evaluations`` times, and less often where that
     would take more than about ``model_steps`` steps of a loop; levels for new groups may take as much again, those for
-    an order half of it. Where not even ``fewest_evaluations`` can be had, or the jobs have more than
-    ``most_groups`` flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound. Of
-    the paths by all ``path_rules`` those are taken on which the better start scores most, and flows that have paths may
-    get others; where candidates of all together have more than ``most_candidate_links`` links, the first rule alone
-    counts, for flows that have none. What gains less than ``least_gain``, relative, over keeping what is in force is
-    not done. What a job misses of ``least_of_bound`` times its share in the fluid bound counts twice. ``max_slowdown``,
+    an order half of it. Where not even ``fewest_evaluations`` can be had, or the jobs have more than ``most_groups``
+    flow groups, it is not run at all. ``bound_steps`` are those of the solver of the fluid bound. Of the paths by all
+    ``path_rules`` those are taken on which the better start scores most, and flows that have paths may get others;
+    where candidates of all together have more than ``most_candidate_links`` links, the first rule alone counts, for
+    flows that have none. What gains less than ``least_gain``, relative, over keeping what is in force is not done. What
+    a job misses, by the model, of ``least_of_bound`` times its share in the fluid bound counts twice. ``max_slowdown``,
     where given, is the largest factor over its iteration time alone that any job should suffer. ``num_orders`` as in
     Crux.
     """

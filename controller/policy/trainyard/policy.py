@@ -11,14 +11,14 @@ bounded number of runs of a fluid model where jobs are few.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import repeat
 
 import numpy as np
 
 from controller.policy.flow_arrays import FloatArray
 from controller.policy.flows import FlowKey
 from controller.policy.job import Job
-from controller.policy.plan import FlowPlan, JobPlan, ModelledWorth, Plan
+from controller.policy.plan import FlowPlan, JobPlan, ModelledWorth, Plan, flow_plans
 from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 from controller.policy.trainyard.component import Outcome, Setting, decide_component
@@ -82,7 +82,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
         flows.update(of_job)
     idle = [job for job in jobs if job.name not in outcomes]
     for job in idle:
-        flows.update((flow.key, FlowPlan(None, 0, 0)) for flow in job.flows)
+        flows.update(flow_plans(job.flows, repeat(None), 0, 0))
     ranked = sorted(outcomes.values(), key=_rank_key)
     plans = [_job_plan(rank, outcome, options) for rank, outcome in enumerate(ranked)]
     plans += [_idle_plan(rank, job) for rank, job in enumerate(idle, len(ranked))]
@@ -118,8 +118,7 @@ def _flow_plans(outcome: Outcome, memory: Memory) -> FlowPlans:
     paths = iter(outcome.ways.paths)
     flows: dict[FlowKey, FlowPlan] = {}
     for group, level, place in zip(outcome.job.flow_groups, outcome.levels, outcome.places, strict=True):
-        of_group = zip(islice(paths, len(group.flows)), repeat(level), repeat(place), strict=False)
-        flows.update(zip((flow.key for flow in group.flows), map(FlowPlan._make, of_group), strict=True))
+        flows.update(flow_plans(group.flows, paths, level, place))
     return flows
 
 

@@ -84,14 +84,14 @@ def worth_of_a_change(snapshot: Snapshot, options: TrainyardOptions) -> Modelled
 
 
 def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None:
-    """On a link for which two jobs ask more than there is."""
+    """On a link for which two jobs ask more than there is; without runs of the model nothing counts twice."""
     jobs = tuple(make_job(name, [(1e8, ((0,),))], compute_s=1.2, comm_start=0.0) for name in "ab")
     snapshot = Snapshot(0.0, make_links(GBPS), jobs)
     served = np.array([0.6, 0.1])
-    for least_of_bound in (0.0, 0.5):
-        made = arranging(snapshot, TrainyardOptions(least_of_bound=least_of_bound))
-        missed = np.maximum(least_of_bound * made.bound.share - served, 0.0)
-        assert missed.any() == (least_of_bound > 0)
+    for least_of_bound, evaluations in ((0.0, 10), (0.5, 10), (0.5, 0)):
+        made = arranging(snapshot, TrainyardOptions(least_of_bound=least_of_bound, evaluations=evaluations))
+        missed = np.maximum(least_of_bound * made.bound.share - served, 0.0) * (evaluations > 0)
+        assert missed.any() == (least_of_bound > 0 and evaluations > 0)
         assert made.judge.score(served) == pytest.approx((0.0, (served - missed) @ made.contention.worth))
 
 
