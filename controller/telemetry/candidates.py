@@ -1,11 +1,11 @@
 """Candidate paths between two NICs as probes have found them, and the source ports that lead to each."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.telemetry.known_paths import KnownPath, KnownPort
 from controller.telemetry.misses import Misses
 from hostlib.telemetry.prober import CONFIRMATIONS
 from hostlib.telemetry.sequence_window import SequenceWindow
@@ -14,9 +14,6 @@ from topologies.fabric import Path
 
 AGREEING = CONFIRMATIONS + 1
 """Reports in a row that have to say the same of a port before its path is believed, at first and whenever it moves."""
-
-PORTS_PER_PATH = 2
-"""Ports that are kept known for each path, beside those that flows have: there may be more flows than one."""
 
 
 class Freshness(StrEnum):
@@ -42,22 +39,6 @@ class Candidate:
     loss: float
 
 
-class _Port:
-    """What reports say of a source port: the path that is believed, and the one that the last of them told."""
-
-    __slots__ = ("agreeing", "believed", "routing", "seen_s", "told", "window")
-
-    def __init__(self, told: Path, routing: int) -> None:
-        self.believed: Path | None = None
-        self.told = told
-        self.agreeing = 0
-        self.seen_s = -math.inf
-        """When a probe has last come by the path that is believed."""
-        self.window = SequenceWindow()
-        self.routing = routing
-        """Which routing of the fabric it was that had it lead there."""
-
-
 class PairCandidates:
     """The candidate paths of one pair of NICs; ``allowed`` are all that ECMP can give it, in the order of its groups.
 
@@ -70,11 +51,12 @@ class PairCandidates:
         self.moves = 0
         """How often the path of a flow's port was found, or found to be another."""
         self._stale_after_s = stale_after_s
-        self._seen_s: dict[Path, float | None] = dict.fromkeys(allowed)
-        self._ports: dict[int, _Port] = {}
+        self._paths = {path: KnownPath(path) for path in allowed}
+        self._ports: dict[int, KnownPort] = {}
         self._pinned: Set[int] = frozenset()
-        self._covered: frozenset[Path] | None = None
         self._look_again_s = 0.0
+        self._none_silent_until_s = math.inf
+        """No path is, unless the pair is heard of then or later."""
         self._misses = Misses()
         self._heard_s = self._forgiven_s = -math.inf
         self._routing = 0
@@ -83,11 +65,11 @@ class PairCandidates:
     @property
     def links(self) -> frozenset[int]:
         """Links that a switch sends on and that a path crosses."""
-        return frozenset(link for path in self._seen_s for link in path[1:])
+        return frozenset(link for path in self._paths for link in path[1:])
 
     def allows(self, path: Path) -> bool:
         """Whether a path is one that ECMP can give."""
-        return path in self._seen_s
+        return path in self._paths
 
     def is_probed(self, port: int) -> bool:
         """Whether hosts may probe from a port: one that flows have, or that they may be given."""
@@ -102,39 +84,48 @@ class PairCandidates:
             return False
         for port in self._pinned - ports:
             self._forget(port)
-        self._pinned, self._covered, self._look_again_s = ports, None, 0.0
+        self._pinned, self._look_again_s = ports, 0.0
+        for way in self._paths.values():
+            way.count(self._pinned)
         return True
 
-    def note(self, port: int, port_sequence: int, path: Path, now_s: float) -> bool:
+    def note(self, port: int, port_sequence: int, number: int, path: Path, now_s: float) -> bool:
         """A probe from a port has come by a path; whether that changes which ports are to be kept known.
 
-        The path is believed once as many reports in a row have told it as have to agree.
+        ``number`` counts the pair's probes, ``port_sequence`` those of the port. The path is believed once as many
+        reports in a row have told it as have to agree.
         """
+        way = self._paths[path]
         known = self._ports.get(port)
         is_news = known is None
         if known is None:
-            if port not in self._pinned and path in self._well_known_paths():
+            if way.has_enough and port not in self._pinned:
                 return False
-            known = self._ports[port] = _Port(path, self._routing)
-            self._covered = None
+            known = self._ports[port] = KnownPort(way, self._routing)
+            self._lead(port, known, None, way)
         known.window.note(port_sequence)
         self._heard_s = now_s
-        for passed_over in self._misses.take_turn(port, port_sequence):
+        for passed_over in self._misses.take_turn(port, port_sequence, number):
             self._miss(passed_over, now_s)
-        if known.told != path:
-            known.told, known.agreeing, self._covered = path, 0, None
+        if known.told is not way:
+            if known.believed is None:
+                self._lead(port, known, known.told, way)
+            known.told, known.agreeing = way, 0
         known.agreeing += 1
-        if known.agreeing >= AGREEING and known.believed != path:
-            known.believed, known.window, self._covered = path, SequenceWindow(), None
+        if known.agreeing >= AGREEING and known.believed is not way:
+            before, known.believed, known.window = known.believed, way, SequenceWindow()
+            if before is not None:
+                self._lead(port, known, before, way)
             self._look_again_s, is_news = now_s, True
             self.moves += port in self._pinned
-            if self._is_surplus(port):
+            if port not in self._pinned and way.has_enough_without(port, self._pinned):
                 self._forget(port)
-        if known.believed != path:
+        if known.believed is not way:
             if known.routing == self._routing:
                 self._miss(port, now_s)
         else:
-            self._seen_s[path] = known.seen_s = now_s
+            way.seen_s = known.seen_s = now_s
+            self._none_silent_until_s = min(self._none_silent_until_s, now_s + self._stale_after_s)
             known.routing = self._routing
             self._misses.come(port)
             if not self.is_complete:
@@ -146,11 +137,8 @@ class PairCandidates:
         if now_s < self._look_again_s:
             return False
         before = self.is_complete
-        newest_s = dict.fromkeys(self._seen_s, -math.inf)
-        for known in self._ports.values():
-            if known.believed is not None:
-                newest_s[known.believed] = max(newest_s[known.believed], known.seen_s)
-        fresh_until_s = min(newest_s.values()) + self._stale_after_s
+        seen_s = ([known.seen_s for _, known in path.leading()] for path in self._paths.values())
+        fresh_until_s = min(max(times_s, default=-math.inf) for times_s in seen_s) + self._stale_after_s
         self.is_complete = fresh_until_s > now_s
         # Until then nothing can change that ``note`` would not have told.
         self._look_again_s = fresh_until_s if self.is_complete else now_s + self._stale_after_s
@@ -163,11 +151,14 @@ class PairCandidates:
         """
         back, self._dead = self._dead - dead, dead
         self._routing += 1
-        for path in [path for path in self._seen_s if not back.isdisjoint(path)]:
-            self._seen_s[path] = None
-            for port in [port for port, known in self._ports.items() if known.believed == path]:
-                self._forget(port)
-            self._look_again_s = 0.0
+        self._none_silent_until_s = -math.inf
+        for way in self._paths.values():
+            way.is_dead = not dead.isdisjoint(way.path)
+            if not back.isdisjoint(way.path):
+                way.seen_s = None
+                for port, _ in way.leading():
+                    self._forget(port)
+                self._look_again_s = 0.0
 
     def forgive(self, now_s: float) -> None:
         """Reports have been lost on their way: what has not come until now is not missing."""
@@ -176,9 +167,12 @@ class PairCandidates:
 
     def doubted_links(self, now_s: float) -> Set[int]:
         """Links by which probes of this pair are missing, and none come."""
-        paths = {self._ports[port].believed for port in self._misses.ports}
-        paths.update(path for path in self._seen_s if self._is_silent(path))
-        links = {link for path in paths if path is not None for link in path[1:]}
+        ways = {self._ports[port].believed for port in self._misses.ports}
+        if self._heard_s >= self._none_silent_until_s:
+            alive = [way for way in self._paths.values() if not way.is_dead]
+            ways.update(way for way in alive if self._is_silent(way))
+            self._none_silent_until_s = min((self._silent_s(way) for way in alive), default=math.inf)
+        links = {link for way in ways if way is not None and not way.is_dead for link in way.path[1:]}
         return {link for link in links if self.missing(link, -math.inf, now_s)}
 
     def missing(self, link: int, heard_s: float, now_s: float) -> int | None:
@@ -191,15 +185,15 @@ class PairCandidates:
         total, is_second_round = 0, False
         if self._heard_s + self._stale_after_s <= now_s:
             return total
-        for path, seen_s in self._seen_s.items():
-            if link not in path or seen_s is None or not self._dead.isdisjoint(path):
+        for way in self._paths.values():
+            if way.is_dead or way.seen_s is None or link not in way.path:
                 continue
-            if self._is_silent(path):
+            if self._is_silent(way):
                 if self._heard_s - heard_s < self._stale_after_s:
                     return None
                 total, is_second_round = total + AGREEING, True
                 continue
-            ports = {port: known.routing for port, known in self._ports.items() if known.believed == path}
+            ports = {port: known.routing for port, known in way.leading()}
             missed = [self._misses.of(port) for port in ports]
             if set(ports.values()) != {self._routing} or any(one.last_s <= heard_s for one in missed):
                 return None
@@ -210,17 +204,18 @@ class PairCandidates:
 
     def hears(self, link: int, now_s: float) -> bool:
         """Whether a port leads over a link, and its probes come."""
-        leading = {port: known for port, known in self._ports.items() if known.believed and link in known.believed}
         return any(
             known.routing == self._routing and self._is_fresh(known, now_s) and known.seen_s > self._forgiven_s
-            for port, known in leading.items()
+            for way in self._paths.values()
+            if link in way.path
+            for port, known in way.leading()
             if port not in self._misses.ports
         )
 
     @property
     def wants_ports(self) -> bool:
         """Whether ports are to be tried: a path is not known, or has fewer ports than are kept."""
-        return not self.is_complete or len(self._well_known_paths()) < len(self._seen_s)
+        return not self.is_complete or not all(way.has_enough for way in self._paths.values())
 
     def kept_ports(self) -> tuple[int, ...]:
         """Ports that hosts are to keep known."""
@@ -229,62 +224,60 @@ class PairCandidates:
     def path_of(self, port: int, now_s: float) -> Path | None:
         """The path that a port leads to; None where that is not known, or no longer."""
         known = self._ports.get(port)
-        return known.believed if known is not None and self._is_fresh(known, now_s) else None
+        if known is None or known.believed is None or not self._is_fresh(known, now_s):
+            return None
+        return known.believed.path
+
+    def ports_along(self, path: Path, now_s: float) -> list[int]:
+        """The fresh ports that lead along a path, lowest first."""
+        way = self._paths.get(path)
+        return [] if way is None else sorted(port for port, known in way.leading() if self._is_fresh(known, now_s))
 
     def candidates(self, now_s: float) -> tuple[Candidate, ...]:
         """All paths that are allowed: those that are known to be there first, then in the order of ECMP's groups."""
-        ports: dict[Path, list[int]] = {path: [] for path in self._seen_s}
-        for port, known in sorted(self._ports.copy().items()):
-            if known.believed is not None and self._is_fresh(known, now_s):
-                ports[known.believed].append(port)
-        found = [
-            Candidate(
-                path,
-                Freshness.FRESH if ports[path] else Freshness.UNSEEN if seen_s is None else Freshness.STALE,
-                tuple(ports[path]),
-                None if seen_s is None else now_s - seen_s,
-                self._loss(path),
-            )
-            for path, seen_s in self._seen_s.items()
-        ]
+        found = [self._candidate(way, now_s) for way in self._paths.values()]
         order = list(Freshness)
         return tuple(sorted(found, key=lambda candidate: order.index(candidate.freshness)))
+
+    def _candidate(self, way: KnownPath, now_s: float) -> Candidate:
+        leading, seen_s = dict(way.leading()), way.seen_s
+        ports = tuple(sorted(port for port, known in leading.items() if self._is_fresh(known, now_s)))
+        losses = [known.window.recent_loss for known in leading.values()]
+        return Candidate(
+            way.path,
+            Freshness.FRESH if ports else Freshness.UNSEEN if seen_s is None else Freshness.STALE,
+            ports,
+            None if seen_s is None else now_s - seen_s,
+            sum(losses) / len(losses) if losses else 0.0,
+        )
 
     def _miss(self, port: int, now_s: float) -> None:
         if self._ports[port].believed is not None:
             self._misses.miss(port, now_s)
 
+    def _lead(self, port: int, known: KnownPort, before: KnownPath | None, way: KnownPath) -> None:
+        """A port leads along this path from now on."""
+        if before is not None:
+            del before.ports[port]
+            before.count(self._pinned)
+        way.ports[port] = known
+        way.count(self._pinned)
+
     def _forget(self, port: int) -> None:
-        self._ports.pop(port, None)
+        known = self._ports.pop(port, None)
+        if known is not None:
+            way = known.believed or known.told
+            del way.ports[port]
+            way.count(self._pinned)
         self._misses.forget(port)
-        self._covered = None
 
-    def _is_silent(self, path: Path) -> bool:
+    def _silent_s(self, way: KnownPath) -> float:
+        """From when on a path is silent, if the pair is heard of then: never where nothing ever came by it."""
+        return math.inf if way.seen_s is None else max(way.seen_s, self._forgiven_s) + self._stale_after_s
+
+    def _is_silent(self, way: KnownPath) -> bool:
         """Whether the pair has been heard of for so long, but by this path, that it is stale."""
-        seen_s = self._seen_s[path]
-        return seen_s is not None and self._heard_s - max(seen_s, self._forgiven_s) >= self._stale_after_s
+        return self._heard_s >= self._silent_s(way)
 
-    def _is_fresh(self, port: _Port, now_s: float) -> bool:
+    def _is_fresh(self, port: KnownPort, now_s: float) -> bool:
         return now_s < port.seen_s + self._stale_after_s
-
-    def _loss(self, path: Path) -> float:
-        ports = self._ports.copy().values()
-        losses = [known.window.recent_loss for known in ports if known.believed == path]
-        return sum(losses) / len(losses) if losses else 0.0
-
-    def _well_known_paths(self) -> frozenset[Path]:
-        """Paths that have as many ports as are kept known, some of which may still have to be believed."""
-        if self._covered is None:
-            counts = Counter(
-                known.believed or known.told for port, known in self._ports.items() if port not in self._pinned
-            )
-            self._covered = frozenset(path for path, count in counts.items() if count >= PORTS_PER_PATH)
-        return self._covered
-
-    def _is_surplus(self, port: int) -> bool:
-        """Whether a path has enough ports without this one."""
-        believed = self._ports[port].believed
-        if port in self._pinned or believed is None:
-            return False
-        others = (known for other, known in self._ports.items() if other != port and other not in self._pinned)
-        return sum(known.believed == believed for known in others) >= PORTS_PER_PATH

@@ -1,10 +1,14 @@
 """What probes have measured of every link: how full it is, and how long packets of each level wait for it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median_low
+from typing import Any
 
-from hostlib.telemetry.int_md import Hop
-from topologies.fabric import Path
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.telemetry.stacks import NOT_KNOWN, Samples
 
 MAX_REPORTERS = 5
 """Hosts whose word on a link's load is kept, those that spoke last: as long as most tell the truth, it is heard."""
@@ -35,25 +39,32 @@ class LinkMeasurements:
         self._bps_per_byte = 8 * _US_PER_S / window_us
         self._by_link: dict[int, LinkMeasurement] = {}
 
-    def note(self, path: Path, hops: tuple[Hop, ...], host: str, now_s: float) -> None:
-        """A host reports a probe that has come along a path, whose switches told this."""
+    def note(self, samples: Samples, host: str) -> None:
+        """A host reports what switches have told probes to it; the last of each link and level counts."""
+        links, places = np.unique(samples.links, return_inverse=True)
+        newest_s = np.full(len(links), -np.inf)
+        np.maximum.at(newest_s, places, samples.came_s)
         by_link = self._by_link
-        for link, hop in zip(path[1:], hops, strict=True):
+        for link, came_s in zip(links.tolist(), newest_s.tolist(), strict=True):
             measured = by_link.get(link)
             if measured is None:
-                measured = by_link[link] = LinkMeasurement(now_s)
-            if now_s > measured.measured_s:
-                measured.measured_s = now_s
-            if hop.window_bytes is not None:
-                told = measured.window_bytes
-                told.pop(host, None)
-                told[host] = now_s, hop.window_bytes
-                if len(told) > MAX_REPORTERS:
-                    del told[next(iter(told))]
-            level = hop.level
-            if level is not None and level < _LEVELS:
-                measured.latency_us[level] = hop.latency_us
-                measured.queue_packets[level] = hop.queue_packets
+                by_link[link] = LinkMeasurement(came_s)
+            elif came_s > measured.measured_s:
+                measured.measured_s = came_s
+        rows = _last(samples.links, samples.window_bytes != NOT_KNOWN)
+        for link, came_s, window_bytes in _at(rows, samples.links, samples.came_s, samples.window_bytes):
+            told = by_link[link].window_bytes
+            told.pop(host, None)
+            told[host] = came_s, window_bytes
+            if len(told) > MAX_REPORTERS:
+                del told[next(iter(told))]
+        is_level = (samples.level != NOT_KNOWN) & (samples.level < _LEVELS)
+        rows = _last(samples.links * _LEVELS + samples.level, is_level)
+        columns = samples.links, samples.level, samples.latency_us, samples.queue_packets
+        for link, level, latency_us, queue_packets in _at(rows, *columns):
+            measured = by_link[link]
+            measured.latency_us[level] = None if latency_us == NOT_KNOWN else latency_us
+            measured.queue_packets[level] = None if queue_packets == NOT_KNOWN else queue_packets
 
     def get(self, link: int) -> LinkMeasurement | None:
         """What is known of a link."""
@@ -73,3 +84,13 @@ class LinkMeasurements:
         """The same of every link, as far as there is one."""
         loads = ((link, self.load_bps(link, since_s)) for link in sorted(self._by_link.copy()))
         return {link: load for link, load in loads if load is not None}
+
+
+def _last(keys: NDArray[np.int64], counts: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The last row of each key, of those that count."""
+    rows = np.flatnonzero(counts)[::-1]
+    return rows[np.unique(keys[rows], return_index=True)[1]]
+
+
+def _at(rows: NDArray[np.int64], *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column[rows].tolist() for column in columns), strict=True)

@@ -3,13 +3,12 @@
 import math
 from collections import OrderedDict
 from collections.abc import Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hostlib.telemetry.prober import CONFIRMATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(NamedTuple):
     """How many probes of a port have not come since the last that did, and when the last two were found missing."""
 
     probes: int = 0
@@ -25,8 +24,8 @@ class Misses:
 
     def __init__(self) -> None:
         self._by_port: dict[int, Missed] = {}
-        self._turns: OrderedDict[int, None] = OrderedDict()
-        """Ports that are kept, the one that was heard of longest ago first."""
+        self._turns: OrderedDict[int, int] = OrderedDict()
+        """Ports that are kept, in the order of their turns, with the numbers of the probes heard of then."""
 
     @property
     def ports(self) -> Set[int]:
@@ -37,18 +36,26 @@ class Misses:
         """What is missing of a port."""
         return self._by_port.get(port, _NONE)
 
-    def take_turn(self, port: int, port_sequence: int) -> list[int]:
+    def take_turn(self, port: int, port_sequence: int, number: int) -> list[int]:
         """A port is heard of; which ones are missing, as their turn was before its own.
 
-        A host probes each again after the same time. What it sends of a new port at once is out of turn.
+        A host probes each again after the same time. What it sends of a new port at once is out of turn. ``number``
+        counts the pair's probes: turns are in the order of sending, whichever way probes overtook each other on.
         """
-        passed_over = []
-        if port_sequence > CONFIRMATIONS and port in self._turns:
-            while (before := next(iter(self._turns))) != port:
-                self._turns.move_to_end(before)
+        turns, passed_over, overtakers = self._turns, list[int](), list[int]()
+        if turns.get(port, -1) >= number:
+            return passed_over
+        for other in reversed(turns):
+            if turns[other] < number:
+                break
+            overtakers.append(other)
+        if port_sequence > CONFIRMATIONS and port in turns and not overtakers:
+            while (before := next(iter(turns))) != port:
+                turns.move_to_end(before)
                 passed_over.append(before)
-        self._turns[port] = None
-        self._turns.move_to_end(port)
+        turns[port] = number
+        for other in (port, *reversed(overtakers)):
+            turns.move_to_end(other)
         return passed_over
 
     def miss(self, port: int, now_s: float) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from controller.telemetry.candidates import AGREEING, PairCandidates
 from controller.telemetry.links import LinkMeasurements
@@ -33,13 +33,18 @@ class SilentLinks:
                 del self._crossing[link]
         self.links &= self._crossing.keys()
 
-    def look(self, pairs: Iterable[PairCandidates], now_s: float) -> bool:
+    def look(self, pairs: Collection[PairCandidates], now_s: float) -> bool:
         """See what has changed now that there is news of these pairs; whether anything has."""
         before = self.links
         doubted = {link for pair in pairs for link in pair.doubted_links(now_s)}
-        heard = {link for link in before if any(pair.hears(link, now_s) for pair in self._crossing[link])}
+        heard = {link for link in before if self._is_heard(link, pairs, now_s)}
         self.links = (before - heard) | {link for link in doubted - before if self._is_silent(link, now_s)}
         return self.links != before
+
+    def _is_heard(self, link: int, pairs: Iterable[PairCandidates], now_s: float) -> bool:
+        """Whether one of these pairs hears a link. Others still do not: there is no news of them."""
+        crossing = self._crossing[link]
+        return any(pair in crossing and pair.hears(link, now_s) for pair in pairs)
 
     def _is_silent(self, link: int, now_s: float) -> bool:
         measured = self._measurements.get(link)
@@ -47,7 +52,7 @@ class SilentLinks:
         total = 0
         for pair in self._crossing[link]:
             missing = pair.missing(link, heard_s, now_s)
-            if missing is None:
+            if missing is None or pair.hears(link, now_s):
                 return False
             total += missing
         return total >= AGREEING

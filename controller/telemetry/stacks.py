@@ -1,63 +1,91 @@
-"""From an INT stack to the path that it tells of, as far as the topology allows that to be true."""
+"""The INT stacks of an exchange, read all at once: the way that each tells of, and what its switches say of links."""
 
-from controller.telemetry.drops import Drop
-from hostlib.telemetry.int_md import Hop, read_stack
-from topologies.fabric import Fabric, Nic, Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
-_Ways = tuple[tuple[int | None, int | None, int | None], ...]
+import numpy as np
+from numpy.typing import NDArray
+
+from hostlib.telemetry.int_md import HOP_WORDS, WORD_BYTES
+from topologies.fabric import Path
+
+NOT_KNOWN = -1
+"""In a column: the switch does not know, which it says with all ones."""
+
+_HOP_BYTES = HOP_WORDS * WORD_BYTES
+_WAY_BYTES = 8
+_HOP = np.dtype(
+    [
+        ("way", f"V{_WAY_BYTES}"),
+        ("latency_us", ">u4"),
+        ("queue", ">u4"),
+        ("ingress_us", ">u8"),
+        ("egress_us", ">u8"),
+        ("window_bytes", ">u4"),
+    ]
+)
+"""The words of ``hostlib.telemetry.int_md``; the way is node id, ingress port and egress port."""
+
+_ONES_8, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 24, 32, 64))
 
 
-class StackReader:
-    """Reads the stacks of probes that crossed a fabric, whose switches are numbered from 1 in INT."""
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What switches say of links, one row for each, in the order in which a host reports it; units as in ``Hop``."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        self._links = fabric.links
-        self._node_ids = {name: index + 1 for name, index in fabric.switch_index.items()}
-        self._num_switches = len(fabric.switches)
-        self._link_by_egress = {
-            (self._node_ids[link.source], link.source_port): link.index
-            for link in fabric.links
-            if link.source in self._node_ids
-        }
-        self._known: dict[tuple[int, int, _Ways], Path] = {}
+    links: NDArray[np.int64]
+    came_s: NDArray[np.float64]
+    """When the probe came, by the controller's clock."""
+    latency_us: NDArray[np.int64]
+    level: NDArray[np.int64]
+    queue_packets: NDArray[np.int64]
+    window_bytes: NDArray[np.int64]
 
-    def read(self, stack: bytes, source: Nic, destination: Nic) -> tuple[Path, tuple[Hop, ...]] | Drop:
-        """The path from NIC to NIC and what each switch on it told; why it cannot be believed, if so."""
-        try:
-            hops = read_stack(stack)
-        except ValueError:
-            return Drop.STACK
-        if not hops:
-            return Drop.STACK
-        ways = tuple([(hop.node_id, hop.ingress_port, hop.egress_port) for hop in hops])
-        key = source.link, destination.link, ways
-        path = self._known.get(key)
-        if path is None:
-            found = self._walk(ways, source, destination)
-            if isinstance(found, Drop):
-                return found
-            path = self._known[key] = found
-        for hop in hops:
-            ingress_us, egress_us = hop.ingress_us, hop.egress_us
-            if ingress_us is None or egress_us is None:
-                continue
-            if egress_us < ingress_us or (hop.latency_us is not None and hop.latency_us != egress_us - ingress_us):
-                return Drop.HOP_TIMES
-        return path, hops
 
-    def _walk(self, ways: _Ways, source: Nic, destination: Nic) -> Path | Drop:
-        path = [source.link]
-        for node_id, ingress_port, egress_port in ways:
-            if node_id is None or not 1 <= node_id <= self._num_switches:
-                return Drop.UNKNOWN_SWITCH
-            before = self._links[path[-1]]
-            if (self._node_ids.get(before.destination), before.destination_port) != (node_id, ingress_port):
-                return Drop.NOT_ADJACENT
-            link = self._link_by_egress.get((node_id, egress_port)) if egress_port is not None else None
-            if link is None:
-                return Drop.NOT_ADJACENT
-            path.append(link)
-        last = self._links[path[-1]]
-        if (last.destination, last.destination_port) != (destination.host, destination.index):
-            return Drop.NOT_ADJACENT
-        return tuple(path)
+class Stacks:
+    """Stacks by their places in an exchange. Those that are not of whole hops are taken to be empty."""
+
+    def __init__(self, stacks: Sequence[bytes]) -> None:
+        whole = [b"" if len(stack) % _HOP_BYTES else stack for stack in stacks]
+        self._num_hops = np.array([len(stack) // _HOP_BYTES for stack in whole], dtype=np.int64)
+        self._ends = self._num_hops.cumsum()
+        self._hops = np.frombuffer(b"".join(whole), _HOP)
+        octets, ends = self._hops["way"].tobytes(), (self._ends * _WAY_BYTES).tolist()
+        self.ways = [octets[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        """Which switches each has met and by which ports, in the bytes of the stack."""
+        self.contradictory = self._contradictory()
+        """Those in which a hop's times and latency contradict each other."""
+
+    def samples(self, believed: Mapping[int, tuple[Path, float]]) -> Samples:
+        """What the stacks at these places tell that came along a path at a time; places are in order."""
+        places = np.fromiter(believed, dtype=np.int64)
+        is_believed = np.zeros(len(self._num_hops), dtype=bool)
+        is_believed[places] = True
+        hops = self._hops[is_believed.repeat(self._num_hops)]
+        # The newest hop lies on top; on a path's first link no switch sends.
+        links = chain.from_iterable(path[:0:-1] for path, _ in believed.values())
+        came_s = np.array([time_s for _, time_s in believed.values()])
+        queue = hops["queue"].astype(np.int64)
+        return Samples(
+            np.fromiter(links, dtype=np.int64),
+            came_s.repeat(self._num_hops[places]),
+            _known(hops["latency_us"], _ONES_32),
+            _known(queue >> 24, _ONES_8),
+            _known(queue & _ONES_24, _ONES_24),
+            _known(hops["window_bytes"], _ONES_32),
+        )
+
+    def _contradictory(self) -> frozenset[int]:
+        ingress_us, egress_us = self._hops["ingress_us"].astype(np.uint64), self._hops["egress_us"].astype(np.uint64)
+        latency_us = self._hops["latency_us"].astype(np.uint64)
+        has_times = (ingress_us != _ONES_64) & (egress_us != _ONES_64)
+        is_latency = (latency_us == _ONES_32) | (latency_us == egress_us - ingress_us)
+        wrong = np.flatnonzero(has_times & ((egress_us < ingress_us) | ~is_latency))
+        return frozenset(self._ends.searchsorted(wrong, side="right").tolist())
+
+
+def _known(column: NDArray[np.integer], ones: int) -> NDArray[np.int64]:
+    values = column.astype(np.int64)
+    values[values == ones] = NOT_KNOWN
+    return values

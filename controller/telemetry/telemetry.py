@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from controller.registration import NotOwnerError
@@ -11,8 +11,9 @@ from controller.telemetry.drops import Drop
 from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.reporters import Reporters
 from controller.telemetry.silence import SilentLinks
-from controller.telemetry.stacks import StackReader
+from controller.telemetry.stacks import Stacks
 from controller.telemetry.streams import ProbeStream
+from controller.telemetry.ways import WayFinder
 from controller.telemetry.window import WINDOW_US
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
@@ -27,7 +28,8 @@ STALE_AFTER_S = 5.0
 
 _HOSTS_REASONS = frozenset(str(reason) for reason in (*Malformed, *Refused))
 
-_MAX_AGE_NS = 10_000_000_000
+_NS_PER_S = 1_000_000_000
+_MAX_AGE_NS = 10 * _NS_PER_S
 _EXPLORING_S = 0.05
 _KNOWN_S = 0.25
 _EXCHANGES_PER_S = 1000
@@ -56,13 +58,17 @@ class PairView:
     duplicates: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Pair:
     key: _Key
     source: Nic
     destination: Nic
     candidates: PairCandidates
     stream: ProbeStream
+    paths: dict[bytes, Path]
+    """What its probes' stacks have been found to tell of, as far as it may be."""
+    target: wire.ProbeTarget | None = None
+    """What its source is to probe; None: something else than before."""
 
 
 class Telemetry:
@@ -85,9 +91,9 @@ class Telemetry:
         self._nic_by_address = routing.fabric.nic_by_address
         self._stale_after_s = stale_after_s
         self._least_interval_s = len(routing.fabric.hosts) / _EXCHANGES_PER_S
-        self._stacks = StackReader(routing.fabric)
+        self._ways = WayFinder(routing.fabric)
         self._pairs: dict[_Key, _Pair] = {}
-        self._pairs_of: dict[str, list[_Pair]] = {}
+        self._pairs_of: dict[str, dict[_Key, _Pair]] = {}
         self._pairs_to: dict[str, dict[_Key, PairCandidates]] = {}
         self._silent = SilentLinks(self.links)
         self._dead: Set[int] = frozenset()
@@ -104,7 +110,7 @@ class Telemetry:
             ports.setdefault(_key(flow), set()).add(flow.source_port)
         for key in self._pairs.keys() - ports.keys():
             pair = self._pairs.pop(key)
-            self._pairs_of[pair.source.host].remove(pair)
+            del self._pairs_of[pair.source.host][key]
             del self._pairs_to[pair.destination.host][key]
             self._silent.remove(pair.candidates)
             self._exploring.discard(key)
@@ -112,7 +118,7 @@ class Telemetry:
         for key, own in ports.items():
             pair = self._pairs.get(key) or self._new_pair(key)
             if pair.candidates.pin(frozenset(own)):
-                self._changed.add(pair.source.host)
+                self._change(pair)
         self.version += self.silent_links != silent
 
     def authorise(self, request: wire.ExchangeProbesRequest, now_s: float) -> None:
@@ -139,10 +145,7 @@ class Telemetry:
             self.dropped_by_hosts[host] = {
                 told.reason: told.packets for told in request.dropped if told.reason in _HOSTS_REASONS
             }
-            for report in reports:
-                refused = self._note(report, host, clock_ns, now_s)
-                if refused is not None:
-                    self.dropped[refused] += 1
+            self._take(reports, host, clock_ns, now_s)
             self.version += self._silent.look(own, now_s)
         version, targets = self._targets_of(host, now_s)
         return wire.ExchangeProbesResponse(
@@ -173,23 +176,31 @@ class Telemetry:
 
     def flows_along(self, flow: FiveTuple, path: Path, now_s: float) -> tuple[FiveTuple, ...]:
         """The flow from every port that is known to lead along a path, lowest first."""
-        return tuple(
-            replace(flow, source_port=port)
-            for candidate in self._candidates_of(flow, now_s)
-            if candidate.path == path
-            for port in candidate.source_ports
-        )
+        pair = self._pairs.get(_key(flow))
+        ports = pair.candidates.ports_along(path, now_s) if pair is not None else ()
+        return tuple(replace(flow, source_port=port) for port in ports)
 
     def loads_bps(self, now_s: float) -> dict[int, float]:
         """Loads of the links that were measured within ``stale_after_s``."""
         return self.links.loads_bps(now_s - self._stale_after_s)
 
-    def _candidates_of(self, flow: FiveTuple, now_s: float) -> tuple[Candidate, ...]:
-        pair = self._pairs.get(_key(flow))
-        return pair.candidates.candidates(now_s) if pair is not None else ()
+    def _take(self, reports: Sequence[wire.ProbeReport], host: str, clock_ns: int, now_s: float) -> None:
+        """Believe reports, or count why not."""
+        stacks = Stacks([report.stack for report in reports])
+        believed: dict[int, tuple[Path, float]] = {}
+        for place, (report, ways) in enumerate(zip(reports, stacks.ways, strict=True)):
+            path = self._note(report, ways, place in stacks.contradictory, host, clock_ns, now_s)
+            if isinstance(path, Drop):
+                self.dropped[path] += 1
+            else:
+                believed[place] = path, now_s - report.age_ns / _NS_PER_S
+        if believed:
+            self.links.note(stacks.samples(believed), host)
 
-    def _note(self, report: wire.ProbeReport, host: str, clock_ns: int, now_s: float) -> Drop | None:
-        """Believe a report, or say why not."""
+    def _note(
+        self, report: wire.ProbeReport, ways: bytes, is_contradictory: bool, host: str, clock_ns: int, now_s: float
+    ) -> Path | Drop:
+        """Believe that a probe has come by a path, or say why not."""
         flow = report.five_tuple
         key = flow.source_address, flow.destination_address, flow.protocol, flow.destination_port
         pair = self._pairs.get(key)
@@ -198,42 +209,46 @@ class Telemetry:
             return Drop.NOT_ITS_HOST if destination is None or destination.host != host else Drop.NOT_WANTED
         if pair.destination.host != host:
             return Drop.NOT_ITS_HOST
-        if not pair.candidates.is_probed(flow.source_port):
+        port, candidates = flow.source_port, pair.candidates
+        if not candidates.is_probed(port):
             return Drop.SOURCE_PORT
         age_ns = report.age_ns
         if age_ns > _MAX_AGE_NS:
             return Drop.TOO_OLD
-        drop = pair.stream.note(report.session, report.sequence, report.sent_ns, clock_ns - age_ns)
+        session, sequence = report.session, report.sequence
+        drop = pair.stream.note(session, sequence, report.sent_ns, clock_ns - age_ns)
         if drop is not None:
             return drop
-        found = self._stacks.read(report.stack, pair.source, pair.destination)
-        if isinstance(found, Drop):
-            return found
-        path, hops = found
-        if not pair.candidates.allows(path):
-            return Drop.NOT_A_CANDIDATE
-        came_s = now_s - age_ns / 1_000_000_000
-        self.links.note(path, hops, host, came_s)
-        moves = pair.candidates.moves
-        if pair.candidates.note(flow.source_port, report.port_sequence, path, came_s):
-            self._changed.add(pair.source.host)
-        self.version += pair.candidates.moves - moves
-        return None
+        path = pair.paths.get(ways) or self._ways.path(ways, pair.source, pair.destination)
+        if isinstance(path, Drop):
+            return path
+        if is_contradictory:
+            return Drop.HOP_TIMES
+        if ways not in pair.paths:
+            if not candidates.allows(path):
+                return Drop.NOT_A_CANDIDATE
+            pair.paths[ways] = path
+        moves = candidates.moves
+        number = session << 32 | sequence
+        if candidates.note(port, report.port_sequence, number, path, now_s - age_ns / _NS_PER_S):
+            self._change(pair)
+        self.version += candidates.moves - moves
+        return path
 
     def _targets_of(self, host: str, now_s: float) -> tuple[int, list[wire.ProbeTarget]]:
         """What a host is to probe, and its version: the same for the same targets, whichever controller gives them."""
-        pairs = self._pairs_of.get(host, [])
+        pairs = self._pairs_of.get(host, {}).values()
         for pair in pairs:
             if pair.candidates.age(now_s):
                 self.version += 1
-                self._changed.add(host)
+                self._change(pair)
                 if pair.candidates.is_complete:
                     self._exploring.discard(pair.key)
                 else:
                     self._exploring.add(pair.key)
         if host in self._changed:
             self._changed.remove(host)
-            targets = [_target(pair) for pair in pairs]
+            targets = [pair.target or _target(pair) for pair in pairs]
             digest = hashlib.blake2b(digest_size=8)
             for target in targets:
                 digest.update(target.SerializeToString(deterministic=True))
@@ -243,14 +258,18 @@ class Telemetry:
     def _new_pair(self, key: _Key) -> _Pair:
         source, destination = self._nic_by_address[key[0]], self._nic_by_address[key[1]]
         candidates = PairCandidates(self._routing.candidate_paths(source, destination), self._stale_after_s)
-        pair = self._pairs[key] = _Pair(key, source, destination, candidates, ProbeStream())
+        pair = self._pairs[key] = _Pair(key, source, destination, candidates, ProbeStream(), {})
         candidates.rerouted(self._dead)
-        self._pairs_of.setdefault(source.host, []).append(pair)
+        self._pairs_of.setdefault(source.host, {})[key] = pair
         self._pairs_to.setdefault(destination.host, {})[key] = candidates
         self._silent.add(candidates)
         self._exploring.add(key)
-        self._changed.add(source.host)
         return pair
+
+    def _change(self, pair: _Pair) -> None:
+        """The source of a pair is to probe something else for it."""
+        pair.target = None
+        self._changed.add(pair.source.host)
 
     def _view(self, pair: _Pair, now_s: float) -> PairView:
         window = pair.stream.window
@@ -274,7 +293,7 @@ def _key(flow: FiveTuple) -> _Key:
 
 def _target(pair: _Pair) -> wire.ProbeTarget:
     source_address, destination_address, protocol, destination_port = pair.key
-    return wire.ProbeTarget(
+    pair.target = wire.ProbeTarget(
         source_address=source_address,
         destination_address=destination_address,
         protocol=protocol,
@@ -282,3 +301,4 @@ def _target(pair: _Pair) -> wire.ProbeTarget:
         source_ports=pair.candidates.kept_ports(),
         is_exploring=pair.candidates.wants_ports,
     )
+    return pair.target

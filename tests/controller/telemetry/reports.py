@@ -3,6 +3,9 @@
 import struct
 from itertools import pairwise
 
+import numpy as np
+
+from controller.telemetry.stacks import NOT_KNOWN, Samples
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric, Path
@@ -27,3 +30,11 @@ def five_tuple_to_wire(flow: FiveTuple, port: int) -> wire.FiveTuple:
         source_port=port,
         destination_port=flow.destination_port,
     )
+
+
+def samples(path: Path, came_s: float, window_bytes: int = NOT_KNOWN) -> Samples:
+    """What a probe by a path has heard of its links: their loads at most."""
+    links = np.array(path[:0:-1])
+    not_known = np.full(len(links), NOT_KNOWN)
+    times_s = np.full(len(links), came_s)
+    return Samples(links, times_s, not_known, not_known, not_known, np.full(len(links), window_bytes))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from controller.telemetry.candidates import AGREEING, PORTS_PER_PATH, Freshness, PairCandidates
+from controller.telemetry.candidates import AGREEING, Freshness, PairCandidates
+from controller.telemetry.known_paths import PORTS_PER_PATH
 from topologies.fabric import Path
 
 A, B = (1, 2, 3), (1, 4, 3)
@@ -16,7 +17,7 @@ def pair() -> PairCandidates:
 
 def tell(pair: PairCandidates, port: int, path: Path, now_s: float = 0.0, times: int = AGREEING) -> None:
     for number in range(times):
-        pair.note(port, number, path, now_s)
+        pair.note(port, number, number, path, now_s)
 
 
 def freshness(pair: PairCandidates, now_s: float) -> dict[Path, Freshness]:
@@ -106,7 +107,7 @@ def test_a_pair_whose_only_port_of_a_path_moves_is_complete_no_longer(pair: Pair
 
 def test_loss_is_that_of_a_paths_own_ports(pair: PairCandidates) -> None:
     for number in (0, 1, 2, 3, 5):
-        pair.note(1, number, A, 0.0)
+        pair.note(1, number, number, A, 0.0)
     tell(pair, 2, B)
     by_path = {candidate.path: candidate.loss for candidate in pair.candidates(0.0)}
     assert by_path[B] == 0.0
@@ -132,5 +133,5 @@ def test_a_path_whose_port_has_moved_wants_another(pair: PairCandidates) -> None
     pair.age(0.0)
     assert not pair.wants_ports
     tell(pair, 4, A, times=AGREEING - 1)
-    assert pair.note(4, 9, A, 0.0)
+    assert pair.note(4, 9, 9, A, 0.0)
     assert pair.wants_ports

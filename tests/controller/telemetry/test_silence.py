@@ -7,7 +7,7 @@ import pytest
 from controller.telemetry.candidates import AGREEING, PairCandidates
 from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.silence import SilentLinks
-from hostlib.telemetry.int_md import Hop
+from tests.controller.telemetry.reports import samples
 from topologies.fabric import Path
 
 STALE_S = 5.0
@@ -27,6 +27,7 @@ class Hosts:
         self.pairs = [PairCandidates(paths, STALE_S) for paths in allowed]
         self._paths = list(allowed)
         self._sequences: dict[tuple[int, int], int] = {}
+        self._numbers = [0] * len(allowed)
         for pair in self.pairs:
             self.silent.add(pair)
         for now_s in (0.0, 0.01, 0.02, 1.0):
@@ -38,10 +39,11 @@ class Hosts:
         for port in ways:
             sequence = self._sequences.get((number, port), 0)
             self._sequences[number, port] = sequence + 1
+            self._numbers[number] += 1
             path = self._paths[number][ways[port]]
             if lost not in path:
-                self.pairs[number].note(port, sequence, path, now_s)
-                self.measurements.note(path, (Hop(),) * (len(path) - 1), f"h{number}", now_s)
+                self.pairs[number].note(port, sequence, self._numbers[number], path, now_s)
+                self.measurements.note(samples(path, now_s), f"h{number}")
         self.silent.look([self.pairs[number]], now_s)
 
 

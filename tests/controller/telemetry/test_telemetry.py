@@ -13,11 +13,10 @@ from controller.telemetry.drops import Drop
 from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.telemetry import Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
-from hostlib.telemetry.int_md import Hop
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 from tests.controller.telemetry.probed import flow_between
-from tests.controller.telemetry.reports import five_tuple_to_wire, stack
+from tests.controller.telemetry.reports import five_tuple_to_wire, samples, stack
 from topologies.fabric import Path
 from topologies.routing import Routing
 
@@ -149,7 +148,7 @@ def test_no_single_host_says_how_full_a_link_is() -> None:
     links, path = LinkMeasurements(window_us=8e6), (0, 1)
 
     def tell(host: str, window_bytes: int, now_s: float) -> None:
-        links.note(path, (Hop(1, 0, 1, 0, 0, 0, 0, 0, window_bytes),), host, now_s)
+        links.note(samples(path, now_s, window_bytes), host)
 
     for number, window_bytes in enumerate((100, 101, 99)):
         tell(f"h{number}", window_bytes, 1.0)
