@@ -50,6 +50,8 @@ class PairCandidates:
         self.is_complete = False
         self.moves = 0
         """How often the path of a flow's port was found, or found to be another."""
+        self.changes = 0
+        """Another one whenever ports that are to be kept known, or whether others are to be tried, may have changed."""
         self._stale_after_s = stale_after_s
         self._paths = {path: KnownPath(path) for path in allowed}
         self._ports: dict[int, KnownPort] = {}
@@ -75,32 +77,31 @@ class PairCandidates:
         """Whether hosts may probe from a port: one that flows have, or that they may be given."""
         return FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT or port in self._pinned
 
-    def pin(self, ports: Set[int]) -> bool:
-        """Keep these ports known, whichever path they lead to: those that flows have. Whether that is news.
+    def pin(self, ports: Set[int]) -> None:
+        """Keep these ports known, whichever path they lead to: those that flows have.
 
         Those that flows have no longer are forgotten: a rule may have led them.
         """
         if ports == self._pinned:
-            return False
+            return
         for port in self._pinned - ports:
             self._forget(port)
         self._pinned, self._look_again_s = ports, 0.0
         for way in self._paths.values():
             way.count(self._pinned)
-        return True
+        self.changes += 1
 
-    def note(self, port: int, port_sequence: int, number: int, path: Path, now_s: float) -> bool:
-        """A probe from a port has come by a path; whether that changes which ports are to be kept known.
+    def note(self, port: int, port_sequence: int, number: int, path: Path, now_s: float) -> None:
+        """A probe from a port has come by a path.
 
         ``number`` counts the pair's probes, ``port_sequence`` those of the port. The path is believed once as many
         reports in a row have told it as have to agree.
         """
         way = self._paths[path]
         known = self._ports.get(port)
-        is_news = known is None
         if known is None:
             if way.has_enough and port not in self._pinned:
-                return False
+                return
             known = self._ports[port] = KnownPort(way, self._routing)
             self._lead(port, known, None, way)
         known.window.note(port_sequence)
@@ -116,7 +117,7 @@ class PairCandidates:
             before, known.believed, known.window = known.believed, way, SequenceWindow()
             if before is not None:
                 self._lead(port, known, before, way)
-            self._look_again_s, is_news = now_s, True
+            self._look_again_s = now_s
             self.moves += port in self._pinned
             if port not in self._pinned and way.has_enough_without(port, self._pinned):
                 self._forget(port)
@@ -125,23 +126,22 @@ class PairCandidates:
                 self._miss(port, now_s)
         else:
             way.seen_s = known.seen_s = now_s
-            self._none_silent_until_s = min(self._none_silent_until_s, now_s + self._stale_after_s)
+            if now_s + self._stale_after_s < self._none_silent_until_s:
+                self._none_silent_until_s = now_s + self._stale_after_s
             known.routing = self._routing
             self._misses.come(port)
             if not self.is_complete:
                 self._look_again_s = now_s
-        return is_news
 
     def age(self, now_s: float) -> bool:
         """Find out whether the pair is complete at this time; whether that has changed."""
         if now_s < self._look_again_s:
             return False
-        before = self.is_complete
-        seen_s = ([known.seen_s for _, known in path.leading()] for path in self._paths.values())
-        fresh_until_s = min(max(times_s, default=-math.inf) for times_s in seen_s) + self._stale_after_s
+        before, fresh_until_s = self.is_complete, self._fresh_until_s()
         self.is_complete = fresh_until_s > now_s
         # Until then nothing can change that ``note`` would not have told.
         self._look_again_s = fresh_until_s if self.is_complete else now_s + self._stale_after_s
+        self.changes += self.is_complete != before
         return self.is_complete != before
 
     def rerouted(self, dead: Set[int]) -> None:
@@ -260,16 +260,28 @@ class PairCandidates:
         if before is not None:
             del before.ports[port]
             before.count(self._pinned)
+        self.changes += 1
         way.ports[port] = known
         way.count(self._pinned)
 
     def _forget(self, port: int) -> None:
         known = self._ports.pop(port, None)
         if known is not None:
+            self.changes += 1
             way = known.believed or known.told
             del way.ports[port]
             way.count(self._pinned)
         self._misses.forget(port)
+
+    def _fresh_until_s(self) -> float:
+        """Until when all paths are, if nothing else comes."""
+        newest_s = math.inf
+        for path in self._paths.values():
+            times_s = [known.seen_s for _, known in path.leading()]
+            if not times_s:
+                return -math.inf
+            newest_s = min(newest_s, max(times_s))
+        return newest_s + self._stale_after_s
 
     def _silent_s(self, way: KnownPath) -> float:
         """From when on a path is silent, if the pair is heard of then: never where nothing ever came by it."""

@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from hostlib.telemetry.prober import CONFIRMATIONS
@@ -36,27 +36,37 @@ class Misses:
         """What is missing of a port."""
         return self._by_port.get(port, _NONE)
 
-    def take_turn(self, port: int, port_sequence: int, number: int) -> list[int]:
+    def take_turn(self, port: int, port_sequence: int, number: int) -> Sequence[int]:
         """A port is heard of; which ones are missing, as their turn was before its own.
 
         A host probes each again after the same time. What it sends of a new port at once is out of turn. ``number``
         counts the pair's probes: turns are in the order of sending, whichever way probes overtook each other on.
         """
-        turns, passed_over, overtakers = self._turns, list[int](), list[int]()
-        if turns.get(port, -1) >= number:
+        turns, passed_over = self._turns, list[int]()
+        newest = next(reversed(turns), port)
+        if turns.get(newest, -1) > number:
+            self._overtaken(port, number)
             return passed_over
-        for other in reversed(turns):
-            if turns[other] < number:
-                break
-            overtakers.append(other)
-        if port_sequence > CONFIRMATIONS and port in turns and not overtakers:
+        if port_sequence > CONFIRMATIONS and port in turns:
             while (before := next(iter(turns))) != port:
                 turns.move_to_end(before)
                 passed_over.append(before)
         turns[port] = number
+        turns.move_to_end(port)
+        return passed_over
+
+    def _overtaken(self, port: int, number: int) -> None:
+        """A port is heard of after others whose turn was behind its own: they have passed it over already."""
+        turns, overtakers = self._turns, list[int]()
+        if turns.get(port, -1) >= number:
+            return
+        for other in reversed(turns):
+            if turns[other] < number:
+                break
+            overtakers.append(other)
+        turns[port] = number
         for other in (port, *reversed(overtakers)):
             turns.move_to_end(other)
-        return passed_over
 
     def miss(self, port: int, now_s: float) -> None:
         """Another probe of a port has not come."""

@@ -67,8 +67,9 @@ class _Pair:
     stream: ProbeStream
     paths: dict[bytes, Path]
     """What its probes' stacks have been found to tell of, as far as it may be."""
-    target: wire.ProbeTarget | None = None
-    """What its source is to probe; None: something else than before."""
+    target: wire.ProbeTarget
+    """What its source is to probe, as it was after ``changes`` of the candidates."""
+    changes: int
 
 
 class Telemetry:
@@ -98,8 +99,6 @@ class Telemetry:
         self._silent = SilentLinks(self.links)
         self._dead: Set[int] = frozenset()
         self._exploring: set[_Key] = set()
-        self._changed: set[str] = set()
-        """Hosts whose targets are others than those in ``_targets``."""
         self._targets: dict[str, tuple[int, list[wire.ProbeTarget]]] = {}
 
     def watch(self, flows: Iterable[FiveTuple]) -> None:
@@ -114,11 +113,10 @@ class Telemetry:
             del self._pairs_to[pair.destination.host][key]
             self._silent.remove(pair.candidates)
             self._exploring.discard(key)
-            self._changed.add(pair.source.host)
+            self._targets.pop(pair.source.host, None)
         for key, own in ports.items():
             pair = self._pairs.get(key) or self._new_pair(key)
-            if pair.candidates.pin(frozenset(own)):
-                self._change(pair)
+            pair.candidates.pin(frozenset(own))
         self.version += self.silent_links != silent
 
     def authorise(self, request: wire.ExchangeProbesRequest, now_s: float) -> None:
@@ -230,46 +228,42 @@ class Telemetry:
             pair.paths[ways] = path
         moves = candidates.moves
         number = session << 32 | sequence
-        if candidates.note(port, report.port_sequence, number, path, now_s - age_ns / _NS_PER_S):
-            self._change(pair)
+        candidates.note(port, report.port_sequence, number, path, now_s - age_ns / _NS_PER_S)
         self.version += candidates.moves - moves
         return path
 
     def _targets_of(self, host: str, now_s: float) -> tuple[int, list[wire.ProbeTarget]]:
         """What a host is to probe, and its version: the same for the same targets, whichever controller gives them."""
         pairs = self._pairs_of.get(host, {}).values()
+        is_known = host in self._targets
         for pair in pairs:
-            if pair.candidates.age(now_s):
+            candidates = pair.candidates
+            if candidates.age(now_s):
                 self.version += 1
-                self._change(pair)
-                if pair.candidates.is_complete:
-                    self._exploring.discard(pair.key)
-                else:
-                    self._exploring.add(pair.key)
-        if host in self._changed:
-            self._changed.remove(host)
-            targets = [pair.target or _target(pair) for pair in pairs]
+                (self._exploring.discard if candidates.is_complete else self._exploring.add)(pair.key)
+            if pair.changes != candidates.changes:
+                pair.target, pair.changes, is_known = _target(pair.key, candidates), candidates.changes, False
+        if not is_known:
+            targets = [pair.target for pair in pairs]
             digest = hashlib.blake2b(digest_size=8)
             for target in targets:
                 digest.update(target.SerializeToString(deterministic=True))
             self._targets[host] = (int.from_bytes(digest.digest()) if targets else 0), targets
-        return self._targets.get(host, (0, []))
+        return self._targets[host]
 
     def _new_pair(self, key: _Key) -> _Pair:
         source, destination = self._nic_by_address[key[0]], self._nic_by_address[key[1]]
         candidates = PairCandidates(self._routing.candidate_paths(source, destination), self._stale_after_s)
-        pair = self._pairs[key] = _Pair(key, source, destination, candidates, ProbeStream(), {})
         candidates.rerouted(self._dead)
+        target, changes = _target(key, candidates), candidates.changes
+        pair = _Pair(key, source, destination, candidates, ProbeStream(), {}, target, changes)
+        self._pairs[key] = pair
+        self._targets.pop(source.host, None)
         self._pairs_of.setdefault(source.host, {})[key] = pair
         self._pairs_to.setdefault(destination.host, {})[key] = candidates
         self._silent.add(candidates)
         self._exploring.add(key)
         return pair
-
-    def _change(self, pair: _Pair) -> None:
-        """The source of a pair is to probe something else for it."""
-        pair.target = None
-        self._changed.add(pair.source.host)
 
     def _view(self, pair: _Pair, now_s: float) -> PairView:
         window = pair.stream.window
@@ -291,14 +285,13 @@ def _key(flow: FiveTuple) -> _Key:
     return flow.source_address, flow.destination_address, flow.protocol, flow.destination_port
 
 
-def _target(pair: _Pair) -> wire.ProbeTarget:
-    source_address, destination_address, protocol, destination_port = pair.key
-    pair.target = wire.ProbeTarget(
+def _target(key: _Key, candidates: PairCandidates) -> wire.ProbeTarget:
+    source_address, destination_address, protocol, destination_port = key
+    return wire.ProbeTarget(
         source_address=source_address,
         destination_address=destination_address,
         protocol=protocol,
         destination_port=destination_port,
-        source_ports=pair.candidates.kept_ports(),
-        is_exploring=pair.candidates.wants_ports,
+        source_ports=candidates.kept_ports(),
+        is_exploring=candidates.wants_ports,
     )
-    return pair.target

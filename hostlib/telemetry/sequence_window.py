@@ -5,6 +5,8 @@ from enum import StrEnum
 SIZE = 256
 """How far behind the newest a number may still come."""
 
+_ONES = (1 << SIZE) - 1
+
 MAX_JUMP = 1 << 16
 """How far before the newest: a number beyond is not believed."""
 
@@ -59,7 +61,7 @@ class SequenceWindow:
         if ahead > MAX_JUMP:
             return Arrival.JUMP
         if ahead > 0:
-            self._bits = (self._bits << ahead | 1) & (1 << SIZE) - 1
+            self._bits = (self._bits << ahead | 1) & _ONES
             self._newest = number
             self.received += 1
             return Arrival.NEW
