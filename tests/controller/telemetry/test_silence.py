@@ -6,7 +6,9 @@ import pytest
 
 from controller.telemetry.candidates import AGREEING, PairCandidates
 from controller.telemetry.links import LinkMeasurements
+from controller.telemetry.misses import Misses
 from controller.telemetry.silence import SilentLinks
+from hostlib.telemetry.prober import CONFIRMATIONS
 from tests.controller.telemetry.reports import samples
 from topologies.fabric import Path
 
@@ -164,3 +166,16 @@ def test_a_link_is_silent_until_a_port_leads_over_it_again_or_nobody_could_see_i
         else:
             hosts.silent.remove(hosts.pairs[0])
         assert hosts.silent.links == frozenset()
+
+
+def test_turns_are_in_the_order_in_which_probes_were_sent() -> None:
+    misses, confirming = Misses(), CONFIRMATIONS
+    for port in (3, 1, 2):
+        assert not misses.take_turn(port, confirming, number=port)
+    for port in (1, 2, 3):
+        assert not misses.take_turn(port, confirming + 1, number=3 + port)
+    # One that was overtaken was passed over, and passes nobody over itself.
+    for port, passed_over in ((2, [1]), (1, []), (3, [])):
+        assert list(misses.take_turn(port, confirming + 2, number=6 + port)) == passed_over
+    assert not misses.take_turn(1, confirming + 3, number=10)
+    assert list(misses.take_turn(3, confirming + 3, number=12)) == [2]
