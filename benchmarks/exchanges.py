@@ -67,7 +67,7 @@ def _call(port: int, requests: list[bytes], controller: "Connection[None, None]"
 
 def _answer(telemetry: Telemetry, octets: bytes, now_s: float) -> bytes:
     request = wire.ExchangeProbesRequest.FromString(octets)
-    telemetry.reporters.authorise(request.host, request.owner_token, now_s)
+    telemetry.authorise(request, now_s)
     return telemetry.exchange(request, now_s).SerializeToString()
 
 
