@@ -22,6 +22,10 @@ _BLURS_BINS = 5, 33, 129
 _MULTIPLES = 8
 _SAME = 0.9
 """Of two lags that explain nearly as much the longer one is taken for no more than a multiple of the other."""
+_PART = 0.5
+"""A lag that explains so much of what the best one does may be the period of which that is only a multiple."""
+_ASIDE = 0.02
+"""How far from a whole number a multiple may be."""
 _LEAST_STRENGTH = 0.3
 _EVIDENCE = 10.0
 """Beyond twice the penalty of the Bayesian information criterion, before several cycles are taken for an iteration."""
@@ -132,7 +136,11 @@ def _blurred(signal: FloatArray, width: int) -> FloatArray:
 
 
 def _fundamental(signal: FloatArray) -> tuple[float, float] | None:
-    """The shortest period of a signal, in bins, and how much of its variance recurs with it; None where none does."""
+    """The shortest period of a signal, in bins, and how much of its variance recurs with it; None where none does.
+
+    Where some iterations have a gap and others none, a multiple may explain more by chance: if its parts are alike,
+    each of them is the period.
+    """
     correlation = _autocorrelation(signal)
     if correlation[0] <= 0:
         return None
@@ -145,7 +153,26 @@ def _fundamental(signal: FloatArray) -> tuple[float, float] | None:
     best = max((strength for _, strength in candidates), default=0.0)
     if best < _LEAST_STRENGTH:
         return None
-    return min(candidate for candidate in candidates if candidate[1] >= _SAME * best)
+    period, strength = min(candidate for candidate in candidates if candidate[1] >= _SAME * best)
+    for part, part_strength in candidates:
+        parts = round(period / part)
+        is_whole = abs(period / part - parts) <= _ASIDE
+        if parts > 1 and is_whole and part_strength >= _PART * best and _are_alike(signal, period / parts, parts):
+            return period / parts, part_strength
+    return period, strength
+
+
+def _are_alike(signal: FloatArray, part_bins: float, parts: int) -> bool:
+    """Whether what tells so many parts of an iteration from one another is less than chance, so that each is one.
+
+    By two-way analysis of variance: what whole iterations differ by does not count.
+    """
+    phases, iterations = round(part_bins), int(len(signal) / (part_bins * parts))
+    places = np.arange(iterations * parts * phases) * (part_bins / phases)
+    shapes = np.interp(places, np.arange(len(signal)), signal).reshape(iterations, parts, phases)
+    shapes -= shapes.mean(axis=1, keepdims=True)
+    by_part = iterations * (shapes.mean(axis=0) ** 2).sum()
+    return bool(by_part < (shapes**2).sum() / 2)
 
 
 def _autocorrelation(signal: FloatArray) -> FloatArray:

@@ -37,6 +37,15 @@ def test_period_and_bytes_of_iterations_whose_lengths_differ_by_a_fifth(pattern:
         assert 28 <= rhythm.iterations <= 31
 
 
+def test_gaps_that_only_every_other_iteration_has_are_still_an_iteration_apart() -> None:
+    """A parameter server's: lengths differ by more than the gap is long, so that iterations run into each other."""
+    for seed in range(40):
+        read = series([(0.09, 2.17)], seed)
+        rhythm = rhythm_of(read)
+        assert rhythm is not None
+        assert rhythm.period_s == pytest.approx(read.period_s, rel=0.02)
+
+
 def test_period_and_gap_of_hundreds_of_jobs_with_one_burst() -> None:
     random = np.random.default_rng(7)
     wrong = 0
