@@ -61,8 +61,8 @@ class Snapshots:
         # Kept as long as a job has them.
         self._paths: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
         """All that routing allows between two NICs, by their addresses."""
-        self._candidates: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
-        """Those of them that are not over ``_silent`` links, unless these are all."""
+        self._candidates: WeakValueDictionary[tuple[int, int, frozenset[Path]], Paths] = WeakValueDictionary()
+        """Those of them that are not over ``_silent`` links nor lost, unless these are all."""
         self._silent: frozenset[int] = frozenset()
         self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
 
@@ -156,15 +156,18 @@ class Snapshots:
         )
 
     def _live_paths(self, flow: RegisteredFlow) -> Paths:
-        """Paths that routing allows, without those over links that probes miss, unless these are all."""
+        """Paths that routing allows, without those over links or by which probes are missing, unless these are all."""
         pair = flow.source.address, flow.destination.address
-        candidates = self._candidates.get(pair)
+        lost = frozenset[Path]() if self._probed is None else self._probed.lost_paths(flow.five_tuple)
+        candidates = self._candidates.get((*pair, lost))
         if candidates is None:
             paths = self._paths.get(pair)
             if paths is None:
                 paths = self._paths[pair] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
-            live = tuple(path for path in paths if self._silent.isdisjoint(path)) if self._silent else ()
-            candidates = self._candidates[pair] = Paths(live) if 0 < len(live) < len(paths) else paths
+            live: tuple[Path, ...] = ()
+            if self._silent or lost:
+                live = tuple(path for path in paths if self._silent.isdisjoint(path) and path not in lost)
+            candidates = self._candidates[*pair, lost] = Paths(live) if 0 < len(live) < len(paths) else paths
         return candidates
 
 

@@ -28,7 +28,7 @@ def candidates(states: Sequence[wire.PairState]) -> Table:
                 Text(pair.source),
                 Text(pair.destination),
                 Text(way(candidate.path.nodes, candidate.path.links)),
-                wire.Freshness.Name(candidate.freshness).lower(),
+                wire.Freshness.Name(candidate.freshness).lower().replace("_", " "),
                 Text(", ".join(map(str, candidate.source_ports))),
                 f"{candidate.age_s:.1f} s" if candidate.HasField("age_s") else count(None),
                 percent(candidate.loss),

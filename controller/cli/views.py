@@ -102,7 +102,9 @@ def _switches(states: Sequence[wire.SwitchState]) -> Table:
 def _why_unused(link: wire.LinkState) -> str:
     if link.is_down:
         return "down"
-    return "up, and held for flapping" if link.HasField("held_for_s") else "missed by probes"
+    if link.HasField("held_for_s"):
+        return "up, and held for flapping"
+    return "missed by " + (f"all but {', '.join(link.claimants)}" if link.claimants else "probes")
 
 
 def _links(states: Sequence[wire.LinkState]) -> Table:

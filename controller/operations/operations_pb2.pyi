@@ -27,6 +27,7 @@ class Freshness(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FRESH: _ClassVar[Freshness]
     STALE: _ClassVar[Freshness]
     UNSEEN: _ClassVar[Freshness]
+    BLACK_HOLE: _ClassVar[Freshness]
 TOLD: ProfileSource
 NOT_KNOWN_YET: ProfileSource
 BEING_MEASURED: ProfileSource
@@ -39,6 +40,7 @@ LOST: Condition
 FRESH: Freshness
 STALE: Freshness
 UNSEEN: Freshness
+BLACK_HOLE: Freshness
 
 class ListRequest(_message.Message):
     __slots__ = ()
@@ -149,7 +151,7 @@ class LevelState(_message.Message):
     def __init__(self, level: _Optional[int] = ..., jobs: _Optional[_Iterable[str]] = ..., flows: _Optional[int] = ..., size_bytes: _Optional[float] = ...) -> None: ...
 
 class LinkState(_message.Message):
-    __slots__ = ("source", "destination", "parallel", "is_down", "falls", "fell_ago_s", "held_for_s")
+    __slots__ = ("source", "destination", "parallel", "is_down", "falls", "fell_ago_s", "held_for_s", "claimants")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +159,7 @@ class LinkState(_message.Message):
     FALLS_FIELD_NUMBER: _ClassVar[int]
     FELL_AGO_S_FIELD_NUMBER: _ClassVar[int]
     HELD_FOR_S_FIELD_NUMBER: _ClassVar[int]
+    CLAIMANTS_FIELD_NUMBER: _ClassVar[int]
     source: str
     destination: str
     parallel: int
@@ -164,7 +167,8 @@ class LinkState(_message.Message):
     falls: int
     fell_ago_s: float
     held_for_s: float
-    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., is_down: _Optional[bool] = ..., falls: _Optional[int] = ..., fell_ago_s: _Optional[float] = ..., held_for_s: _Optional[float] = ...) -> None: ...
+    claimants: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., is_down: _Optional[bool] = ..., falls: _Optional[int] = ..., fell_ago_s: _Optional[float] = ..., held_for_s: _Optional[float] = ..., claimants: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RuleState(_message.Message):
     __slots__ = ("switch", "five_tuple", "port", "next_node", "level")

@@ -112,7 +112,7 @@ class OperationsService:
 
     def _links(self) -> Iterable[wire.LinkState]:
         now_s = self._clock.now_s()
-        return link_states(self._planner.links.unused(now_s), self._registry.fabric, now_s)
+        return link_states(self._planner.links.unused(now_s), self._telemetry.outvoted, self._registry.fabric, now_s)
 
     def _candidates(self) -> Iterable[wire.PairState]:
         return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)

@@ -1,6 +1,6 @@
 """What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from ipaddress import IPv4Address
 
@@ -8,7 +8,7 @@ from controller.decision import Decision
 from controller.operations import operations_pb2 as wire
 from controller.policy.flows import Flow
 from controller.policy.plan import JobPlan
-from controller.ports.link_health import CableCondition, CableHealth
+from controller.ports.link_health import CableCondition, CableHealth, links_of
 from controller.profiling.results import ProfilingResults
 from controller.registration import RegisteredJob
 from controller.southbound.job_rules import levels_in_force
@@ -164,8 +164,10 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
         )
 
 
-def link_states(unused: Iterable[CableHealth], fabric: Fabric, now_s: float) -> Iterator[wire.LinkState]:
-    """Cables that are not used."""
+def link_states(
+    unused: Iterable[CableHealth], outvoted: Mapping[int, Set[str]], fabric: Fabric, now_s: float
+) -> Iterator[wire.LinkState]:
+    """Cables that are not used, and hosts that are outvoted by link."""
     for cable in unused:
         link = fabric.links[cable.link]
         yield wire.LinkState(
@@ -176,4 +178,5 @@ def link_states(unused: Iterable[CableHealth], fabric: Fabric, now_s: float) -> 
             falls=cable.falls,
             fell_ago_s=now_s - cable.fell_s,
             held_for_s=cable.held_for_s,
+            claimants=sorted({host for link in links_of((cable.link // 2,)) for host in outvoted.get(link, ())}),
         )

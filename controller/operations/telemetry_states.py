@@ -13,6 +13,7 @@ _FRESHNESS = {
     Freshness.FRESH: wire.FRESH,
     Freshness.STALE: wire.STALE,
     Freshness.UNSEEN: wire.UNSEEN,
+    Freshness.BLACK_HOLE: wire.BLACK_HOLE,
 }
 
 

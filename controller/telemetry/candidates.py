@@ -22,6 +22,8 @@ class Freshness(StrEnum):
     FRESH = "fresh"
     STALE = "stale"
     UNSEEN = "unseen"
+    BLACK_HOLE = "black hole"
+    """Nothing of what the pair sends by it arrives, though others come by its links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class PairCandidates:
         """How often the path of a flow's port was found, or found to be another."""
         self.changes = 0
         """Another one whenever ports that are to be kept known, or whether others are to be tried, may have changed."""
+        self.lost: frozenset[Path] = frozenset()
+        """Paths by which nothing arrives of what this pair sends."""
         self._stale_after_s = stale_after_s
         self._paths = {path: KnownPath(path) for path in allowed}
         self._ports: dict[int, KnownPort] = {}
@@ -60,6 +64,8 @@ class PairCandidates:
         self._none_silent_until_s = math.inf
         """No path is, unless the pair is heard of then or later."""
         self._misses = Misses()
+        self._lost_s: dict[Path, float] = {}
+        """Since when paths are lost."""
         self._heard_s = self._forgiven_s = -math.inf
         self._routing = 0
         self._dead: Set[int] = frozenset()
@@ -203,14 +209,37 @@ class PairCandidates:
         return total if is_second_round or not total else None
 
     def hears(self, link: int, now_s: float) -> bool:
-        """Whether a port leads over a link, and its probes come."""
+        """Whether a port leads over a link that the fabric routes over, and its probes come."""
         return any(
             known.routing == self._routing and self._is_fresh(known, now_s) and known.seen_s > self._forgiven_s
             for way in self._paths.values()
-            if link in way.path
+            if link in way.path and not way.is_dead
             for port, known in way.leading()
             if port not in self._misses.ports
         )
+
+    def misses(self, link: int, silent: Set[int]) -> bool:
+        """Whether this pair's paths over a link are all lost, but for those that silent links explain."""
+        crossing = [way for way in self._paths.values() if link in way.path and way.seen_s is not None]
+        unexplained = [way for way in crossing if self._is_unexplained(way, silent)]
+        return bool(self._misses.ports and unexplained) and all(self._is_lost(way, silent) for way in unexplained)
+
+    def look_for_lost(self, silent: Set[int], has_gaps: bool) -> bool:
+        """See which paths are lost to this pair, though no link of them is silent; whether that has changed.
+
+        The sender has to have counted probes that nobody reports, which are gaps in its numbers. A path is lost until
+        probes come by it, from all ports that have led along it since the fabric was last rerouted.
+        """
+        if not self._misses.ports and not self._lost_s:
+            return False
+        for way in {self._ports[port].believed for port in self._misses.ports} if has_gaps else ():
+            if way is not None and self._is_lost(way, silent):
+                self._lost_s.setdefault(way.path, self._heard_s)
+        self._lost_s = {
+            path: since_s for path, since_s in self._lost_s.items() if not self._has_come(self._paths[path], since_s)
+        }
+        before, self.lost = self.lost, frozenset(self._lost_s)
+        return self.lost != before
 
     @property
     def wants_ports(self) -> bool:
@@ -245,11 +274,18 @@ class PairCandidates:
         losses = [known.window.recent_loss for known in leading.values()]
         return Candidate(
             way.path,
-            Freshness.FRESH if ports else Freshness.UNSEEN if seen_s is None else Freshness.STALE,
+            self._freshness(way, bool(ports)),
             ports,
             None if seen_s is None else now_s - seen_s,
             sum(losses) / len(losses) if losses else 0.0,
         )
+
+    def _freshness(self, way: KnownPath, has_ports: bool) -> Freshness:
+        if way.path in self.lost:
+            return Freshness.BLACK_HOLE
+        if has_ports:
+            return Freshness.FRESH
+        return Freshness.UNSEEN if way.seen_s is None else Freshness.STALE
 
     def _miss(self, port: int, now_s: float) -> None:
         if self._ports[port].believed is not None:
@@ -290,6 +326,26 @@ class PairCandidates:
     def _is_silent(self, way: KnownPath) -> bool:
         """Whether the pair has been heard of for so long, but by this path, that it is stale."""
         return self._heard_s >= self._silent_s(way)
+
+    def _is_lost(self, way: KnownPath, silent: Set[int]) -> bool:
+        """Whether all ports that lead along a path, as the fabric routes now, miss several probes, for so long.
+
+        Over silent links that says nothing.
+        """
+        leading = dict(way.leading())
+        return (
+            self._is_silent(way)
+            and self._is_unexplained(way, silent)
+            and {known.routing for known in leading.values()} == {self._routing}
+            and all(self._misses.of(port).probes >= AGREEING for port in leading)
+        )
+
+    def _is_unexplained(self, way: KnownPath, silent: Set[int]) -> bool:
+        return not way.is_dead and silent.isdisjoint(way.path)
+
+    def _has_come(self, way: KnownPath, since_s: float) -> bool:
+        leading = [known for _, known in way.leading() if known.routing == self._routing]
+        return bool(leading) and all(known.seen_s > since_s for known in leading)
 
     def _is_fresh(self, port: KnownPort, now_s: float) -> bool:
         return now_s < port.seen_s + self._stale_after_s

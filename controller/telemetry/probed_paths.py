@@ -44,6 +44,10 @@ class ProbedPaths:
         """Links by which probes have ceased to come."""
         return self._telemetry.silent_links
 
+    def lost_paths(self, flow: FiveTuple) -> frozenset[Path]:
+        """Paths that nothing comes by between a flow's NICs."""
+        return self._telemetry.lost_paths(flow)
+
     def rerouted(self, routing: Routing) -> None:
         """The switches route so from now on."""
         self._telemetry.rerouted(routing.dead)

@@ -83,7 +83,7 @@ class Telemetry:
         self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: float = WINDOW_US
     ) -> None:
         self.version = 0
-        """Counts how often a flow's path, whether all of a pair are known, or what is silent has changed."""
+        """Counts how often a flow's path, whether all of a pair are known, what is silent or lost has changed."""
         self.dropped: Counter[Drop] = Counter()
         self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
         self.links = LinkMeasurements(window_us)
@@ -96,7 +96,7 @@ class Telemetry:
         self._pairs: dict[_Key, _Pair] = {}
         self._pairs_of: dict[str, dict[_Key, _Pair]] = {}
         self._pairs_to: dict[str, dict[_Key, PairCandidates]] = {}
-        self._silent = SilentLinks(self.links)
+        self._silent = SilentLinks(self.links, stale_after_s)
         self._dead: Set[int] = frozenset()
         self._exploring: set[_Key] = set()
         self._targets: dict[str, tuple[int, list[wire.ProbeTarget]]] = {}
@@ -133,9 +133,9 @@ class Telemetry:
         drop = self.reporters.note(host, request.session, request.number, clock_ns, now_s)
         if drop is None and len(reports) > MAX_REPORTS:
             drop = Drop.TOO_MANY
-        own = self._pairs_to.get(host, {}).values()
+        own = self._pairs_to.get(host, {})
         if drop is not Drop.REPLAYED_EXCHANGE and (drop is not None or self.reporters.has_gap(host)):
-            for pair in own:
+            for pair in own.values():
                 pair.forgive(now_s)
         if drop is not None:
             self.dropped[drop] += len(reports)
@@ -144,7 +144,10 @@ class Telemetry:
                 told.reason: told.packets for told in request.dropped if told.reason in _HOSTS_REASONS
             }
             self._take(reports, host, clock_ns, now_s)
-            self.version += self._silent.look(own, now_s)
+            self.version += self._silent.look(own.values(), now_s)
+            for key, pair in own.items():
+                has_gaps = self._pairs[key].stream.window.recent_loss > 0
+                self.version += pair.look_for_lost(self.silent_links, has_gaps)
         version, targets = self._targets_of(host, now_s)
         return wire.ExchangeProbesResponse(
             interval_s=max(self._least_interval_s, _EXPLORING_S if self._exploring else _KNOWN_S),
@@ -165,6 +168,16 @@ class Telemetry:
     def silent_links(self) -> frozenset[int]:
         """Links by which probes have ceased to come, as all agree whose probes crossed them."""
         return self._silent.links
+
+    @property
+    def outvoted(self) -> Mapping[int, frozenset[str]]:
+        """Hosts that claim to hear silent links, against all others."""
+        return self._silent.outvoted
+
+    def lost_paths(self, flow: FiveTuple) -> frozenset[Path]:
+        """Paths that probes between a flow's NICs do not come by, though others' come by all their links."""
+        pair = self._pairs.get(_key(flow))
+        return pair.candidates.lost if pair is not None else frozenset()
 
     def rerouted(self, dead: Set[int]) -> None:
         """The fabric routes otherwise from now on, around these links."""
@@ -261,7 +274,7 @@ class Telemetry:
         self._targets.pop(source.host, None)
         self._pairs_of.setdefault(source.host, {})[key] = pair
         self._pairs_to.setdefault(destination.host, {})[key] = candidates
-        self._silent.add(candidates)
+        self._silent.add(candidates, source.host, destination.host)
         self._exploring.add(key)
         return pair
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.telemetry.telemetry import Telemetry
 from tests.cli.conftest import Trainyard
 from tests.controller.operations.builders import planned_controller, served
 
@@ -28,6 +29,18 @@ def test_dead_links_are_listed(trainyard: Trainyard, address: str) -> None:
     assert (link["is_down"], link["falls"], link["fell_ago_s"]) == (True, 1, 3.0)
     assert "held_for_s" not in link
     assert "down" in trainyard("show", "links", "--controller", address).stdout
+
+
+def test_who_claims_to_hear_a_silent_link_is_named(trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = planned_controller()
+    [link, *_] = [link.index for link in controller.fabric.links_from["t1"] if link.destination == "a0"]
+    monkeypatch.setattr(Telemetry, "outvoted", {link: {"h2", "h1"}})
+    controller.planner.links.note_silent({link}, 1.0)
+    with served(controller) as address:
+        shown = json.loads(trainyard("show", "links", "--json", "--controller", address).stdout)["links"]
+        assert [cable["claimants"] for cable in shown] == [["h1", "h2"]]
+        told = trainyard("show", "links", "--controller", address).stdout
+    assert "missed by all but h1, h2" in " ".join(told.split())
 
 
 def test_flows_without_a_path_are_marked(trainyard: Trainyard, address: str) -> None:

@@ -34,9 +34,13 @@ class Shown(Telemetry):
         super().__init__(ROUTING, lease_s=10.0)
         self.paths: dict[FiveTuple, Path] = {}
         self.silent: frozenset[int] = frozenset()
+        self.lost: dict[FiveTuple, frozenset[Path]] = {}
 
     def path_of(self, flow: FiveTuple, _: float) -> Path | None:
         return self.paths.get(flow)
+
+    def lost_paths(self, flow: FiveTuple) -> frozenset[Path]:
+        return self.lost.get(flow, frozenset())
 
     @property
     def silent_links(self) -> frozenset[int]:
@@ -100,6 +104,19 @@ def test_a_job_is_made_anew_only_where_something_else_is_seen_of_it() -> None:
     assert seen.jobs[1] is other
 
 
+def test_a_path_that_is_lost_to_a_pair_is_no_candidate_of_its_flows_alone() -> None:
+    registry, shown = Registry(FABRIC, 10.0), Shown()
+    registered(registry, "one", ("h0", "h2"), num_flows=1)
+    snapshots = Snapshots(registry, ROUTING, 8, 1, ProbedPaths(shown, FabricHash.KNOWN))
+    there, back = snapshots.take(0.0, None).jobs[0].flows
+    shown.lost[there.five_tuple], shown.version = frozenset({there.hashed_path}), 1
+    without, same = snapshots.take(1.0, None).jobs[0].flows
+    assert (set(without.candidates), same) == ({*there.candidates} - {there.hashed_path}, back)
+    # What would leave none says that something else is wrong.
+    shown.lost[there.five_tuple], shown.version = frozenset(there.candidates), 2
+    assert snapshots.take(2.0, None).jobs[0].flows == (there, back)
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.DataObject) -> None:
@@ -109,7 +126,7 @@ def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.D
     routing = ROUTING
     for _ in range(data.draw(st.integers(2, 8))):
         flows = [flow for job in kept.take(0.0, None, routing).jobs for flow in job.flows]
-        match data.draw(st.sampled_from(("register", "deregister", "cables", "rules", "paths", "silent"))):
+        match data.draw(st.sampled_from(("register", "deregister", "cables", "rules", "paths", "silent", "lost"))):
             case "register":
                 ends = data.draw(st.permutations(FABRIC.hosts))
                 name = data.draw(st.sampled_from("abc"))
@@ -128,6 +145,13 @@ def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.D
                 nics = FABRIC.nic_by_address
                 ends = nics[flows[flow].five_tuple.source_address], nics[flows[flow].five_tuple.destination_address]
                 shown.paths[flows[flow].five_tuple] = data.draw(st.sampled_from(ROUTING.candidate_paths(*ends)))
+                shown.version += 1
+            case "lost" if flows:
+                flow = data.draw(st.sampled_from(range(len(flows))))
+                candidates = flows[flow].candidates
+                shown.lost[flows[flow].five_tuple] = frozenset(
+                    data.draw(st.sets(st.sampled_from(candidates), max_size=3))
+                )
                 shown.version += 1
             case "silent":
                 shown.silent = frozenset(data.draw(st.sets(st.integers(0, len(FABRIC.links) - 1), max_size=4)))

@@ -1,52 +1,12 @@
 """Links that hosts miss: who has to agree, what is no loss, and how soon it is seen."""
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 
-from controller.telemetry.candidates import AGREEING, PairCandidates
-from controller.telemetry.links import LinkMeasurements
+from controller.telemetry.candidates import AGREEING
 from controller.telemetry.misses import Misses
-from controller.telemetry.silence import SilentLinks
 from hostlib.telemetry.prober import CONFIRMATIONS
+from tests.controller.telemetry.hosts import PORTS, TO_ONE, TO_OTHER, Hosts, senders_to
 from tests.controller.telemetry.reports import samples
-from topologies.fabric import Path
-
-STALE_S = 5.0
-# Two hosts' NICs behind the same ToR: links 1 and 2 lead to it by one switch, 3 and 4 by another.
-TO_ONE: tuple[Path, ...] = ((0, 1, 2, 8), (0, 3, 4, 8))
-TO_OTHER: tuple[Path, ...] = ((0, 1, 2, 9), (0, 3, 4, 9))
-PORTS = {50_000: 0, 50_001: 0, 50_002: 1, 50_003: 1}
-"""And which of the paths each leads along."""
-
-
-class Hosts:
-    """Pairs of NICs whose probes several hosts report, and what they take for silent together."""
-
-    def __init__(self, *allowed: Sequence[Path]) -> None:
-        self.measurements = LinkMeasurements(window_us=1.0)
-        self.silent = SilentLinks(self.measurements)
-        self.pairs = [PairCandidates(paths, STALE_S) for paths in allowed]
-        self._paths = list(allowed)
-        self._sequences: dict[tuple[int, int], int] = {}
-        self._numbers = [0] * len(allowed)
-        for pair in self.pairs:
-            self.silent.add(pair)
-        for now_s in (0.0, 0.01, 0.02, 1.0):
-            for number in range(len(self.pairs)):
-                self.round(number, now_s)
-
-    def round(self, number: int, now_s: float, lost: int | None = None, ways: Mapping[int, int] = PORTS) -> None:
-        """Every port of a pair is probed once, in turn; what crosses the link that is lost does not come."""
-        for port in ways:
-            sequence = self._sequences.get((number, port), 0)
-            self._sequences[number, port] = sequence + 1
-            self._numbers[number] += 1
-            path = self._paths[number][ways[port]]
-            if lost not in path:
-                self.pairs[number].note(port, sequence, self._numbers[number], path, now_s)
-                self.measurements.note(samples(path, now_s), f"h{number}")
-        self.silent.look([self.pairs[number]], now_s)
 
 
 def test_a_link_that_all_hosts_miss_is_silent_after_two_rounds() -> None:
@@ -179,3 +139,67 @@ def test_turns_are_in_the_order_in_which_probes_were_sent() -> None:
         assert list(misses.take_turn(port, confirming + 2, number=6 + port)) == passed_over
     assert not misses.take_turn(1, confirming + 3, number=10)
     assert list(misses.take_turn(3, confirming + 3, number=12)) == [2]
+
+
+@pytest.mark.parametrize("claimants", ["", "d", "cd"])
+def test_one_that_claims_to_hear_what_several_miss_is_outvoted(claimants: str) -> None:
+    hosts = senders_to("abcd", "s", "o")
+    for second in range(2, 10):
+        for number, host in enumerate("abcd" * 2):
+            hosts.round(number, float(second), lost=100 if number < 4 and host not in claimants else None)
+        is_silent = {"": second > 2, "d": second > 6, "cd": False}[claimants]
+        assert hosts.silent.links == ({100} if is_silent else frozenset())
+        assert hosts.silent.outvoted == ({100: {"d"}} if claimants and is_silent else {})
+
+
+def test_an_outvoted_link_is_back_when_others_hear_it() -> None:
+    hosts = senders_to("abcd", "s")
+    hosts.silent.outvoted, hosts.silent.links = {100: frozenset("d")}, frozenset({100})
+    for pair in hosts.pairs:
+        pair.rerouted(frozenset({100}))
+    hosts.round(3, 2.0)
+    assert hosts.silent.links == {100}  # nothing is routed over it
+    for pair in hosts.pairs:
+        pair.rerouted(frozenset())
+    for second in range(3, 3 + AGREEING):
+        hosts.round(3, float(second))
+    assert hosts.silent.links == {100}
+    for second in range(3, 3 + AGREEING):
+        hosts.round(0, float(second))
+    assert (hosts.silent.links, hosts.silent.outvoted) == (frozenset(), {})
+
+
+def test_what_one_sender_leaves_out_moves_only_its_own() -> None:
+    """All whom it sends to miss it, by a link that another sender's probes cross and are heard by."""
+    hosts = Hosts(
+        *(((0, 1, 10 + host), (0, 2, 10 + host)) for host in range(5)),
+        ends=(("s", "a"), ("s", "b"), ("s", "c"), ("s", "d"), ("q", "d")),
+    )
+    for second in range(2, 10):
+        for number in range(5):
+            hosts.round(number, float(second), lost=1 if number < 3 else None)
+    assert hosts.silent.links == frozenset()
+    hosts.silent.remove(hosts.pairs[4])
+    for second in range(10, 14):
+        for number in range(4):
+            hosts.round(number, float(second), lost=1 if number < 3 else None)
+    assert hosts.silent.links == {1}
+
+
+def test_what_other_silent_links_explain_outvotes_nobody() -> None:
+    """Three links behind the one that all of them follow: each is missed by all whose probes cross it."""
+    hosts = Hosts(*(((0, 1, 10 + host), (0, 2, 20 + host)) for host in range(4)))
+    for second in range(2, 10):
+        for number in range(4):
+            hosts.round(number, float(second), lost=10 + number if number < 3 else None)
+    assert hosts.silent.links == {10, 11, 12}
+
+
+def test_claims_by_ports_that_nobody_keeps_are_claims_too() -> None:
+    hosts = senders_to("abcd", "s", "o")
+    for second in range(2, 10):
+        for number, host in enumerate("abcd" * 2):
+            hosts.round(number, float(second), lost=100 if number < 4 else None)
+            if host == "d":
+                hosts.measurements.note(samples((0, 100, 3), float(second), window_bytes=0), "d")
+    assert hosts.silent.outvoted == {100: {"d"}}
