@@ -83,7 +83,7 @@ class Telemetry:
         self, routing: Routing, lease_s: float, stale_after_s: float = STALE_AFTER_S, window_us: float = WINDOW_US
     ) -> None:
         self.version = 0
-        """Counts how often a flow's path, whether all of a pair are known, what is silent or lost has changed."""
+        """Counts how often a flow's path, whether all of a pair are known, or what is silent or lost has changed."""
         self.dropped: Counter[Drop] = Counter()
         self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
         self.links = LinkMeasurements(window_us)
