@@ -68,7 +68,7 @@ class Controller:
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry, config.hash)
         results = ProfilingResults()
-        profiles = None if store is None else store.profiles(routing)
+        self._profiles = profiles = None if store is None else store.profiles(routing)
         if profiles is not None:
             for job, measured in profiles.of(self.registry.jobs).items():
                 results.note(job, measured)
@@ -131,6 +131,12 @@ class Controller:
             next_s = profiler.next_turn_s
             waiting_s = _IDLE_S if next_s is None else min(_IDLE_S, next_s - self._clock.now_s())
             await asyncio.sleep(max(0.0, waiting_s))
+
+    async def written(self) -> None:
+        """Return once the Plan in force and what was measured are in the database, or could not be."""
+        await self.planner.recorded()
+        if self._profiles is not None:
+            await self._profiles.kept()
 
     async def tell_next(self) -> None:
         """Have the next controller know which jobs are not heard of, and what was in doubt; until cancelled."""

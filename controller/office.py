@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _HEARING_S = 1.0
 """In which switches that are there say what ports they have."""
-_RECORDING_S = 2.0
-"""In which the last Plan gets into the record, unless the database is away."""
+_WRITING_S = 2.0
+"""In which the last Plan gets into the record, and what was measured is kept, unless the database is away."""
 
 
 @asynccontextmanager
@@ -54,7 +54,7 @@ async def in_office(
                 for task in running:
                     task.cancel()
     finally:
-        await _within(_RECORDING_S, controller.planner.recorded())
+        await _within(_WRITING_S, controller.written())
 
 
 async def _within(patience_s: float, work: Coroutine[None, None, None]) -> None:

@@ -5,7 +5,7 @@ counted. One job at a time; the others wait in order of their arrival.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from controller.policy.snapshot import Snapshot
 from controller.profiling.counters import Counters
@@ -26,10 +26,10 @@ _LOOK_S = 1.0
 _LONGEST_RETRY = 16
 
 
-Keep = Callable[[RegisteredJob, Measured], Awaitable[None]]
+Keep = Callable[[RegisteredJob, Measured], None]
 
 
-async def _forget(_job: RegisteredJob, _measured: Measured) -> None:
+def _forget(_job: RegisteredJob, _measured: Measured) -> None:
     pass
 
 
@@ -148,7 +148,7 @@ class Profiler:
             return self._give_up(name, now_s)
         measured = await asyncio.to_thread(observation.measured, rhythm, links, self._bytes_per_count, self._routing)
         self._results.note(name, measured)
-        await self._keep(job, measured)
+        self._keep(job, measured)
         self._failures.pop(name, None)
         self._due_s[name] = now_s + options.check_s
         return self._end()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from controller.registration import Change, NotStoredError
+from controller.store.background import Background
 from controller.store.errors import UnknownOutcomeError
 
 
@@ -22,7 +23,7 @@ class Journal:
         self._waiting: list[Change] = []
         self._next: asyncio.Future[None] | None = None
         self._current: asyncio.Future[None] | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._writing = Background(self._write_all)
 
     def follow(
         self,
@@ -43,26 +44,22 @@ class Journal:
         outcome = self._next or self._current
         if outcome is None:
             return
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
+        self._writing.begin()
         await asyncio.shield(outcome)
 
     async def _write_all(self) -> None:
-        try:
-            while self._next is not None:
-                changes, self._waiting = self._waiting, []
-                self._current, self._next = self._next, None
-                try:
-                    await self._write(changes)
-                except Exception as error:
-                    doubtful = changes if isinstance(error, UnknownOutcomeError) else []
-                    self._lose(changes, doubtful, NotStoredError(f"not stored: {error}"))
-                else:
-                    self._current.set_result(None)
-                    self._on_stored(changes)
-                self._current = None
-        finally:
-            self._writing = None
+        while self._next is not None:
+            changes, self._waiting = self._waiting, []
+            self._current, self._next = self._next, None
+            try:
+                await self._write(changes)
+            except Exception as error:
+                doubtful = changes if isinstance(error, UnknownOutcomeError) else []
+                self._lose(changes, doubtful, NotStoredError(f"not stored: {error}"))
+            else:
+                self._current.set_result(None)
+                self._on_stored(changes)
+            self._current = None
 
     def _lose(self, changes: list[Change], doubtful: list[Change], error: NotStoredError) -> None:
         lost, self._waiting = changes + self._waiting, []

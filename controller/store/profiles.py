@@ -13,6 +13,7 @@ from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare, transfer_s
 from controller.registration import RegisteredJob
+from controller.store.background import Background
 from controller.store.database import Database
 from controller.store.errors import StoreError
 from controller.store.schema import JOB, MEASURED
@@ -28,6 +29,9 @@ class StoredProfiles:
     def __init__(self, database: Database, routing: Routing) -> None:
         self._database = database
         self._routing = routing
+        self._waiting: dict[str, dict[str, Any]] = {}
+        """By job, what was measured of it last and is not stored yet."""
+        self._keeping = Background(self._keep_all)
         # A database may have been made before there were any.
         database.write_now(partial(MEASURED.create, checkfirst=True))
 
@@ -40,8 +44,8 @@ class StoredProfiles:
         }
         return {name: measured for name, measured in found.items() if measured is not None}
 
-    async def keep(self, job: RegisteredJob, measured: Measured) -> None:
-        """A job has been measured; nothing is kept where it has gone meanwhile.
+    def keep(self, job: RegisteredJob, measured: Measured) -> None:
+        """A job has been measured, which is stored in the background; nothing is where it has gone meanwhile.
 
         Where the database does not take it, that is logged: it can be measured again.
         """
@@ -50,11 +54,21 @@ class StoredProfiles:
             for share in measured.shares
         ]
         body = json.dumps([measured.at_s, astuple(measured.rhythm), shares])
-        values = {"job": job.request.name, "arrival_s": job.arrival_s, "body": body}
-        try:
-            await self._database.write(partial(_replace, values))
-        except StoreError as error:
-            _LOG.error("what was measured of job %r is not kept: %s", job.request.name, error)
+        name = job.request.name
+        self._waiting[name] = {"job": name, "arrival_s": job.arrival_s, "body": body}
+        self._keeping.begin()
+
+    async def kept(self) -> None:
+        """Return once all that was measured is stored, or could not be."""
+        await self._keeping.done()
+
+    async def _keep_all(self) -> None:
+        while self._waiting:
+            name, values = self._waiting.popitem()
+            try:
+                await self._database.write(partial(_replace, values))
+            except StoreError as error:
+                _LOG.error("what was measured of job %r is not kept: %s", name, error)
 
     def _measured(self, body: Any) -> Measured | None:
         """None where a path of it is none of this fabric's. Transfers take as long as links let them now."""

@@ -16,6 +16,7 @@ from controller.record.facts import RecordError
 from controller.record.snapshots import Setting, SnapshotFacts
 from controller.store import audit, facts
 from controller.store.audit import AuditTrail
+from controller.store.background import Background
 from controller.store.config import RecordConfig
 from controller.store.database import Database
 from controller.store.errors import StoreError, UnknownOutcomeError
@@ -57,7 +58,7 @@ class Recorder:
         """What was recorded last; None where that is not known."""
         self._last = 0
         self._waiting: deque[tuple[PlanRow, Snapshot, Plan]] = deque()
-        self._recording: asyncio.Task[None] | None = None
+        self._recording = Background(self._record_all)
         try:
             last = database.read(_last_decision)
         except RecordError as error:
@@ -81,22 +82,16 @@ class Recorder:
         else:
             self._waiting.append((PlanRow(number, self._last, snapshot.time_s), snapshot, plan))
         self._last = number
-        if self._recording is None:
-            self._recording = asyncio.create_task(self._record_all())
+        self._recording.begin()
 
     async def recorded(self) -> None:
         """Return once all is recorded, or could not be."""
-        if self._recording is not None:
-            # Whoever waits may be cancelled; the record is not.
-            await asyncio.shield(self._recording)
+        await self._recording.done()
 
     async def _record_all(self) -> None:
-        try:
-            while self._waiting:
-                await self._record(*self._waiting[0])
-                self._waiting.popleft()
-        finally:
-            self._recording = None
+        while self._waiting:
+            await self._record(*self._waiting[0])
+            self._waiting.popleft()
 
     async def _record(self, row: PlanRow, snapshot: Snapshot, plan: Plan) -> None:
         try:

@@ -246,7 +246,7 @@ def test_with_one_level_there_is_nothing_to_measure(registry: Registry, routing:
 def test_what_the_controller_before_has_measured_is_only_looked_at_again(registry: Registry, routing: Routing) -> None:
     kept: dict[str, Measured] = {}
 
-    async def keep(job: RegisteredJob, measured: Measured) -> None:
+    def keep(job: RegisteredJob, measured: Measured) -> None:
         kept[job.request.name] = measured
 
     bench = Bench(registry, routing, keep=keep)

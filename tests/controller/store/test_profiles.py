@@ -15,6 +15,7 @@ from controller.registration import JobRequest, RegisteredJob
 from controller.registry import Registry
 from controller.store.schema import MEASURED
 from controller.store.store import Store
+from tests.controller.store.held_up import held_up
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -55,6 +56,11 @@ class Life:
         asyncio.run(self.store.close())
 
 
+async def keep(life: Life, job: RegisteredJob, measured: Measured) -> None:
+    life.profiles.keep(job, measured)
+    await life.profiles.kept()
+
+
 async def register(life: Life, request: JobRequest, now_s: float) -> RegisteredJob:
     life.registry.register_job(request, now_s)
     await life.registry.stored()
@@ -65,8 +71,8 @@ def test_a_job_without_a_profile_and_what_was_measured_of_it_come_back(tmp_path:
     async def first(life: Life) -> RegisteredJob:
         job = await register(life, ALONE, 1.0)
         await register(life, replace(ALONE, name="told", profile=Profile(1.0, 0.5, 8.0)), 2.0)
-        await life.profiles.keep(job, measured_of(job))
-        await life.profiles.keep(job, replace(measured_of(job), at_s=50.0))
+        await keep(life, job, measured_of(job))
+        await keep(life, job, replace(measured_of(job), at_s=50.0))
         return job
 
     life = Life(tmp_path / "db")
@@ -89,7 +95,7 @@ def test_a_job_without_a_profile_and_what_was_measured_of_it_come_back(tmp_path:
 def test_another_job_of_the_name_has_nothing_of_it(tmp_path: Path) -> None:
     async def scenario(life: Life) -> None:
         job = await register(life, ALONE, 1.0)
-        await life.profiles.keep(job, measured_of(job))
+        await keep(life, job, measured_of(job))
         life.registry.deregister("gpt")
         await register(life, ALONE, 2.0)
         assert life.known() == {}
@@ -107,14 +113,36 @@ def test_of_a_job_that_has_gone_meanwhile_nothing_is_kept(tmp_path: Path, caplog
         job = await register(life, ALONE, 1.0)
         life.registry.deregister("gpt")
         await life.registry.stored()
-        await life.profiles.keep(job, measured_of(job))
+        await keep(life, job, measured_of(job))
         assert life.store.database.health.problem == caplog.text == ""
         await register(life, ALONE, 2.0)
-        await life.profiles.keep(job, measured_of(job))
+        await keep(life, job, measured_of(job))
         assert life.store.database.read(lambda connection: connection.execute(MEASURED.select()).all()) == []
 
     life = Life(tmp_path / "db")
     asyncio.run(scenario(life))
+    life.end()
+
+
+def test_nobody_waits_for_a_database_that_hangs_and_the_newest_of_a_job_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(life: Life) -> RegisteredJob:
+        job = await register(life, ALONE, 1.0)
+        life.store.database._patience_s = 0.05
+        with held_up():
+            life.profiles.keep(job, measured_of(job))
+            await life.profiles.kept()
+            assert "what was measured of job 'gpt' is not kept: " in caplog.text
+            life.store.database._patience_s = 60.0
+            for at_s in (50.0, 60.0):
+                life.profiles.keep(job, replace(measured_of(job), at_s=at_s))
+        await life.profiles.kept()
+        return job
+
+    life = Life(tmp_path / "db")
+    job = asyncio.run(scenario(life))
+    assert life.known() == {"gpt": replace(measured_of(job), at_s=60.0)}
     life.end()
 
 
