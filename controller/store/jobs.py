@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -28,7 +28,7 @@ from controller.registration import (
     SilenceChange,
     StoredJob,
 )
-from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, PROPERTY, SILENCE
+from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, PROPERTY, SILENCE
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
@@ -55,15 +55,25 @@ def write_changes(changes: Iterable[Change], connection: Connection) -> None:
     batch = _Batch()
     for change in changes:
         batch.note(change)
-    for statement, rows in batch.statements():
+    measured = _measured(batch.restated, connection)
+    for statement, rows in (*batch.statements(), (insert(MEASURED), batch.own(measured))):
         if rows:
             connection.execute(statement, rows)
+
+
+def _measured(jobs: Collection[str], connection: Connection) -> list[_Values]:
+    """What is kept of what was measured of these jobs, and goes with their rows."""
+    if not jobs:
+        return []
+    rows = connection.execute(select(MEASURED).where(MEASURED.c.job.in_(jobs)))
+    return [dict(row) for row in rows.mappings()]
 
 
 class _Batch:
     """What becomes of every job altogether."""
 
     def __init__(self) -> None:
+        self.restated: set[str] = set()
         self._befores: dict[str, RegisteredJob | None] = {}
         self._afters: dict[str, RegisteredJob | None] = {}
         self._gone: dict[str, None] = {}
@@ -81,11 +91,17 @@ class _Batch:
                 self._afters[job] = after
             case JobRestated(job, stated):
                 self._forget(job, is_stored=True)
+                self.restated.add(job)
                 self._afters[job] = stated
             case InstanceChange(job, flow_group, _, instance):
                 self._instances[job, flow_group] = instance
             case SilenceChange(job, _, silent_s):
                 self._silences_s[job] = silent_s
+
+    def own(self, measured: Iterable[_Values]) -> list[_Values]:
+        """Those of these measurements that are of jobs as they are now."""
+        arrivals_s = {name: job.arrival_s for name, job in self._afters.items() if job is not None}
+        return [of_job for of_job in measured if arrivals_s.get(of_job["job"]) == of_job["arrival_s"]]
 
     def statements(self) -> Iterator[tuple[Executable, list[_Values]]]:
         """What has to be done to the rows, in this order."""

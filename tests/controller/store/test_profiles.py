@@ -11,7 +11,7 @@ from controller.policy.profile import Profile
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
-from controller.registration import JobRequest, RegisteredJob
+from controller.registration import JobRequest, NotStoredError, RegisteredJob
 from controller.registry import Registry
 from controller.store.schema import MEASURED
 from controller.store.store import Store
@@ -121,6 +121,33 @@ def test_of_a_job_that_has_gone_meanwhile_nothing_is_kept(tmp_path: Path, caplog
 
     life = Life(tmp_path / "db")
     asyncio.run(scenario(life))
+    life.end()
+
+
+@pytest.mark.parametrize("is_still_there", [True, False])
+def test_a_job_of_which_it_was_not_known_whether_it_is_stored_loses_nothing_that_was_measured(
+    tmp_path: Path, *, is_still_there: bool
+) -> None:
+    """Its rows are written again: unless it is another job by now, what was measured of it is its own."""
+
+    async def scenario(life: Life) -> RegisteredJob:
+        job = await register(life, ALONE, 1.0)
+        await keep(life, job, measured_of(job))
+        life.store.database._patience_s = 0.05
+        with held_up():
+            life.registry.tell_silences(8.0)
+            with pytest.raises(NotStoredError):
+                await life.registry.stored()
+        life.store.database._patience_s = 60.0
+        if not is_still_there:
+            life.registry.deregister("gpt")
+            await register(life, ALONE, 9.0)
+        await register(life, replace(ALONE, name="told", profile=Profile(1.0, 0.5, 8.0)), 10.0)
+        return job
+
+    life = Life(tmp_path / "db")
+    job = asyncio.run(scenario(life))
+    assert life.known() == ({"gpt": measured_of(job)} if is_still_there else {})
     life.end()
 
 
