@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from controller.config import ClockName, ControllerConfig, LeadershipConfig
 from controller.office import in_office
 from controller.rehearsal import rehearse
 from controller.service import SERVER_OPTIONS
+from controller.store.writing import in_own_thread
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
@@ -46,11 +47,22 @@ async def serve(config: ControllerConfig) -> None:
     Prints ``listening on HOST:PORT`` when it answers. Rules stay on the switches when it stops. Raises OSError where
     the address cannot be bound, and StoreError where the database cannot be used.
     """
-    stop = asyncio.Event()
+    serving = asyncio.create_task(_serve(config))
+
+    def stop() -> None:
+        # Whatever it is at: it may be waiting for a database, or for another's lease.
+        if not serving.cancelling():
+            serving.cancel()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop)
+    with suppress(asyncio.CancelledError):
+        await serving
 
+
+async def _serve(config: ControllerConfig) -> None:
+    """Run a controller until cancelled."""
     favour_answers()
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
@@ -64,7 +76,7 @@ async def serve(config: ControllerConfig) -> None:
         if config.leadership is not None:
             assert config.database is not None
             assert store is not None
-            await _stand_by(config, config.leadership, config.database, routing, clock, store, stop, answering)
+            await _stand_by(config, config.leadership, config.database, routing, clock, store, answering)
             return
         if store is not None:
             store = await _for_itself(store)
@@ -72,7 +84,7 @@ async def serve(config: ControllerConfig) -> None:
             in_office(config, routing, clock, store) as controller,
             answering(controller.handlers),
         ):
-            await stop.wait()
+            await asyncio.Event().wait()
 
 
 async def _for_itself(store: "Store") -> "Store":
@@ -90,7 +102,6 @@ async def _stand_by(
     routing: Routing,
     clock: Clock,
     store: "Store",
-    stop: asyncio.Event,
     answering: _Answering,
 ) -> None:
     """Lead whenever no other controller on the same database does; prints ``leading, term NUMBER`` when it begins."""
@@ -100,13 +111,11 @@ async def _stand_by(
     def announce(term: int) -> None:
         print(f"leading, term {term}", flush=True)
 
-    store.warn_of_other(config)
-    with closing(DatabaseLease.open(database)) as table:
+    await in_own_thread(partial(store.warn_of_other, config))
+    with closing(await in_own_thread(partial(DatabaseLease.open, database))) as table:
         standby = Standby(config, leadership, routing, clock, store, table, announce)
-        async with answering((standby.reception,)), asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(standby.run())
-            await stop.wait()
-            running.cancel()
+        async with answering((standby.reception,)):
+            await standby.run()
 
 
 @asynccontextmanager
@@ -131,7 +140,7 @@ async def _opened(address: str | None, clock: Clock) -> "AsyncIterator[Store | N
         return
     from controller.store.store import Store
 
-    store = Store.open(address, clock)
+    store = await in_own_thread(partial(Store.open, address, clock))
     try:
         yield store
     finally:

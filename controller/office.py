@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from controller.assembly import Controller
@@ -11,6 +12,7 @@ from controller.config import ClockName, ControllerConfig
 from controller.ports.gnmi import GnmiPorts
 from controller.southbound.fencing import Grant
 from controller.southbound.switches import P4RuntimeSouthbound
+from controller.store.writing import in_own_thread
 from topologies.routing import Routing
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ async def in_office(
         config.switches, routing, config.pipeline, config.election_id, on_write=on_write, grant=grant
     )
     # A large registry takes a while to read.
-    controller = await asyncio.to_thread(Controller, config, routing, southbound, clock, store, southbound)
+    controller = await in_own_thread(partial(Controller, config, routing, southbound, clock, store, southbound))
     works_alone = config.clock is ClockName.WALL
     try:
         async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):

@@ -110,7 +110,7 @@ class Leadership:
                 # What this controller held itself it has let go of.
                 if watch.may_take or is_own:
                     hold = Hold(record.term + 1, self._lease_s, _now_s())
-                    if await self._table.take(record, LeaseRecord(self._name, hold.term, 0, self._lease_s)):
+                    if await self._take(record, LeaseRecord(self._name, hold.term, 0, self._lease_s)):
                         self.known, self._former_term = "", hold.term
                         if hold.may_write(_now_s()):
                             return hold
@@ -120,6 +120,17 @@ class Leadership:
                     _LOG.warning("who leads is not known: %s", error)
                 problem, self.known = str(error), f"who leads is not known: {error}"
             await asyncio.sleep(LOOK_SHARE * self._lease_s)
+
+    async def _take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
+        taking = asyncio.ensure_future(self._table.take(seen, record))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # Only what it holds then: another may have taken the lease in a term of the same number.
+            with suppress(StoreError, TimeoutError):
+                if await asyncio.wait_for(taking, _FAREWELL_S):
+                    await self._give_back(record.term)
+            raise
 
     async def _lead(self, lease: Lease, lead: Callable[[Lease], Coroutine[Any, Any, None]]) -> bool:
         """Lead as long as the lease is held; returns whether it still is."""

@@ -1,5 +1,6 @@
 """A thread that does one thing after the other for an event loop, and that nobody has to wait for."""
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from queue import SimpleQueue
@@ -47,6 +48,15 @@ class Writer(Executor):
                     future.set_exception(error)
                     del error
             del taken, future, call
+
+
+async def in_own_thread(call: Callable[[], _ResultT]) -> _ResultT:
+    """What a call to a database returns; whoever is cancelled meanwhile leaves the thread that makes it behind."""
+    writer = Writer()
+    try:
+        return await asyncio.get_running_loop().run_in_executor(writer, call)
+    finally:
+        writer.close(0.0)
 
 
 class Once(Generic[_ResultT]):

@@ -113,6 +113,32 @@ def test_the_first_leads_and_the_second_follows_when_the_lease_is_given_back() -
     run(scenario())
 
 
+def test_a_controller_that_is_ended_while_it_takes_the_lease_gives_it_back() -> None:
+    async def scenario() -> None:
+        table = _Table()
+        table.delay_s = 0.1
+        ended = _Controller(table, "ended", [])
+        await _until(lambda: table.record != VACANT)
+        assert ended.lease is None  # it has not been told yet
+        await ended.stop()
+        assert table.record == LeaseRecord("ended", 1, 0, 0.0)
+
+    run(scenario())
+
+
+def test_a_controller_that_is_ended_while_another_takes_the_lease_gives_back_nothing_of_its() -> None:
+    async def scenario() -> None:
+        table = _Table()
+        table.delay_s = 0.1
+        ended = _Controller(table, "ended", [])
+        await asyncio.sleep(0.12)  # it has found nobody, and asks for the lease
+        of_another = table.record = LeaseRecord("another", 1, 0, _LEASE_S)
+        await ended.stop()
+        assert table.record == of_another
+
+    run(scenario())
+
+
 def test_a_holder_without_its_database_stops_before_another_begins_and_goes_on_afterwards() -> None:
     async def scenario() -> None:
         writes: list[tuple[float, int]] = []
