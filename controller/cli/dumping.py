@@ -51,14 +51,16 @@ def _dump(name: str, first: int, last: int, output: Path | None, connection: "Co
     from controller.store.dump import LAST, dump
     from controller.store.facts import plan_numbers
 
-    there = plan_numbers(connection)
-    if there is None and (first, last) != (0, LAST):
+    recorded = plan_numbers(0, LAST, connection)
+    if recorded is None and (first, last) != (0, LAST):
         refuse((f"{name}: no plan is recorded",))
-    if there is not None:
-        oldest, newest = there
-        if max(first, oldest) > min(last, newest):
+    if recorded is not None:
+        oldest, newest = recorded
+        if plan_numbers(first, last, connection) is None:
             asked = f"from {first} on" if last == LAST else f"from {first} to {last}"
-            refuse((f"{name}: has no plans {asked}, its record goes from {oldest} to {newest}",))
+            before, after = plan_numbers(0, first - 1, connection), plan_numbers(last + 1, LAST, connection)
+            lacks = f" and lacks {before[1] + 1} to {after[0] - 1}" if before and after and first <= last else ""
+            refuse((f"{name}: has no plans {asked}, its record goes from {oldest} to {newest}{lacks}",))
         if newest < last < LAST:
             typer.echo(f"the record ends with plan {newest}", err=True)
     _write(text_of(dump(first, last, connection)), output)

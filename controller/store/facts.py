@@ -61,10 +61,11 @@ def newest_plan(connection: Connection) -> PlanRow | None:
     return None if row is None else PlanRow(row.number, row.previous, row.time_s)
 
 
-def plan_numbers(connection: Connection) -> tuple[int, int] | None:
-    """The numbers of the first and of the last Plan; None where there is none."""
-    oldest, newest = connection.execute(select(func.min(PLAN.c.number), func.max(PLAN.c.number))).one()
-    return None if newest is None else (oldest, newest)
+def plan_numbers(first: int, last: int, connection: Connection) -> tuple[int, int] | None:
+    """The lowest and the highest number of the Plans of these numbers that are recorded; None where none is."""
+    asked = PLAN.c.number.between(first, last)
+    lowest, highest = connection.execute(select(func.min(PLAN.c.number), func.max(PLAN.c.number)).where(asked)).one()
+    return None if highest is None else (lowest, highest)
 
 
 def plans(first: int, last: int, connection: Connection) -> list[PlanRow]:
