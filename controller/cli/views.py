@@ -131,6 +131,7 @@ def _controllers(states: Sequence[wire.ControllerState]) -> Table:
         table.add_row("Database", Text(state.database or "none"))
         if state.database:
             table.add_row("Takes what it is given", Text(state.database_problem or "yes"))
+            table.add_row("Missing from the audit trail", count(state.lost_writes))
     return table
 
 

@@ -47,20 +47,22 @@ class ListRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ControllerState(_message.Message):
-    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number")
+    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     DATABASE_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     RECORDED_PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LOST_WRITES_FIELD_NUMBER: _ClassVar[int]
     name: str
     term: int
     plan_number: int
     database: str
     database_problem: str
     recorded_plan_number: int
-    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ...) -> None: ...
+    lost_writes: int
+    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority", "profile")

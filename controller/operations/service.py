@@ -134,6 +134,7 @@ class OperationsService:
                     database=database.name.removeprefix("database "),
                     database_problem=database.health.problem,
                     recorded_plan_number=self._planner.recorded_number,
+                    lost_writes=store.trail.num_lost,
                 )
             )
         return (state,)

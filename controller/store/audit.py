@@ -1,4 +1,4 @@
-"""The audit trail: every request to a switch, written in the background."""
+"""The audit trail: every request to a switch, written in the background, and again until the database takes it."""
 
 import asyncio
 import logging
@@ -7,56 +7,86 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select
 
 from controller.clock import Clock
 from controller.southbound.writer import SwitchWrite
+from controller.store.background import Background
 from controller.store.database import Database
-from controller.store.errors import StoreError
+from controller.store.errors import StoreError, UnknownOutcomeError
 from controller.store.schema import SWITCH_WRITE
 
 _LOG = logging.getLogger(__name__)
 
 _GATHER_S = 0.05
 """A Plan's requests to all switches come together."""
+_RETRY_S = 1.0
+_CLOSING_S = 2.0
+_MOST_WAITING = 10_000
+"""Requests that the database may be behind by: some megabytes."""
 
 _Row = dict[str, Any]
 
+_TOLD = [column for column in SWITCH_WRITE.c if column is not SWITCH_WRITE.c.id]
+_SAME = delete(SWITCH_WRITE).where(and_(*(column == bindparam(f"of_{column.name}") for column in _TOLD)))
+
 
 class AuditTrail:
-    """Takes note of requests to switches; ``plan_number`` is that of the Plan for which they are made."""
+    """Takes note of requests to switches; ``plan_number`` is that of the Plan for which they are made.
+
+    ``num_lost`` are those that it will not have, since too many waited for the database when they came.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.plan_number = 0
+        self.num_lost = 0
         self._database = database
         self._clock = clock
         self._waiting: list[_Row] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._num_doubtful = 0
+        """The first so many of those that wait may be in the database."""
+        self._writing = Background(self._write_all)
 
     def note(self, write: SwitchWrite) -> None:
         """A request has been answered, or will not be."""
+        if len(self._waiting) == _MOST_WAITING:
+            if self.num_lost == 0:
+                _LOG.error("requests to switches are not in the audit trail: %d wait for the database", _MOST_WAITING)
+            self.num_lost += 1
+            return
         self._waiting.append({"time_s": self._clock.now_s(), "plan": self.plan_number, **asdict(write)})
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
+        self._writing.begin()
 
     async def written(self) -> None:
-        """Return once all that was noted is in the database, or could not be."""
-        if self._writing is not None:
-            await self._writing
+        """Return once all that was noted is in the database."""
+        await self._writing.done()
+
+    async def close(self) -> None:
+        """Have what waits be written if the database takes it soon; how many requests are not is logged."""
+        await self._writing.end(_CLOSING_S)
+        if lost := self.num_lost + len(self._waiting):
+            _LOG.error("%d requests to switches are not in the audit trail", lost)
 
     async def _write_all(self) -> None:
-        try:
-            await asyncio.sleep(_GATHER_S)
-            while self._waiting:
-                rows, self._waiting = self._waiting, []
-                await self._database.write(partial(_insert, rows))
-        except StoreError as error:
-            _LOG.error("requests to switches are not in the audit trail: %s", error)
-        finally:
-            self._writing = None
+        pause_s = _GATHER_S
+        while self._waiting:
+            await asyncio.sleep(pause_s)
+            rows = tuple(self._waiting)
+            try:
+                await self._database.write(partial(_write, rows[: self._num_doubtful], rows))
+            except StoreError as error:
+                if isinstance(error, UnknownOutcomeError):
+                    self._num_doubtful = len(rows)
+                pause_s = _RETRY_S
+            else:
+                del self._waiting[: len(rows)]
+                self._num_doubtful, pause_s = 0, _GATHER_S
 
 
-def _insert(rows: Sequence[_Row], connection: Connection) -> None:
+def _write(doubtful: Sequence[_Row], rows: Sequence[_Row], connection: Connection) -> None:
+    """Add rows, of which the ``doubtful`` may be there."""
+    if doubtful:
+        connection.execute(_SAME, [{f"of_{name}": value for name, value in row.items()} for row in doubtful])
     connection.execute(insert(SWITCH_WRITE), rows)
 
 

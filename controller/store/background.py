@@ -22,6 +22,12 @@ class Background:
         if self._task is not None:
             await asyncio.shield(self._task)
 
+    async def end(self, patience_s: float) -> None:
+        """Have it end, once nothing is left to do or when that takes too long."""
+        if (task := self._task) is not None:
+            await asyncio.wait((task,), timeout=patience_s)
+            task.cancel()
+
     async def _run(self) -> None:
         try:
             await self._work()

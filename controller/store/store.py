@@ -77,8 +77,8 @@ class Store:
         return Recorder(self.database, self.trail, Setting.of(config), routing, config.record, self._clock)
 
     async def close(self) -> None:
-        """Close the database, once all that is being written is."""
-        await self.trail.written()
+        """Close the database, once all that waits is written, or does not get written in time."""
+        await self.trail.close()
         self.database.close()
 
     async def _write(self, changes: Sequence[Change]) -> None:

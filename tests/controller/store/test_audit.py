@@ -1,0 +1,124 @@
+"""The audit trail has every request once, whatever the database does meanwhile; what it cannot have is counted."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from controller.clock import DrivenClock
+from controller.southbound.writer import SwitchWrite, WriteOutcome
+from controller.store import audit
+from controller.store.audit import AuditTrail, writes_between
+from controller.store.database import Database
+from controller.store.errors import StoreError, UnknownOutcomeError
+from controller.store.store import Store
+from tests.controller.store.held_up import held_up
+
+
+@pytest.fixture(autouse=True)
+def _tries_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "_RETRY_S", 0.01)
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[Store]:
+    """SQLite, and PostgreSQL."""
+    opened = Store.open(address, DrivenClock())
+    yield opened
+    opened.database.close()
+
+
+def _note(trail: AuditTrail, *numbers: int) -> None:
+    for number in numbers:
+        trail.note(SwitchWrite("t0", number, 0, 0, WriteOutcome.REFUSED, "table 'flow' is full"))
+
+
+def _written(database: Database) -> list[int]:
+    def read(connection: Connection) -> list[int]:
+        return [write["inserted"] for write in writes_between(-1, 1, connection)]
+
+    return database.read(read)
+
+
+@contextmanager
+def _failing(error: StoreError, *, is_written: bool) -> Iterator[None]:
+    """A database that says so of whatever is to be written, whether it then is."""
+    write_now = Database.write_now
+
+    def fail(database: Database, work: object) -> None:
+        if is_written:
+            write_now(database, work)  # type: ignore[arg-type]
+        raise error
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Database, "write_now", fail)
+        yield
+
+
+async def _until_failed(store: Store) -> None:
+    store.database.health.note("")
+    while not store.database.health.problem:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_written"),
+    [
+        (StoreError("disk is full"), False),
+        (UnknownOutcomeError("connection is lost"), False),
+        (UnknownOutcomeError("connection is lost"), True),
+    ],
+)
+def test_what_the_database_does_not_take_at_first_is_there_once_and_in_order(
+    store: Store, error: StoreError, *, is_written: bool
+) -> None:
+    async def scenario() -> None:
+        _note(store.trail, 1, 1, 2)  # two that are the same are two
+        await store.trail.written()
+        with _failing(error, is_written=is_written):
+            for number in (3, 4, 4):
+                _note(store.trail, number)
+                await _until_failed(store)
+        _note(store.trail, 5)
+        await store.trail.written()
+        assert _written(store.database) == [1, 1, 2, 3, 4, 4, 5]
+        assert store.trail.num_lost == 0
+
+    asyncio.run(scenario())
+
+
+def test_what_finds_too_many_waiting_is_lost_and_counted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(audit, "_MOST_WAITING", 3)
+
+    async def scenario() -> None:
+        with held_up():
+            _note(store.trail, 1, 2, 3, 4, 5)
+        await store.trail.written()
+        _note(store.trail, 6)
+        await store.close()
+        assert store.trail.num_lost == 2
+        assert "requests to switches are not in the audit trail: 3 wait for the database" in caplog.text
+        assert "2 requests to switches are not in the audit trail" in caplog.text
+
+    asyncio.run(scenario())
+    assert _written(store.database) == [1, 2, 3, 6]
+
+
+def test_who_closes_it_does_not_wait_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(audit, "_CLOSING_S", 0.1)
+
+    async def scenario() -> None:
+        trail = Store.open(str(tmp_path / "t.db"), DrivenClock()).trail
+        with held_up():
+            _note(trail, 1, 2)
+            await trail.close()
+            assert "2 requests to switches are not in the audit trail" in caplog.text
+
+    asyncio.run(scenario())
