@@ -1,11 +1,15 @@
-"""What ``trainyard show`` and ``explain`` say of links that are dead and of flows that have no path left."""
+"""What ``trainyard show`` and ``explain`` say of dead links, flows without a path, and a database that takes nothing."""
 
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from controller.clock import DrivenClock
+from controller.store.store import Store
 from controller.telemetry.telemetry import Telemetry
 from tests.cli.conftest import Trainyard
 from tests.controller.operations.builders import planned_controller, served
@@ -51,3 +55,15 @@ def test_flows_without_a_path_are_marked(trainyard: Trainyard, address: str) -> 
     explained = trainyard("explain", "gpt/ring/0", "--controller", address).stdout
     assert "Failures have left it no path" in explained
     assert "Failures" not in trainyard("explain", "bert/ring/0", "--controller", address).stdout
+
+
+def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "t.db"), DrivenClock())
+    store.database.health.note("database t.db: disk is full")
+    store.trail.num_lost = 7
+    with closing(store.database), served(planned_controller(), store) as address:
+        [state] = json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout)["controller"]
+        assert (state["database_problem"], state["lost_writes"]) == ("database t.db: disk is full", "7")
+        table = trainyard("show", "controller", "--controller", address).stdout
+        assert "disk is full" in table
+        assert "7" in next(line for line in table.splitlines() if "audit trail" in line)

@@ -21,6 +21,7 @@ from controller.registration import FlowGroupRequest, FlowRequest, JobRequest, N
 from controller.registry import Registry
 from controller.snapshots import Snapshots
 from controller.southbound.recording import RecordingSouthbound
+from controller.store.store import Store
 from controller.telemetry.telemetry import Telemetry
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
@@ -112,13 +113,13 @@ def _register(registry: Registry, name: str) -> None:
 
 
 @contextmanager
-def served(controller: PlannedController) -> Iterator[str]:
+def served(controller: PlannedController, store: Store | None = None) -> Iterator[str]:
     """The address at which a thread of its own answers operators, at NOW_S."""
     clock = DrivenClock()
     clock.advance_to(NOW_S)
     southbound = RecordingSouthbound(controller.fabric.switches)
     service = OperationsService(
-        controller.registry, controller.planner, southbound, clock, controller.telemetry, ProfilingResults()
+        controller.registry, controller.planner, southbound, clock, controller.telemetry, ProfilingResults(), store
     )
     started, stop = threading.Event(), asyncio.Event()
     addresses: list[str] = []
