@@ -1,9 +1,10 @@
 """What jobs have been acknowledged, noted where the answers come in, and what a controller has forgotten of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from controller.registration import RegisteredJob
+from controller.registration import FlowGroupInstance
+from controller.registry import Registry
 from hostlib.connection import Connection
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 from tests.chaos.jobs import on_the_wire
@@ -15,13 +16,14 @@ class Acknowledged:
     """A job as a controller has acknowledged it; its lease was renewed at ``renewed_s`` or later.
 
     ``asked`` are profiles that were reported since and not acknowledged: a controller may know one of them, as it may
-    have been killed between storing and answering.
+    have been killed between storing and answering. ``instances`` are the newest of flow groups.
     """
 
     job: Job
     renewed_s: float
     groups: Mapping[str, tuple[FiveTuple, ...]]
     asked: tuple[Profile, ...] = ()
+    instances: Mapping[str, GroupInstance] = field(default_factory=dict)
 
 
 class Ledger:
@@ -45,7 +47,7 @@ class Ledger:
         self._jobs[job.name] = (
             Acknowledged(job, said_s, {})
             if known is None
-            else Acknowledged(job, said_s, known.groups, _after(job.profile, known.asked))
+            else replace(known, job=job, renewed_s=said_s, asked=_after(job.profile, known.asked))
         )
 
     def note_groups(self, job: str, groups: FlowGroupAssignments) -> None:
@@ -64,6 +66,16 @@ class Ledger:
             job_now = replace(known.job, profile=profile)
             self._jobs[job] = replace(known, job=job_now, asked=_after(profile, known.asked))
 
+    def note_instances(self, job: str, instances: Mapping[str, GroupInstance]) -> None:
+        """Instances of flow groups are acknowledged; only the newest of each counts."""
+        if (known := self.jobs.get(job)) is not None:
+            newer = {
+                group: instance
+                for group, instance in instances.items()
+                if group not in known.instances or _age(instance) > _age(known.instances[group])
+            }
+            self._jobs[job] = replace(known, instances={**known.instances, **newer})
+
     def note_renewal(self, job: str, said_s: float) -> None:
         """A lease is renewed."""
         if (known := self.jobs.get(job)) is not None:
@@ -74,9 +86,10 @@ class Ledger:
         self._jobs.pop(job, None)
 
 
-def lost_registrations(acknowledged: Mapping[str, Acknowledged], registered: Mapping[str, RegisteredJob]) -> list[str]:
-    """Jobs, profiles and flow groups that were acknowledged, and are not what the controller knows."""
+def lost_registrations(acknowledged: Mapping[str, Acknowledged], registry: Registry) -> list[str]:
+    """Jobs, profiles, flow groups and instances that were acknowledged, and are not what a controller knows."""
     wrong = []
+    registered = {job.request.name: job for job in registry.jobs}
     for name, known in acknowledged.items():
         job = registered.get(name)
         if job is None:
@@ -92,7 +105,18 @@ def lost_registrations(acknowledged: Mapping[str, Acknowledged], registered: Map
         for group, five_tuples in known.groups.items():
             if [_ends(on_the_wire(five_tuple)) for five_tuple in five_tuples] != groups.get(group):
                 wrong.append(f"{name}/{group} was acknowledged with {five_tuples}, and has {groups.get(group)}")
+        newest = registry.instances(name)
+        wrong += [
+            f"{name}/{group} was acknowledged {instance}, and has {newest.get(group)}"
+            for group, instance in known.instances.items()
+            if group not in newest or _age(newest[group]) < _age(instance)
+        ]
     return wrong
+
+
+def _age(instance: GroupInstance | FlowGroupInstance) -> tuple[int, bool]:
+    """What an instance is newer by than another of its group."""
+    return instance.iteration, instance.has_ended
 
 
 def _after(profile: Profile | None, asked: tuple[Profile, ...]) -> tuple[Profile, ...]:
@@ -133,6 +157,7 @@ class NotedConnection(Connection):
         said_s = self._ledger.now_s()
         await super().start_flow_groups(job, instances)
         self._ledger.note_renewal(job, said_s)
+        self._ledger.note_instances(job, instances)
 
     async def heartbeat(self, job: str) -> None:
         said_s = self._ledger.now_s()

@@ -181,7 +181,7 @@ class Run:
             statuses = ", ".join(f"{status.name} {status.condition}" for status in world.southbound.statuses())
             wrong.append(f"the plan is not in force: {error!r}; {statuses}")
         registered = {job.request.name: job for job in controller.registry.jobs}
-        wrong += lost_registrations(world.ledger.jobs, registered)
+        wrong += lost_registrations(world.ledger.jobs, controller.registry)
         wrong += oracles.other_five_tuples(world.jobs, registered)
         wrong += oracles.strange_registrations(world)
         wrong += oracles.rules_without_jobs(world)

@@ -8,7 +8,7 @@ import pytest
 
 from controller.planner import Planner
 from controller.policy.profile import Profile
-from controller.registration import Change, NotOwnerError
+from controller.registration import Change, InstanceChange, NotOwnerError
 from controller.registry import Registry
 from controller.southbound import switches, writer
 from controller.southbound.difference import Stage, State, Update, UpdateKind, difference
@@ -65,6 +65,18 @@ def test_a_profile_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Registry, "report_profile", forgetful)
     with pytest.raises(ChaosError, match="was acknowledged Profile"):
+        play(_SEED_OF_KILLS, _NUM_EVENTS)
+
+
+def test_an_instance_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is planned with, acknowledged, and never stored."""
+    write = Store._write
+
+    async def forgetful(self: Store, changes: Sequence[Change]) -> None:
+        await write(self, [change for change in changes if not isinstance(change, InstanceChange)])
+
+    monkeypatch.setattr(Store, "_write", forgetful)
+    with pytest.raises(ChaosError, match=r"after a restart j\d+/g\d+ was acknowledged GroupInstance"):
         play(_SEED_OF_KILLS, _NUM_EVENTS)
 
 

@@ -123,8 +123,7 @@ class World:
 
     def _note_start(self, controller: Controller) -> None:
         """One that has just started knows, before anybody tells it anything, all that was acknowledged."""
-        registered = {job.request.name: job for job in controller.registry.jobs}
-        lost = lost_registrations(self.ledger.jobs, registered)
+        lost = lost_registrations(self.ledger.jobs, controller.registry)
         self.network.failures += [f"after a restart {wrong}" for wrong in lost]
 
     # ---- jobs -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What ``trainyard show`` and ``explain`` say of dead links, flows without a path, and a database that takes nothing."""
+"""What ``trainyard show`` and ``explain`` say of dead links, flows that have no path, and a database that is full."""
 
 import asyncio
 import json
