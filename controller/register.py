@@ -1,6 +1,6 @@
 """What a registry holds, and how that becomes durable: every change goes through a journal, or is taken back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import TypeVar
 
 from controller.leases import Leases
@@ -15,7 +15,7 @@ from controller.registration import (
     StoredJob,
 )
 from controller.source_ports import SourcePorts
-from controller.store.journal import Journal
+from controller.store.journal import Journal, at_once
 
 _ValueT = TypeVar("_ValueT")
 
@@ -77,13 +77,12 @@ class Register:
         for silence in self.leases.silences_s(now_s):
             self._tell_silence(*silence)
 
-    async def stored(self) -> None:
-        """Return once all that was changed so far outlives this process; at once where nothing is to.
+    def stored(self) -> Awaitable[None]:
+        """Wait until all that was changed before this call outlives this process; not at all where nothing is to.
 
         Raises NotStoredError where it cannot, and all of it is as it was.
         """
-        if self._journal is not None:
-            await self._journal.stored()
+        return at_once() if self._journal is None else self._journal.stored()
 
     def _change_to(self, name: str, after: RegisteredJob | None) -> JobChange:
         lease = self.leases.end_s(name), self.leases.told_s(name)

@@ -1,7 +1,7 @@
 """The registry: which jobs there are, what they send, and until when they may be believed."""
 
 import hmac
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from controller.admission import (
@@ -228,12 +228,12 @@ class Registry:
             self.deregister(name)
         return ended
 
-    async def stored(self) -> None:
-        """Return once all that was changed so far outlives this process; at once where nothing is to.
+    def stored(self) -> Awaitable[None]:
+        """Wait until all that was changed before this call outlives this process; not at all where nothing is to.
 
         Raises NotStoredError where it cannot, and all of it is as it was.
         """
-        await self._register.stored()
+        return self._register.stored()
 
     def restore(self, jobs: Iterable[StoredJob], now_s: float) -> None:
         """Take over what was stored before, into an empty registry; leases go on from where they were."""

@@ -158,8 +158,10 @@ class ControllerService:
         the caller has gone meanwhile.
         """
 
+        stored = self._registry.stored()
+
         async def store() -> None:
-            await self._registry.stored()
+            await stored
             if is_change:
                 self._planner.mark_changed()
 

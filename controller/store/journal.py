@@ -37,15 +37,18 @@ class Journal:
         """A change that is to be stored; it is written as soon as somebody waits."""
         self._waiting.append(change)
 
-    async def stored(self) -> None:
-        """Return once all that was added is stored. Raises NotStoredError where it is lost instead."""
+    def stored(self) -> Awaitable[None]:
+        """Wait until all that was added before this call is stored. Raises NotStoredError where it is lost instead.
+
+        What is lost before anybody begins to wait is lost to whoever made the call.
+        """
         if self._waiting and self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         outcome = self._next or self._current
         if outcome is None:
-            return
+            return at_once()
         self._writing.begin()
-        await asyncio.shield(outcome)
+        return asyncio.shield(outcome)
 
     async def _write_all(self) -> None:
         while self._next is not None:
@@ -69,6 +72,10 @@ class Journal:
                 outcome.exception()  # whoever waited may have gone
         self._next = None
         self._on_lost(lost, doubtful)
+
+
+async def at_once() -> None:
+    """There is nothing to wait for."""
 
 
 def _ignore(*_: Sequence[Change]) -> None:

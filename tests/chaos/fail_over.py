@@ -99,15 +99,15 @@ class _FailOvers(Run):
         self._leaders.start_agents()
         await self._until_led(0)
         for count in range(1, number + 1):
-            for _ in range(self._draws.randrange(_MAX_EVENTS_BETWEEN)):
-                await self._fate.happen()
-            await self._fail_over()
-            if wrong := [*self._leaders.network.failures, *interleaved(self._accepted)]:
-                self._fail(count, wrong)
-            if count % _FAIL_OVERS_PER_PAUSE == 0 or count == number:
-                if wrong := await self._judge.spawn(self._judged()):
-                    self._fail(count, wrong)
-                gc.collect()
+            with self._told(count):
+                for _ in range(self._draws.randrange(_MAX_EVENTS_BETWEEN)):
+                    await self._fate.happen()
+                await self._fail_over()
+                self._fail_if(count, [*self._leaders.network.failures, *interleaved(self._accepted)])
+                if count % _FAIL_OVERS_PER_PAUSE == 0 or count == number:
+                    self._fail_if(count, await self._judge.spawn(self._judged()))
+                    gc.collect()
+        self._fail_if(number, self._wrong_altogether())
 
     async def _fail_over(self) -> None:
         await self._until_led(0)

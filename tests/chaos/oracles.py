@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from sqlalchemy import Connection
+
 from controller.policy.catalogue import decide
 from controller.ports.withdrawal import best_effort_where_cut_off
+from controller.record.lines import read_decisions, text_of
+from controller.record.replay import Verdict, replay
 from controller.registration import RegisteredJob
 from controller.southbound.rules import flow_rules
 from controller.southbound.switches import P4RuntimeSouthbound
+from controller.store.database import Database
+from controller.store.dump import LAST, dump
+from controller.store.facts import newest_plan
 from controller.telemetry.candidates import Freshness
 from tests.chaos.jobs import TrainingJob, on_the_wire
 from tests.chaos.switches import Switches
@@ -22,6 +29,7 @@ from topologies.routing import Routing
 from topologies.steering import Steering
 
 _FEWEST_FOOTPRINTS = 6
+_DECIDED_AGAIN = 50
 
 Held = Mapping[str, frozenset[bytes]]
 """What every switch holds."""
@@ -151,6 +159,27 @@ def other_candidates(world: World, registered: Mapping[str, RegisteredJob], now_
 def not_arrived(traffic: Traffic, routing: Routing) -> list[str]:
     """Transfers that are still under way though a path is left."""
     return [f"{transfer} has not arrived" for transfer in traffic.unfinished if traffic.has_path(transfer, routing)]
+
+
+def decided_otherwise(database: str) -> list[str]:
+    """The latest Plans of the record that are not the same when they are decided again."""
+
+    def read(connection: Connection) -> list[str]:
+        newest = newest_plan(connection)
+        return [] if newest is None else list(text_of(dump(newest.number - _DECIDED_AGAIN + 1, LAST, connection)))
+
+    opened = Database.open(database)
+    try:
+        lines = opened.read(read)
+    finally:
+        opened.close()
+    if not lines:
+        return ["no plan is in the record"]
+    return [
+        f"plan {replayed.recorded.number} is decided otherwise for {', '.join(replayed.differs_in)}"
+        for replayed in replay(read_decisions("record", lines))
+        if replayed.verdict is Verdict.DIFFERENT
+    ]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,15 +114,15 @@ class Run:
         world.start_controller()
         world.start_agents()
         for number in range(1, num_events + 1):
-            await self._fate.happen()
-            if world.network.failures:
-                self._fail(number, world.network.failures)
-            if number % _EVENTS_PER_COLLECTION == 0:
-                gc.collect()
-            if number % _EVENTS_PER_PAUSE == 0 or number == num_events:
-                if wrong := await self._judge.spawn(self._judged()):
-                    self._fail(number, wrong)
-                on_pause(number)
+            with self._told(number):
+                await self._fate.happen()
+                self._fail_if(number, world.network.failures)
+                if number % _EVENTS_PER_COLLECTION == 0:
+                    gc.collect()
+                if number % _EVENTS_PER_PAUSE == 0 or number == num_events:
+                    self._fail_if(number, await self._judge.spawn(self._judged()))
+                    on_pause(number)
+        self._fail_if(num_events, self._wrong_altogether())
         return Outcome(
             world.network.digest,
             world.network.boundaries,
@@ -194,6 +195,26 @@ class Run:
             if not found:
                 break
         return wrong + found
+
+    def _wrong_altogether(self) -> list[str]:
+        """What is wrong with a run that has come to its end."""
+        database = self._world.config.database
+        assert database is not None
+        return oracles.grown(self._footprints) + oracles.decided_otherwise(database)
+
+    @contextmanager
+    def _told(self, number: int) -> Iterator[None]:
+        """Have it said how to have an event happen again that ends in any error."""
+        try:
+            yield
+        except ChaosError:
+            raise
+        except Exception as error:
+            self._fail(number, traceback.format_exception(error))
+
+    def _fail_if(self, number: int, wrong: list[str]) -> None:
+        if wrong:
+            self._fail(number, wrong)
 
     def _fail(self, number: int, wrong: list[str]) -> None:
         found = "\n  ".join(wrong)

@@ -2,12 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from controller.planner import Planner
+from controller.policy.plan import FlowPlan, JobPlan
 from controller.policy.profile import Profile
+from controller.record import changes
+from controller.record.facts import Body
+from controller.record.plans import order_body
 from controller.registration import Change, InstanceChange, NotOwnerError
 from controller.registry import Registry
 from controller.southbound import switches, writer
@@ -17,6 +22,7 @@ from controller.store.store import Store
 from controller.telemetry.candidates import PairCandidates
 from controller.telemetry.reporters import Reporters
 from emulator.fabric import EmulatedFabric
+from tests.chaos.fate import Fate
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play
 
@@ -51,7 +57,7 @@ def test_rules_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_registration_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is acknowledged, and never stored."""
 
-    async def forgetful(_self: Store, _changes: Sequence[Change]) -> None:
+    async def forgetful(_self: Store, _of_jobs: Sequence[Change]) -> None:
         pass
 
     monkeypatch.setattr(Store, "_write", forgetful)
@@ -72,8 +78,8 @@ def test_an_instance_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is planned with, acknowledged, and never stored."""
     write = Store._write
 
-    async def forgetful(self: Store, changes: Sequence[Change]) -> None:
-        await write(self, [change for change in changes if not isinstance(change, InstanceChange)])
+    async def forgetful(self: Store, of_jobs: Sequence[Change]) -> None:
+        await write(self, [change for change in of_jobs if not isinstance(change, InstanceChange)])
 
     monkeypatch.setattr(Store, "_write", forgetful)
     with pytest.raises(ChaosError, match=r"after a restart j\d+/g\d+ was acknowledged GroupInstance"):
@@ -119,6 +125,24 @@ def test_an_agent_that_is_refused_for_good(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Reporters, "authorise", unforgiving)
     with pytest.raises(ChaosError, match="the agent of h0 is not answered"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_record_that_is_not_what_was_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreasonable(plan: JobPlan, flows: Sequence[FlowPlan]) -> Body:
+        return order_body(replace(plan, reason="It was so."), flows)
+
+    monkeypatch.setattr(changes, "order_body", unreasonable)
+    with pytest.raises(ChaosError, match=r"plan \d+ is decided otherwise for j\d+"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_whatever_goes_wrong_is_told_with_what_has_it_happen_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def confused(_self: Fate) -> None:
+        raise KeyError("j0")
+
+    monkeypatch.setattr(Fate, "happen", confused)
+    with pytest.raises(ChaosError, match=r"(?s)KeyError: 'j0'.*again: make chaos SEED=3 EVENTS=1"):
         play(_SEED, _NUM_EVENTS)
 
 

@@ -58,7 +58,7 @@ def test_whoever_changes_nothing_waits_for_what_is_being_written() -> None:
         disk = Disk()
         change = asyncio.create_task(disk.change("a"))
         await asyncio.sleep(0.001)
-        waiting = asyncio.create_task(disk.journal.stored())
+        waiting = asyncio.ensure_future(disk.journal.stored())
         await asyncio.sleep(0.001)
         assert not waiting.done()
         disk.allowed.set()
@@ -86,6 +86,24 @@ def test_with_a_change_all_later_ones_are_lost_and_the_next_is_stored() -> None:
         disk.fails = False
         await disk.change("d")
         assert (disk.written, disk.stored) == ([["d"]], ["d"])
+
+    asyncio.run(scenario())
+
+
+def test_what_is_lost_before_anybody_waits_for_it_is_lost_to_whoever_does() -> None:
+    async def scenario() -> None:
+        disk = Disk()
+        disk.fails = True
+        first = asyncio.create_task(disk.change("a"))
+        await asyncio.sleep(0.001)
+        disk.journal.add(JobChange("b", None, None))
+        outcome = disk.journal.stored()
+        disk.allowed.set()
+        with pytest.raises(NotStoredError):
+            await first
+        with pytest.raises(NotStoredError):
+            await outcome
+        assert disk.lost == ["a", "b"]
 
     asyncio.run(scenario())
 
