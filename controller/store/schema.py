@@ -10,6 +10,17 @@ SCHEMA_VERSION = 2
 """Version 1 has no silence, no instances and nothing measured; otherwise it is the same."""
 METADATA = MetaData()
 
+
+def _id() -> Column[int]:
+    """Counts rows."""
+    return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def _of_job() -> Column[str]:
+    """The job that a row is of, and goes with."""
+    return Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True)
+
+
 PROPERTY = Table(
     "property",
     METADATA,
@@ -35,7 +46,7 @@ JOB = Table(
 FLOW_GROUP = Table(
     "flow_group",
     METADATA,
-    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    _of_job(),
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
     Column("flows", Text, nullable=False),
@@ -45,7 +56,7 @@ FLOW_GROUP = Table(
 SILENCE = Table(
     "silence",
     METADATA,
-    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    _of_job(),
     Column("silent_s", Double, nullable=False),
 )
 """For how long jobs have not been heard of while a controller was there; none for those that were heard of in time."""
@@ -53,7 +64,7 @@ SILENCE = Table(
 INSTANCE = Table(
     "instance",
     METADATA,
-    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    _of_job(),
     Column("flow_group", Text, primary_key=True),
     Column("iteration", BigInteger, nullable=False),
     Column("reference_s", Double, nullable=False),
@@ -64,7 +75,7 @@ INSTANCE = Table(
 MEASURED = Table(
     "measured",
     METADATA,
-    Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True),
+    _of_job(),
     Column("arrival_s", Double, nullable=False),
     Column("body", Text, nullable=False),
 )
@@ -82,7 +93,7 @@ PLAN = Table(
 FACT = Table(
     "fact",
     METADATA,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    _id(),
     Column("kind", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("since", Integer, nullable=False),
@@ -97,7 +108,7 @@ FACT = Table(
 SWITCH_WRITE = Table(
     "switch_write",
     METADATA,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    _id(),
     Column("time_s", Double, nullable=False, index=True),
     Column("plan", Integer, nullable=False, index=True),
     Column("switch", Text, nullable=False),

@@ -16,10 +16,14 @@ _LEASE_S = 4.0
 
 
 class _Table:
-    """The lease in memory; each request takes ``delay_s``, half of it before it takes effect."""
+    """The lease in memory; each request takes ``delay_s``, half of it before it takes effect.
+
+    ``writes`` are when and in which term anything was written by its holders.
+    """
 
     def __init__(self) -> None:
         self.record = VACANT
+        self.writes: list[tuple[float, int]] = []
         self.delay_s = 0.01
         self.is_away = False
 
@@ -58,11 +62,11 @@ class _Table:
 class _Controller:
     """Notes when it led; it writes every tenth of a second as long as it may."""
 
-    def __init__(self, table: _Table, name: str, writes: list[tuple[float, int]]) -> None:
+    def __init__(self, table: _Table, name: str) -> None:
         self.leadership = Leadership(table, name, _LEASE_S)
         self.lease: Lease | None = None
         self.failure: Exception | None = None
-        self._writes = writes
+        self._writes = table.writes
         self.task = asyncio.create_task(self.leadership.run(self._lead))
 
     async def _lead(self, lease: Lease) -> None:
@@ -82,6 +86,13 @@ class _Controller:
         await asyncio.gather(self.task, return_exceptions=True)
 
 
+async def _leading(table: _Table, name: str) -> _Controller:
+    """A controller that leads."""
+    controller = _Controller(table, name)
+    await _until(lambda: controller.lease is not None)
+    return controller
+
+
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
@@ -93,11 +104,9 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 def test_the_first_leads_and_the_second_follows_when_the_lease_is_given_back() -> None:
     async def scenario() -> None:
-        writes: list[tuple[float, int]] = []
         table = _Table()
-        first = _Controller(table, "first", writes)
-        await _until(lambda: first.lease is not None)
-        second = _Controller(table, "second", writes)
+        first = await _leading(table, "first")
+        second = _Controller(table, "second")
         await asyncio.sleep(10 * _LEASE_S)
         assert second.lease is None
         assert second.leadership.known == "first does"
@@ -106,8 +115,8 @@ def test_the_first_leads_and_the_second_follows_when_the_lease_is_given_back() -
         await _until(lambda: second.lease is not None)
         assert _now_s() - stopped_s < _LEASE_S / 4
         await asyncio.sleep(1.0)
-        assert [term for _, term in writes] == sorted(term for _, term in writes)
-        assert writes[-1][1] == 2
+        assert [term for _, term in table.writes] == sorted(term for _, term in table.writes)
+        assert table.writes[-1][1] == 2
         await second.stop()
 
     run(scenario())
@@ -117,7 +126,7 @@ def test_a_controller_that_is_ended_while_it_takes_the_lease_gives_it_back() -> 
     async def scenario() -> None:
         table = _Table()
         table.delay_s = 0.1
-        ended = _Controller(table, "ended", [])
+        ended = _Controller(table, "ended")
         await _until(lambda: table.record != VACANT)
         assert ended.lease is None  # it has not been told yet
         await ended.stop()
@@ -130,7 +139,7 @@ def test_a_controller_that_is_ended_while_another_takes_the_lease_gives_back_not
     async def scenario() -> None:
         table = _Table()
         table.delay_s = 0.1
-        ended = _Controller(table, "ended", [])
+        ended = _Controller(table, "ended")
         await asyncio.sleep(0.12)  # it has found nobody, and asks for the lease
         of_another = table.record = LeaseRecord("another", 1, 0, _LEASE_S)
         await ended.stop()
@@ -139,21 +148,29 @@ def test_a_controller_that_is_ended_while_another_takes_the_lease_gives_back_not
     run(scenario())
 
 
-def test_a_holder_without_its_database_stops_before_another_begins_and_goes_on_afterwards() -> None:
+@pytest.mark.parametrize(("is_away", "delay_s"), [(True, 0.01), (False, 1000.0)], ids=["is away", "hangs"])
+def test_a_holder_whose_database_is_gone_stops_before_another_may_begin(*, is_away: bool, delay_s: float) -> None:
     async def scenario() -> None:
-        writes: list[tuple[float, int]] = []
         table = _Table()
-        only = _Controller(table, "only", writes)
-        await _until(lambda: only.lease is not None)
+        only = await _leading(table, "only")
         await asyncio.sleep(3.0)
-        away_s, table.is_away = _now_s(), True
+        gone_s, table.is_away, table.delay_s = _now_s(), is_away, delay_s
         await asyncio.sleep(_LEASE_S)
         assert only.lease is None
-        assert away_s < writes[-1][0] < away_s + 0.75 * _LEASE_S
-        table.is_away = False
-        back_s = _now_s()
+        assert gone_s < table.writes[-1][0] < gone_s + 0.75 * _LEASE_S
+        await only.stop()
+
+    run(scenario())
+
+
+def test_a_holder_whose_database_is_back_need_not_wait_for_itself() -> None:
+    async def scenario() -> None:
+        table = _Table()
+        only = await _leading(table, "only")
+        table.is_away = True
+        await _until(lambda: only.lease is None)
+        table.is_away, back_s = False, _now_s()
         await _until(lambda: only.lease is not None)
-        # It need not wait for itself.
         assert _now_s() - back_s < _LEASE_S / 4
         assert table.record.term == 2
         await only.stop()
@@ -161,27 +178,10 @@ def test_a_holder_without_its_database_stops_before_another_begins_and_goes_on_a
     run(scenario())
 
 
-def test_a_database_that_hangs_keeps_nobody_in_office() -> None:
-    async def scenario() -> None:
-        writes: list[tuple[float, int]] = []
-        table = _Table()
-        only = _Controller(table, "only", writes)
-        await _until(lambda: only.lease is not None)
-        table.delay_s = 1000.0
-        await asyncio.sleep(2 * _LEASE_S)
-        assert only.lease is None
-        assert writes[-1][0] < _LEASE_S
-        await only.stop()
-
-    run(scenario())
-
-
 def test_a_lease_that_another_has_taken_ends_the_term_at_the_next_renewal() -> None:
     async def scenario() -> None:
-        writes: list[tuple[float, int]] = []
         table = _Table()
-        robbed = _Controller(table, "robbed", writes)
-        await _until(lambda: robbed.lease is not None)
+        robbed = await _leading(table, "robbed")
         table.record = LeaseRecord("robber", 7, 0, _LEASE_S)
         robbed_s = _now_s()
         await _until(lambda: robbed.lease is None)
@@ -195,22 +195,21 @@ def test_a_lease_that_another_has_taken_ends_the_term_at_the_next_renewal() -> N
 
 def test_in_doubt_nothing_is_written_until_the_database_has_confirmed_the_lease() -> None:
     async def scenario() -> None:
-        writes: list[tuple[float, int]] = []
         table = _Table()
-        doubter = _Controller(table, "doubter", writes)
-        await _until(lambda: len(writes) == 3)
+        doubter = _Controller(table, "doubter")
+        await _until(lambda: len(table.writes) == 3)
         assert doubter.lease is not None
         table.delay_s = 0.5
         doubted_s = _now_s()
         doubter.lease.doubt()
         await asyncio.sleep(2.0)
-        assert [time_s for time_s, _ in writes if doubted_s < time_s < doubted_s + 0.5] == []
-        assert writes[-1][0] > doubted_s + 0.5
+        assert [time_s for time_s, _ in table.writes if doubted_s < time_s < doubted_s + 0.5] == []
+        assert table.writes[-1][0] > doubted_s + 0.5
         table.record = LeaseRecord("robber", 7, 0, _LEASE_S)
         doubter.lease.doubt()
-        before = len(writes)
+        before = len(table.writes)
         await _until(lambda: doubter.lease is None)
-        assert len(writes) == before
+        assert len(table.writes) == before
         await doubter.stop()
 
     run(scenario())
@@ -218,11 +217,9 @@ def test_in_doubt_nothing_is_written_until_the_database_has_confirmed_the_lease(
 
 def test_a_controller_that_cannot_use_the_database_gives_way() -> None:
     async def scenario() -> None:
-        writes: list[tuple[float, int]] = []
         table = _Table()
-        first = _Controller(table, "first", writes)
-        await _until(lambda: first.lease is not None)
-        second = _Controller(table, "second", writes)
+        first = await _leading(table, "first")
+        second = _Controller(table, "second")
         first.failure = StoreError("database x: jobs of another topology")
         await _until(lambda: second.lease is not None)
         await asyncio.sleep(3 * _LEASE_S)
@@ -237,7 +234,7 @@ def test_a_controller_that_cannot_use_the_database_gives_way() -> None:
 def test_what_else_goes_wrong_in_office_ends_the_controller_and_gives_the_lease_back() -> None:
     async def scenario() -> None:
         table = _Table()
-        failing = _Controller(table, "failing", [])
+        failing = _Controller(table, "failing")
         failing.failure = RuntimeError("a bug")
         with pytest.raises(RuntimeError, match="a bug"):
             await failing.task
@@ -249,8 +246,7 @@ def test_what_else_goes_wrong_in_office_ends_the_controller_and_gives_the_lease_
 def test_who_takes_no_turns_is_kept_off_a_database_on_which_one_leads() -> None:
     async def scenario() -> None:
         table = _Table()
-        leader = _Controller(table, "first", [])
-        await _until(lambda: leader.lease is not None)
+        leader = await _leading(table, "first")
         with pytest.raises(StoreError, match="'first' leads on the database, in term 1"):
             await own_term(table, "alone")
         await leader.stop()
@@ -261,8 +257,7 @@ def test_who_takes_no_turns_is_kept_off_a_database_on_which_one_leads() -> None:
         again_s = _now_s()
         assert await own_term(table, "alone") == 3
         assert _now_s() - again_s < _LEASE_S / 4
-        second = _Controller(table, "second", [])
-        await _until(lambda: second.lease is not None)
+        second = await _leading(table, "second")
         assert table.record.term == 4
         await second.stop()
 
@@ -272,8 +267,7 @@ def test_who_takes_no_turns_is_kept_off_a_database_on_which_one_leads() -> None:
 def test_a_controller_that_has_stepped_back_does_not_say_that_it_leads() -> None:
     async def scenario() -> None:
         table = _Table()
-        first = _Controller(table, "first", [])
-        await _until(lambda: first.lease is not None)
+        first = await _leading(table, "first")
         table.is_away = True
         await _until(lambda: first.lease is None)
         await asyncio.sleep(_LEASE_S)

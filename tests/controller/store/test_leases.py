@@ -1,7 +1,7 @@
 """The lease as a row that two connections compare and set."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
 
 import pytest
@@ -65,57 +65,36 @@ def test_renewals_are_counted_and_those_of_a_former_term_are_none(tables: tuple[
     asyncio.run(scenario())
 
 
-def test_who_led_before_stores_nothing_any_longer(address: str, tables: tuple[DatabaseLease, DatabaseLease]) -> None:
+async def _take(table: DatabaseLease, name: str) -> int:
+    seen = await table.read()
+    term = seen.term + 1
+    assert await table.take(seen, LeaseRecord(name, term, 0, _LEASE_S))
+    return term
+
+
+@pytest.mark.parametrize("begin", [_take, own_term], ids=["they take turns", "they take none"])
+def test_who_has_had_the_database_before_stores_nothing_any_longer(
+    address: str,
+    tables: tuple[DatabaseLease, DatabaseLease],
+    begin: Callable[[DatabaseLease, str], Coroutine[None, None, int]],
+) -> None:
     async def scenario() -> None:
         fabric = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1).build()
         one, other = tables
-        await one.take(VACANT, LeaseRecord("one", 1, 0, _LEASE_S))
         store = Store.open(address, DrivenClock())
-        former = store.in_term(1).registry(fabric, 30.0)
+        former = store.in_term(await begin(one, "one")).registry(fabric, 30.0)
         former.register_job(_job("first"), 0.0, "token")
         await former.stored()
-        await other.take(await other.read(), LeaseRecord("other", 2, 0, _LEASE_S))
+        later = store.in_term(await begin(other, "other")).registry(fabric, 30.0)
         former.register_job(_job("second"), 0.0, "token")
         with pytest.raises(NotStoredError, match="another controller has taken the lease since term 1"):
             await former.stored()
         assert [job.request.name for job in former.jobs] == ["first"]
         with pytest.raises(StoreError, match="term 1"):
             store.in_term(1).complete_from_s(5.0)
-        later = store.in_term(2).registry(fabric, 30.0)
-        assert [job.request.name for job in later.jobs] == ["first"]
-        await store.close()
-
-    asyncio.run(scenario())
-
-
-def test_of_those_who_take_no_turns_the_last_has_the_database_and_none_where_one_leads(
-    address: str, tables: tuple[DatabaseLease, DatabaseLease]
-) -> None:
-    async def scenario() -> None:
-        fabric = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1).build()
-        leader, table = tables
-        await leader.take(VACANT, LeaseRecord("one", 1, 0, 2.0))
-
-        async def renew() -> None:
-            while True:
-                await leader.renew(1)
-                await asyncio.sleep(0.1)
-
-        renewing = asyncio.create_task(renew())
-        with pytest.raises(StoreError, match="'one' leads on the database, in term 1"):
-            await own_term(table, "alone")
-        renewing.cancel()
-        store = Store.open(address, DrivenClock())
-        first = store.in_term(await own_term(table, "alone")).registry(fabric, 30.0)
-        first.register_job(_job("first"), 0.0, "token")
-        await first.stored()
-        second = store.in_term(await own_term(table, "alone")).registry(fabric, 30.0)
-        first.register_job(_job("second"), 0.0, "token")
-        with pytest.raises(NotStoredError, match="another controller has taken the lease since term 2"):
-            await first.stored()
-        second.register_job(_job("third"), 0.0, "token")
-        await second.stored()
-        assert [job.request.name for job in second.jobs] == ["first", "third"]
+        later.register_job(_job("third"), 0.0, "token")
+        await later.stored()
+        assert [job.request.name for job in later.jobs] == ["first", "third"]
         await store.close()
 
     asyncio.run(scenario())
