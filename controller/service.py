@@ -157,7 +157,6 @@ class ControllerService:
         Of what changes nothing the same may still be on its way to the disk. What is stored is planned with even where
         the caller has gone meanwhile.
         """
-
         stored = self._registry.stored()
 
         async def store() -> None:
