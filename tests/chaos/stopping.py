@@ -23,8 +23,8 @@ class StoppingLoop(VirtualLoop):
     def go_on(self, process: Process) -> None:
         """Have everything happen that a process would have done."""
         for handle, callback, arguments in self._held.pop(process, ()):
-            if not handle.cancelled():
-                super().call_soon(callback, *arguments, context=handle._context)  # type: ignore[attr-defined]
+            context = handle._context  # type: ignore[attr-defined]
+            super().call_soon(_unless_cancelled, handle, callback, *arguments, context=context)
 
     def call_soon(
         self, callback: Callable[..., object], *arguments: Any, context: Context | None = None
@@ -43,6 +43,12 @@ class StoppingLoop(VirtualLoop):
         held = _Held(self._held, callback, arguments, owner_of(context))
         held.handle = handle = super().call_at(when, held, context=context)
         return handle
+
+
+def _unless_cancelled(handle: asyncio.Handle, callback: Callable[..., object], *arguments: Any) -> None:
+    """What goes on before may have done so, as where a timeout's body has ended."""
+    if not handle.cancelled():
+        callback(*arguments)
 
 
 class _Held:
