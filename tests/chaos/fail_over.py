@@ -107,7 +107,7 @@ class _FailOvers(Run):
                 if count % _FAIL_OVERS_PER_PAUSE == 0 or count == number:
                     self._fail_if(count, await self._judge.spawn(self._judged()))
                     gc.collect()
-        self._fail_if(number, self._wrong_altogether())
+        self._fail_if(number, self._decided_otherwise())
 
     async def _fail_over(self) -> None:
         await self._until_led(0)

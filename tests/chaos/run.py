@@ -122,7 +122,7 @@ class Run:
                 if number % _EVENTS_PER_PAUSE == 0 or number == num_events:
                     self._fail_if(number, await self._judge.spawn(self._judged()))
                     on_pause(number)
-        self._fail_if(num_events, self._wrong_altogether())
+        self._fail_if(num_events, self._decided_otherwise() + oracles.grown(self._footprints))
         return Outcome(
             world.network.digest,
             world.network.boundaries,
@@ -196,11 +196,10 @@ class Run:
                 break
         return wrong + found
 
-    def _wrong_altogether(self) -> list[str]:
-        """What is wrong with a run that has come to its end."""
+    def _decided_otherwise(self) -> list[str]:
         database = self._world.config.database
         assert database is not None
-        return oracles.grown(self._footprints) + oracles.decided_otherwise(database)
+        return oracles.decided_otherwise(database)
 
     @contextmanager
     def _told(self, number: int) -> Iterator[None]:
