@@ -45,7 +45,7 @@ class PairCandidates:
     """The candidate paths of one pair of NICs; ``allowed`` are all that ECMP can give it, in the order of its groups.
 
     A port is fresh for ``stale_after_s`` after a probe from it came by the path that it is believed to lead to, a path
-    while one of its ports is. The pair is complete while all paths are.
+    while one of its ports is. The pair is complete while all paths are that cross no dead link.
     """
 
     def __init__(self, allowed: Iterable[Path], stale_after_s: float) -> None:
@@ -164,7 +164,8 @@ class PairCandidates:
                 way.seen_s = None
                 for port, _ in way.leading():
                     self._forget(port)
-                self._look_again_s = 0.0
+        self._look_again_s = 0.0
+        self.changes += 1
 
     def forgive(self, now_s: float) -> None:
         """Reports have been lost on their way: what has not come until now is not missing."""
@@ -243,8 +244,8 @@ class PairCandidates:
 
     @property
     def wants_ports(self) -> bool:
-        """Whether ports are to be tried: a path is not known, or has fewer ports than are kept."""
-        return not self.is_complete or not all(way.has_enough for way in self._paths.values())
+        """Whether ports are to be tried: a path that may be there is not known, or has fewer ports than are kept."""
+        return not self.is_complete or not all(way.has_enough or way.is_dead for way in self._paths.values())
 
     def kept_ports(self) -> tuple[int, ...]:
         """Ports that hosts are to keep known."""
@@ -310,10 +311,12 @@ class PairCandidates:
         self._misses.forget(port)
 
     def _fresh_until_s(self) -> float:
-        """Until when all paths are, if nothing else comes."""
+        """Until when all paths are that may be, if nothing else comes."""
         newest_s = math.inf
-        for path in self._paths.values():
-            times_s = [known.seen_s for _, known in path.leading()]
+        for way in self._paths.values():
+            if way.is_dead:
+                continue
+            times_s = [known.seen_s for _, known in way.leading()]
             if not times_s:
                 return -math.inf
             newest_s = min(newest_s, max(times_s))

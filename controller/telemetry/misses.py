@@ -26,6 +26,8 @@ class Misses:
         self._by_port: dict[int, Missed] = {}
         self._turns: OrderedDict[int, int] = OrderedDict()
         """Ports that are kept, in the order of their turns, with the numbers of the probes heard of then."""
+        self._newest = -1
+        """The highest number of all, that of a port which is kept no longer included."""
 
     @property
     def ports(self) -> Set[int]:
@@ -43,10 +45,10 @@ class Misses:
         counts the pair's probes: turns are in the order of sending, whichever way probes overtook each other on.
         """
         turns, passed_over = self._turns, list[int]()
-        newest = next(reversed(turns), port)
-        if turns.get(newest, -1) > number:
+        if number < self._newest:
             self._overtaken(port, number)
             return passed_over
+        self._newest = number
         if port_sequence > CONFIRMATIONS and port in turns:
             while (before := next(iter(turns))) != port:
                 turns.move_to_end(before)

@@ -30,6 +30,7 @@ class PlainTurns:
 
     def __init__(self) -> None:
         self.order: list[tuple[int, int]] = []
+        self.newest = -1
         self.missed: dict[int, Missed] = {}
 
     def take(self, port: int, port_sequence: int, number: int) -> list[int]:
@@ -37,7 +38,8 @@ class PlainTurns:
         if numbers.get(port, -1) >= number:
             return []
         passed_over: list[tuple[int, int]] = []
-        if port_sequence > CONFIRMATIONS and port in numbers and number > max(numbers.values()):
+        is_late, self.newest = number < self.newest, max(number, self.newest)
+        if port_sequence > CONFIRMATIONS and port in numbers and not is_late:
             place = [other for other, _ in self.order].index(port)
             passed_over = self.order[:place]
             self.order = self.order[place:] + passed_over
@@ -101,7 +103,7 @@ class PlainCandidates:
     def age(self, now_s: float) -> bool:
         before = self.is_complete
         fresh = {known.believed for known in self.ports.values() if now_s < known.seen_s + self.stale_after_s}
-        self.is_complete = fresh >= self.seen_s.keys()
+        self.is_complete = fresh >= self.alive()
         return self.is_complete != before
 
     def rerouted(self, dead: Set[int]) -> None:
@@ -144,6 +146,7 @@ class PlainCandidates:
         return any(
             known.believed is not None
             and link in known.believed
+            and not self.dead & set(known.believed)
             and known.routing == self.routing
             and self.forgiven_s < known.seen_s
             and now_s < known.seen_s + self.stale_after_s
@@ -152,7 +155,10 @@ class PlainCandidates:
         )
 
     def wants_ports(self) -> bool:
-        return not self.is_complete or self.well_known_paths() != self.seen_s.keys()
+        return not self.is_complete or not self.well_known_paths() >= self.alive()
+
+    def alive(self) -> set[Path]:
+        return {path for path in self.seen_s if not self.dead & set(path)}
 
     def rows(self, now_s: float) -> list[CandidateRow]:
         rows: list[CandidateRow] = []

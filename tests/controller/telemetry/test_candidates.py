@@ -91,6 +91,20 @@ def test_a_pair_is_complete_while_all_its_paths_are_fresh(pair: PairCandidates) 
     assert pair.is_complete
 
 
+def test_dead_paths_are_not_waited_for(pair: PairCandidates) -> None:
+    tell(pair, 1, A)
+    tell(pair, 2, A)
+    assert not pair.age(0.0)
+    pair.rerouted({B[1]})
+    assert pair.age(0.0)
+    assert pair.is_complete
+    assert not pair.wants_ports
+    pair.rerouted(set())
+    assert pair.age(0.0)
+    assert not pair.is_complete
+    assert pair.wants_ports
+
+
 def test_what_is_stale_stands_behind_what_is_fresh(pair: PairCandidates) -> None:
     tell(pair, 1, A, now_s=0.0)
     tell(pair, 2, B, now_s=STALE_S)

@@ -3,12 +3,15 @@
 import random
 import struct
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.telemetry.candidates import PairCandidates
 from controller.telemetry.drops import Drop
+from controller.telemetry.silence import SilentLinks
 from controller.telemetry.telemetry import PairView, Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
@@ -26,6 +29,15 @@ TURN_S = 0.5
 PORTS = (49152, *range(50_000, 50_018))
 NO_LINK = -1
 PAIRS = (("h0", "h2"), ("h1", "h2"), ("h0", "h3"), ("h0", "h1"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _reports_alone() -> Iterator[None]:
+    """Who is outvoted and what a pair alone loses is judged of what is compared here, and has tests of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SilentLinks, "_outvoted", lambda *_: frozenset())
+        patch.setattr(PairCandidates, "look_for_lost", lambda *_: False)
+        yield
 
 
 class Hosts:
