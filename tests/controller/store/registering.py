@@ -73,7 +73,7 @@ async def _change_on(database: str, number: int) -> None:
         change(registry, number)
         await registry.stored()
         number += 1
-        print(number, flush=True)
+        print(f"{number}\n", end="", flush=True)  # in one write, also where output is not buffered
 
 
 if __name__ == "__main__":

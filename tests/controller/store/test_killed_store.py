@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ def _acknowledged(database: str, first: int, life_s: float) -> int:
         time.sleep(life_s)
         process.kill()
         numbers = process.stdout.read().decode().split("\n")[:-1]
+    assert process.returncode == -signal.SIGKILL
     return int(numbers[-1])
 
 
