@@ -62,13 +62,15 @@ class Misses:
         turns, overtakers = self._turns, list[int]()
         if turns.get(port, -1) >= number:
             return
+        turns[port] = number
         for other in reversed(turns):
             if turns[other] < number:
                 break
             overtakers.append(other)
-        turns[port] = number
-        for other in (port, *reversed(overtakers)):
-            turns.move_to_end(other)
+        turns.move_to_end(port)
+        for other in reversed(overtakers):
+            if other != port:
+                turns.move_to_end(other)
 
     def miss(self, port: int, now_s: float) -> None:
         """Another probe of a port has not come."""
