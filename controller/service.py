@@ -21,6 +21,7 @@ from controller.messages import (
     plan_pages,
     profile,
 )
+from controller.planned_loads import PlannedLoads
 from controller.planner import Planner
 from controller.ports.heard_ports import HeardPorts
 from controller.profiling.profiler import Profiler
@@ -185,10 +186,11 @@ class ControllerService:
         now_s = self._clock.now_s()
         self._telemetry.authorise(request, now_s)
         version = self._telemetry.version
-        # What is to be probed is only looked up where there is somebody who probes.
+        # What is to be probed, and what to expect on links, is only looked up where there is somebody who probes.
         decision = self._planner.decision
         if decision is not None and decision is not self._watched:
             self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows)
+            self._telemetry.foreign_loads.expect(PlannedLoads.of(decision.snapshot, decision.plan))
             self._watched = decision
         answer = self._telemetry.exchange(request, now_s)
         if self._telemetry.version != version:

@@ -97,7 +97,7 @@ class Snapshots:
             jobs=tuple(job for _, _, job in self._jobs.values()),
             num_levels=self._num_levels if profiled is None else self._num_levels - 1,
             open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, _, job in self._jobs.values())),
-            loads_bps={} if probed is None else probed.loads_bps(time_s),
+            foreign_loads_bps={} if probed is None else probed.foreign_loads_bps(time_s),
             previous=previous,
             seed=self._seed,
             profiled=profiled,

@@ -54,6 +54,8 @@ def _flow(flow: wire.FlowExplanation) -> Iterator[str]:
     yield f"Candidates, and what others put on the busiest link of each ({len(flow.candidates)}):"
     for candidate in sorted(flow.candidates, key=lambda candidate: candidate.others_utilisation):
         marks = [name for name, is_so in (("chosen", candidate.chosen), ("hash", candidate.hashed)) if is_so]
+        if candidate.foreign_utilisation > 0:
+            marks.append(f"foreign load {percent(candidate.foreign_utilisation)}")
         note = f"  ({', '.join(marks)})" if marks else ""
         path = way(candidate.path.nodes, candidate.path.links)
         yield f"  {percent(candidate.others_utilisation):>8}  {path}{note}"

@@ -38,7 +38,7 @@ def candidates(states: Sequence[wire.PairState]) -> Table:
 
 def loads(states: Sequence[wire.LoadState]) -> Table:
     """A row for every link that switches have told of."""
-    columns = ("Link", "Load", "Rate", "Age", "Latency by level", "Queue by level")
+    columns = ("Link", "Load", "Foreign", "Rate", "Age", "Latency by level", "Queue by level")
     table = number_table(counted(len(states), "link"), *columns, left=("Latency by level", "Queue by level"))
     for link in states:
         latencies = [f"{level.level}: {level.latency_us} µs" for level in link.levels if level.HasField("latency_us")]
@@ -46,6 +46,7 @@ def loads(states: Sequence[wire.LoadState]) -> Table:
         table.add_row(
             Text(way((link.source, link.destination), (link.parallel,))),
             percent(link.load_bps / link.rate_bps) if link.HasField("load_bps") else count(None),
+            percent(link.foreign_bps / link.rate_bps) if link.HasField("foreign_bps") else count(None),
             f"{quantity(link.rate_bps)}bit/s",
             f"{link.age_s:.1f} s",
             ", ".join(latencies),

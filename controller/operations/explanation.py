@@ -13,6 +13,7 @@ import numpy as np
 from controller.decision import Decision
 from controller.operations import operations_pb2 as wire
 from controller.operations.states import flow_state, job_state, path_state, rule_state
+from controller.planned_loads import PlannedLoads
 from controller.policy.flows import Flow
 from controller.policy.intensity import Demand, FloatArray, demand, rates_bps
 from controller.policy.plan import JobPlan
@@ -41,7 +42,8 @@ class Explainer:
     def explain_flow(self, flow: Flow) -> wire.Explanation:
         """Why a flow takes the path it takes, at the level it has."""
         chosen = self._path(flow)
-        others = self._planned.copy()
+        foreign = self._decision.snapshot.foreign_utilisation
+        others = self._planned + foreign
         others[list(chosen)] -= flow.size_bytes * self._per_byte(self._demands[flow.key.job])[list(chosen)]
         return self._explanation(
             flow=wire.FlowExplanation(
@@ -52,6 +54,7 @@ class Explainer:
                         chosen=path == chosen,
                         hashed=path == flow.hashed_path,
                         others_utilisation=max(0.0, float(others[list(path)].max())),
+                        foreign_utilisation=float(foreign[list(path)].max()),
                     )
                     for path in flow.candidates
                 ],
@@ -140,10 +143,7 @@ class Explainer:
     @cached_property
     def _planned(self) -> FloatArray:
         """Planned utilisation of every link."""
-        total = np.zeros(len(self._rates_bps))
-        for own in self._demands.values():
-            total += own.bytes_by_link * self._per_byte(own)
-        return total
+        return PlannedLoads.of(self._decision.snapshot, self._decision.plan).utilisation
 
     def _per_byte(self, own: Demand) -> FloatArray:
         """What a byte of each of a job's iterations adds to the utilisation of a link; a job that sends takes time."""

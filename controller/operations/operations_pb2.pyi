@@ -253,7 +253,7 @@ class LevelMeasurement(_message.Message):
     def __init__(self, level: _Optional[int] = ..., latency_us: _Optional[int] = ..., queue_packets: _Optional[int] = ...) -> None: ...
 
 class LoadState(_message.Message):
-    __slots__ = ("source", "destination", "parallel", "rate_bps", "load_bps", "age_s", "levels")
+    __slots__ = ("source", "destination", "parallel", "rate_bps", "load_bps", "age_s", "levels", "foreign_bps")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_FIELD_NUMBER: _ClassVar[int]
@@ -261,6 +261,7 @@ class LoadState(_message.Message):
     LOAD_BPS_FIELD_NUMBER: _ClassVar[int]
     AGE_S_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_BPS_FIELD_NUMBER: _ClassVar[int]
     source: str
     destination: str
     parallel: int
@@ -268,7 +269,8 @@ class LoadState(_message.Message):
     load_bps: float
     age_s: float
     levels: _containers.RepeatedCompositeFieldContainer[LevelMeasurement]
-    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., load_bps: _Optional[float] = ..., age_s: _Optional[float] = ..., levels: _Optional[_Iterable[_Union[LevelMeasurement, _Mapping]]] = ...) -> None: ...
+    foreign_bps: float
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., load_bps: _Optional[float] = ..., age_s: _Optional[float] = ..., levels: _Optional[_Iterable[_Union[LevelMeasurement, _Mapping]]] = ..., foreign_bps: _Optional[float] = ...) -> None: ...
 
 class DropState(_message.Message):
     __slots__ = ("host", "reason", "count")
@@ -363,13 +365,15 @@ class FlowExplanation(_message.Message):
     def __init__(self, state: _Optional[_Union[FlowState, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleState, _Mapping]]] = ...) -> None: ...
 
 class Candidate(_message.Message):
-    __slots__ = ("path", "chosen", "hashed", "others_utilisation")
+    __slots__ = ("path", "chosen", "hashed", "others_utilisation", "foreign_utilisation")
     PATH_FIELD_NUMBER: _ClassVar[int]
     CHOSEN_FIELD_NUMBER: _ClassVar[int]
     HASHED_FIELD_NUMBER: _ClassVar[int]
     OTHERS_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     path: Path
     chosen: bool
     hashed: bool
     others_utilisation: float
-    def __init__(self, path: _Optional[_Union[Path, _Mapping]] = ..., chosen: _Optional[bool] = ..., hashed: _Optional[bool] = ..., others_utilisation: _Optional[float] = ...) -> None: ...
+    foreign_utilisation: float
+    def __init__(self, path: _Optional[_Union[Path, _Mapping]] = ..., chosen: _Optional[bool] = ..., hashed: _Optional[bool] = ..., others_utilisation: _Optional[float] = ..., foreign_utilisation: _Optional[float] = ...) -> None: ...

@@ -118,7 +118,7 @@ class OperationsService:
         return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)
 
     def _loads(self) -> Iterable[wire.LoadState]:
-        return load_states(self._telemetry.links, self._registry.fabric, self._clock.now_s())
+        return load_states(self._telemetry, self._registry.fabric, self._clock.now_s())
 
     def _drops(self) -> Iterable[wire.DropState]:
         return drop_states(self._telemetry)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from controller.operations import operations_pb2 as wire
 from controller.operations.states import path_state
 from controller.telemetry.candidates import Candidate, Freshness
-from controller.telemetry.links import LinkMeasurement, LinkMeasurements
+from controller.telemetry.links import LinkMeasurement
 from controller.telemetry.telemetry import STALE_AFTER_S, PairView, Telemetry
 from topologies.fabric import Fabric, Nic
 
@@ -34,8 +34,9 @@ def pair_states(pairs: Sequence[PairView], fabric: Fabric) -> Iterator[wire.Pair
         )
 
 
-def load_states(links: LinkMeasurements, fabric: Fabric, now_s: float) -> Iterator[wire.LoadState]:
+def load_states(telemetry: Telemetry, fabric: Fabric, now_s: float) -> Iterator[wire.LoadState]:
     """Links that switches have told of."""
+    links, foreign_bps = telemetry.links, telemetry.foreign_loads.loads_bps(now_s)
     for link in fabric.links:
         measured = links.get(link.index)
         if measured is not None:
@@ -45,6 +46,7 @@ def load_states(links: LinkMeasurements, fabric: Fabric, now_s: float) -> Iterat
                 parallel=fabric.parallel_index(link.index),
                 rate_bps=link.rate_bps,
                 load_bps=links.load_bps(link.index, measured.measured_s - STALE_AFTER_S),
+                foreign_bps=foreign_bps.get(link.index),
                 age_s=now_s - measured.measured_s,
                 levels=_levels(measured),
             )

@@ -35,6 +35,8 @@ class Congestion(StrEnum):
 def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISATION) -> Traffic:
     """All flows, each with one of its candidates, chosen afresh for all jobs.
 
+    Where a load is a utilisation, that of a link begins with what others than the jobs take of it.
+
     While paths are open, intensity takes every flow as spread evenly over its candidates. Linear in the links of all
     candidate paths.
     """
@@ -47,7 +49,8 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
     ]
     by_intensity = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
     rates = np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps
-    return least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, np.zeros(len(rates)))
+    foreign = snapshot.foreign_utilisation if congestion is Congestion.UTILISATION else np.zeros(len(rates))
+    return least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, foreign)
 
 
 def least_congested(

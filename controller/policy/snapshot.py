@@ -66,7 +66,8 @@ class Snapshot:
     """The state that one decision is made from; jobs stand in order of their names, open groups in that of jobs.
 
     While a job is measured (``profiled``) it has the hardware's level ``num_levels`` for itself, above those that
-    policies have.
+    policies have. ``foreign_loads_bps`` is what links carry, by their numbers, beside what the jobs send, as far as
+    that was measured; nothing for all others.
     """
 
     time_s: float
@@ -74,10 +75,18 @@ class Snapshot:
     jobs: tuple[Job, ...]
     num_levels: int = 8
     open_groups: tuple[OpenGroup, ...] = ()
-    loads_bps: Mapping[int, float] = field(default_factory=dict)
+    foreign_loads_bps: Mapping[int, float] = field(default_factory=dict)
     previous: Plan | None = None
     seed: int = 1
     profiled: str | None = None
+
+    @property
+    def foreign_utilisation(self) -> npt.NDArray[np.float64]:
+        """The foreign load of every link over its rate."""
+        shares = np.zeros(len(self.links))
+        for link, load_bps in self.foreign_loads_bps.items():
+            shares[link] = load_bps / self.links[link].rate_bps
+        return shares
 
 
 _A = TypeVar("_A", bound=np.ndarray[Any, Any])

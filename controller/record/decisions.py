@@ -8,7 +8,7 @@ from controller.policy.plan import Plan
 from controller.policy.snapshot import Snapshot
 from controller.record.facts import Body, FactKey, FactKind, RecordError
 from controller.record.plans import plan_of
-from controller.record.snapshots import CONTROLLER, LOADS, OPEN_GROUPS, PROFILED, Setting, SnapshotFacts
+from controller.record.snapshots import CONTROLLER, FOREIGN_LOADS, OPEN_GROUPS, PROFILED, Setting, SnapshotFacts
 from topologies.fabric import Fabric
 
 
@@ -73,7 +73,7 @@ class Decisions:
             time_s,
             list(self._jobs.values()),
             self._facts.get(OPEN_GROUPS),
-            self._facts.get(LOADS),
+            self._facts.get(FOREIGN_LOADS),
             self._facts.get(PROFILED),
         )
         plan = plan_of(snapshots.setting.policy, snapshot, self._facts)

@@ -21,7 +21,7 @@ from topologies.routing import Routing
 from topologies.specification import Topology
 
 OPEN_GROUPS = FactKey(FactKind.OPEN_GROUPS, "")
-LOADS = FactKey(FactKind.LOADS, "")
+FOREIGN_LOADS = FactKey(FactKind.FOREIGN_LOADS, "")
 PROFILED = FactKey(FactKind.PROFILED, "")
 CONTROLLER = FactKey(FactKind.CONTROLLER, "")
 
@@ -111,7 +111,7 @@ class SnapshotFacts:
         )
 
     def snapshot(
-        self, time_s: float, jobs: Sequence[Job], open_groups: Body, loads: Body, profiled: str | None
+        self, time_s: float, jobs: Sequence[Job], open_groups: Body, foreign_loads: Body, profiled: str | None
     ) -> Snapshot:
         """A Snapshot without a Plan before it."""
         return Snapshot(
@@ -120,7 +120,7 @@ class SnapshotFacts:
             jobs=tuple(sorted(jobs, key=lambda job: job.name)),
             num_levels=self.setting.num_levels - (profiled is not None),
             open_groups=tuple(OpenGroup(*group) for group in open_groups or ()),
-            loads_bps={int(link): load_bps for link, load_bps in (loads or {}).items()},
+            foreign_loads_bps={int(link): load_bps for link, load_bps in (foreign_loads or {}).items()},
             seed=self.setting.seed,
             profiled=profiled,
         )
@@ -187,7 +187,7 @@ def telemetry_bodies(snapshot: Snapshot) -> Iterator[tuple[FactKey, Body]]:
         for group in snapshot.open_groups
     ]
     yield OPEN_GROUPS, groups or None
-    yield LOADS, {str(link): load_bps for link, load_bps in snapshot.loads_bps.items()} or None
+    yield FOREIGN_LOADS, {str(link): load_bps for link, load_bps in snapshot.foreign_loads_bps.items()} or None
     yield PROFILED, snapshot.profiled
 
 

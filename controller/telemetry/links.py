@@ -17,6 +17,15 @@ _LEVELS = 8
 _US_PER_S = 1_000_000
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowLoads:
+    """What links have carried in one complete window each, headers included, and when a probe came that told so."""
+
+    links: NDArray[np.int64]
+    came_s: NDArray[np.float64]
+    bps: NDArray[np.float64]
+
+
 @dataclass(slots=True)
 class LinkMeasurement:
     """The newest of a link, measured by the switch that it leaves, at the controller's time ``measured_s``.
@@ -39,8 +48,11 @@ class LinkMeasurements:
         self._bps_per_byte = 8 * _US_PER_S / window_us
         self._by_link: dict[int, LinkMeasurement] = {}
 
-    def note(self, samples: Samples, host: str) -> None:
-        """A host reports what switches have told probes to it; the last of each link and level counts."""
+    def note(self, samples: Samples, host: str) -> WindowLoads:
+        """A host reports what switches have told probes to it; the last of each link and level counts.
+
+        Returns what of links' loads counts.
+        """
         links, places = np.unique(samples.links, return_inverse=True)
         newest_s = np.full(len(links), -np.inf)
         np.maximum.at(newest_s, places, samples.came_s)
@@ -51,8 +63,8 @@ class LinkMeasurements:
                 by_link[link] = LinkMeasurement(came_s)
             elif came_s > measured.measured_s:
                 measured.measured_s = came_s
-        rows = _last(samples.links, samples.window_bytes != NOT_KNOWN)
-        for link, came_s, window_bytes in _at(rows, samples.links, samples.came_s, samples.window_bytes):
+        last = _last(samples.links, samples.window_bytes != NOT_KNOWN)
+        for link, came_s, window_bytes in _at(last, samples.links, samples.came_s, samples.window_bytes):
             told = by_link[link].window_bytes
             told.pop(host, None)
             told[host] = came_s, window_bytes
@@ -65,6 +77,8 @@ class LinkMeasurements:
             measured = by_link[link]
             measured.latency_us[level] = None if latency_us == NOT_KNOWN else latency_us
             measured.queue_packets[level] = None if queue_packets == NOT_KNOWN else queue_packets
+        window_bps = samples.window_bytes[last].astype(np.float64) * self._bps_per_byte
+        return WindowLoads(samples.links[last], samples.came_s[last], window_bps)
 
     def get(self, link: int) -> LinkMeasurement | None:
         """What is known of a link."""
@@ -79,11 +93,6 @@ class LinkMeasurements:
         told = () if measured is None else tuple(measured.window_bytes.copy().values())
         lately = [window_bytes for told_s, window_bytes in told if told_s >= since_s]
         return median_low(lately) * self._bps_per_byte if lately else None
-
-    def loads_bps(self, since_s: float) -> dict[int, float]:
-        """The same of every link, as far as there is one."""
-        loads = ((link, self.load_bps(link, since_s)) for link in sorted(self._by_link.copy()))
-        return {link: load for link, load in loads if load is not None}
 
 
 def _last(keys: NDArray[np.int64], counts: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -59,6 +59,6 @@ class ProbedPaths:
         flows = self._telemetry.flows_along(flow, path, now_s)
         return next((found for found in flows if found not in taken and found not in self._led), None)
 
-    def loads_bps(self, now_s: float) -> dict[int, float]:
-        """What links carry, as far as it was measured lately."""
-        return self._telemetry.loads_bps(now_s)
+    def foreign_loads_bps(self, now_s: float) -> dict[int, float]:
+        """What links carry beside what registered jobs send, as far as it was measured lately."""
+        return self._telemetry.foreign_loads.loads_bps(now_s)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from controller.registration import NotOwnerError
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
+from controller.telemetry.foreign_loads import ForeignLoads
 from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.reporters import Reporters
 from controller.telemetry.silence import SilentLinks
@@ -87,6 +88,7 @@ class Telemetry:
         self.dropped: Counter[Drop] = Counter()
         self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
         self.links = LinkMeasurements(window_us)
+        self.foreign_loads = ForeignLoads(routing.fabric, window_us, stale_after_s)
         self.reporters = Reporters(lease_s)
         self._routing = routing
         self._nic_by_address = routing.fabric.nic_by_address
@@ -191,10 +193,6 @@ class Telemetry:
         ports = pair.candidates.ports_along(path, now_s) if pair is not None else ()
         return tuple(replace(flow, source_port=port) for port in ports)
 
-    def loads_bps(self, now_s: float) -> dict[int, float]:
-        """Loads of the links that were measured within ``stale_after_s``."""
-        return self.links.loads_bps(now_s - self._stale_after_s)
-
     def _take(self, reports: Sequence[wire.ProbeReport], host: str, clock_ns: int, now_s: float) -> None:
         """Believe reports, or count why not."""
         stacks = Stacks([report.stack for report in reports])
@@ -206,7 +204,7 @@ class Telemetry:
             else:
                 believed[place] = path, now_s - report.age_ns / _NS_PER_S
         if believed:
-            self.links.note(stacks.samples(believed), host)
+            self.foreign_loads.note(self.links.note(stacks.samples(believed), host), host)
 
     def _note(
         self, report: wire.ProbeReport, ways: bytes, is_contradictory: bool, host: str, clock_ns: int, now_s: float

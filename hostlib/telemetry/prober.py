@@ -1,10 +1,12 @@
 """Which probe a host sends next, and when: a state machine that is told the time and sends nothing itself."""
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from random import Random
 
 from hostlib.telemetry.int_md import UDP_PROTOCOL
 from hostlib.telemetry.probes import Mark, Probe, wire_bytes
@@ -20,6 +22,11 @@ CONFIRMATIONS = 2
 
 _HOPS = 5
 """Switches of a long way: the bytes of a probe are counted as if it had met so many."""
+
+_SHORTEST = 0.5
+"""Of a round, as a share of the longest."""
+_SPAN = 10.0
+"""So many rounds after the last one there is nothing left of their order to keep."""
 
 _NS_PER_S = 1_000_000_000
 
@@ -49,9 +56,9 @@ class Target:
 class Pace:
     """How much may be sent, as shares of a NIC's rate, and how often.
 
-    Every port that is kept known is probed each ``refresh_s``, later where ``steady_share`` has no room for that: what
-    is tried may have half of it. The first ``quick_probes`` that try ports for a pair, and those that confirm a port,
-    may take ``start_share`` beside it. What was not sent in time is made up for by ``burst_s`` at most.
+    Every port that is kept known is probed within each ``refresh_s``, later where ``steady_share`` has no room for
+    that: what is tried may have half of it. The first ``quick_probes`` that try ports for a pair, and those that
+    confirm a port, may take ``start_share`` beside it. What was not sent in time is made up for by ``burst_s`` at most.
     """
 
     steady_share: float = 4e-5
@@ -81,7 +88,10 @@ class Prober:
         self, rates_bps: Mapping[IPv4Address, float], session: int, pace: Pace | None = None, level: int = 0
     ) -> None:
         pace = pace or Pace()
-        self._nics = {address: _NicProber(rate_bps, pace, session, level) for address, rate_bps in rates_bps.items()}
+        self._nics = {
+            address: _NicProber(rate_bps, pace, session, level, Random(f"{address} {session}"))
+            for address, rate_bps in rates_bps.items()
+        }
 
     def set_targets(self, targets: Iterable[Target], now_s: float) -> None:
         """Probe for these pairs from now on, and for no others. Those that start at other hosts are left out."""
@@ -162,16 +172,43 @@ class _Lane:
         self.free_s += self._interval_s
 
 
+class _Rounds:
+    """Rounds of probing every port once, one after the other in the same order, at most ``longest_s`` long.
+
+    Their lengths are random: what repeats, as jobs do, would show probes that repeat with it but one of its moments.
+    """
+
+    def __init__(self, longest_s: float, random: Random) -> None:
+        self._longest_s = longest_s
+        self._random = random
+        self._begins_s = -math.inf
+        self._length_s = self._next_length_s = 0.0
+
+    def after(self, now_s: float) -> float:
+        """A round after this time, which is not before that of the last call."""
+        if now_s - self._begins_s > _SPAN * self._longest_s:  # nothing was probed for long
+            self._begins_s, self._length_s, self._next_length_s = now_s, self._draw(), self._draw()
+        while now_s >= self._begins_s + self._length_s:
+            self._begins_s += self._length_s
+            self._length_s, self._next_length_s = self._next_length_s, self._draw()
+        share = (now_s - self._begins_s) / self._length_s
+        return self._begins_s + self._length_s + share * self._next_length_s
+
+    def _draw(self) -> float:
+        return self._random.uniform(_SHORTEST * self._longest_s, self._longest_s)
+
+
 class _NicProber:
     """The pairs that start at one NIC, and the time from which its shares let it send again."""
 
-    def __init__(self, rate_bps: float, pace: Pace, session: int, level: int) -> None:
+    def __init__(self, rate_bps: float, pace: Pace, session: int, level: int, random: Random) -> None:
         if not rate_bps > 0:
             raise ValueError(f"a NIC's rate must be positive, not {rate_bps}")
         probe_s = 8 * wire_bytes(_HOPS) / rate_bps
         self._quick = _Lane(probe_s / pace.start_share, pace.burst_s)
         self._steady = _Lane(probe_s / pace.steady_share, pace.burst_s)
         self._pace = pace
+        self._rounds = _Rounds(pace.refresh_s, random)
         self._session = session
         self._level = level
         self._pairs: dict[Pair, _PairProber] = {}
@@ -203,7 +240,7 @@ class _NicProber:
             pair.is_exploring = target.is_exploring
             for port in pair.keep(target.source_ports):
                 self._confirming.extend([(key, port)] * CONFIRMATIONS)
-                self._refresh_at(now_s + self._pace.refresh_s, key, port)
+                self._refresh_at(self._rounds.after(now_s), key, port)
             self._due_s |= {(key, port): due_s[key, port] for port in target.source_ports if (key, port) in due_s}
         self._left |= {key: (known[key].sequence, now_s) for key in known.keys() - self._pairs.keys()}
 
@@ -251,7 +288,7 @@ class _NicProber:
         while self._refreshes and self._refreshes[0][0] <= now_s:
             due_s, port, key = heapq.heappop(self._refreshes)
             if self._due_s.get((key, port)) == due_s:
-                self._refresh_at(now_s + self._pace.refresh_s, key, port)
+                self._refresh_at(self._rounds.after(now_s), key, port)
                 return key, port
         return None
 

@@ -60,21 +60,22 @@ class Outcome:
 
 
 def decide_component(
-    jobs: Sequence[Job], in_force: Mapping[str, Outcome], prices: FloatArray, setting: Setting
+    jobs: Sequence[Job], in_force: Mapping[str, Outcome], prices: FloatArray, setting: Setting, foreign: FloatArray
 ) -> tuple[list[Outcome], list[FluidBound]]:
     """Decide for jobs joined by their candidate links; what is in force stays unless another decision gains enough.
 
     ``prices`` are those of all links by the fluid bounds then; those of now, which do not overlap, are returned too.
+    Ways avoid what ``foreign`` takes of links.
     """
     kept = {name: outcome.ways for name, outcome in in_force.items()}
     if not kept:
-        lots = best_lots(jobs, prices, setting)
+        lots = best_lots(jobs, prices, setting, foreign)
     else:
-        lots = _lots(jobs, choose_ways(jobs, kept, setting.links.rates_bps), in_force, prices, setting)
+        lots = _lots(jobs, choose_ways(jobs, kept, setting.links.rates_bps, foreign=foreign), in_force, prices, setting)
     decided = [_decided(lot, in_force, setting.options) for lot in lots]
     before = dict(chain.from_iterable(each.worth_before() for each in decided))
     if kept and _may_move(jobs, setting.options):
-        others = best_lots(jobs, prices, setting)
+        others = best_lots(jobs, prices, setting, foreign)
         if any(
             lot.ways[job.name].paths != kept[job.name].paths for lot in others for job in lot.jobs if job.name in kept
         ):
@@ -145,7 +146,7 @@ def _may_move(jobs: Sequence[Job], options: TrainyardOptions) -> bool:
     return sum(len(job.arrays.links) for job in jobs) <= options.most_candidate_links
 
 
-def best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> list[Lot]:
+def best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting, foreign: FloatArray) -> list[Lot]:
     """Lots on ways that are chosen afresh by the best of the rules.
 
     By the first where flows of a group are needed one after the other: their windows are guessed, and what one choice
@@ -157,7 +158,7 @@ def best_lots(jobs: Sequence[Job], prices: FloatArray, setting: Setting) -> list
     tried: list[list[Lot]] = []
     known: list[Mapping[str, Ways]] = []
     for rule in rules:
-        ways = choose_ways(jobs, {}, setting.links.rates_bps, rule)
+        ways = choose_ways(jobs, {}, setting.links.rates_bps, rule, foreign)
         if any(all(ways[job.name].paths == other[job.name].paths for job in jobs) for other in known):
             continue
         known.append(ways)

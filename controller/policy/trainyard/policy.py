@@ -54,6 +54,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     setting = Setting(snapshot.links, snapshot.num_levels, snapshot.seed, options)
     jobs = sorted(snapshot.jobs, key=lambda job: job.name)
     memory = _memory_of(snapshot.previous, setting)
+    foreign = snapshot.foreign_utilisation
     in_force = {job.name: memory.outcomes[job.name] for job in jobs if _is_known(job, memory)}
     touched = np.zeros(len(snapshot.links), dtype=np.bool_)
     for name, outcome in memory.outcomes.items():
@@ -65,7 +66,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     for component in components(jobs):
         known = {job.name: in_force[job.name] for job in component if job.name in in_force}
         if len(known) < len(component) or any(touched[job.reach].any() for job in component):
-            decided, bounds = decide_component(component, known, memory.prices, setting)
+            decided, bounds = decide_component(component, known, memory.prices, setting, foreign)
             outcomes |= {outcome.job.name: outcome for outcome in decided}
             for bound in bounds:
                 prices[bound.scarce] = bound.price

@@ -45,4 +45,4 @@ def _lots(snapshot: Snapshot, options: TrainyardOptions) -> Iterator[Lot]:
     setting = Setting(snapshot.links, snapshot.num_levels, snapshot.seed, options)
     no_prices = np.zeros(len(snapshot.links))
     for component in components(sorted(snapshot.jobs, key=lambda job: job.name)):
-        yield from best_lots(component, no_prices, setting)
+        yield from best_lots(component, no_prices, setting, snapshot.foreign_utilisation)

@@ -33,12 +33,16 @@ class Ways:
 
 
 def choose_ways(
-    jobs: Sequence[Job], kept: Mapping[str, Ways], rates_bps: FloatArray, rule: PathRule = PathRule.SMITH
+    jobs: Sequence[Job],
+    kept: Mapping[str, Ways],
+    rates_bps: FloatArray,
+    rule: PathRule = PathRule.SMITH,
+    foreign: FloatArray | float = 0.0,
 ) -> dict[str, Ways]:
     """Ways of all jobs by name; those of jobs in ``kept`` stay.
 
-    The others choose flow by flow, given what was placed before; ties go by the jobs' order here. Raises ValueError,
-    naming the job, for a transfer that takes longer than any can.
+    The others choose flow by flow, given what was placed before and what ``foreign`` takes of every link; ties go by
+    the jobs' order here. Raises ValueError, naming the job, for a transfer that takes longer than any can.
     """
     moving = [job for job in jobs if job.name not in kept]
     if not moving:
@@ -47,7 +51,7 @@ def choose_ways(
     alone = iterations(moving, traffic.loads(len(rates_bps)).transfer_s(rates_bps))
     urgencies = [_urgency(job, iteration, rule) for job, iteration in zip(moving, alone, strict=True)]
     order = np.array(sorted(range(len(moving)), key=lambda number: -urgencies[number]), dtype=np.int64)
-    placed = utilisation([kept[job.name] for job in jobs if job.name in kept], len(rates_bps))
+    placed = foreign + utilisation([kept[job.name] for job in jobs if job.name in kept], len(rates_bps))
     by = amounts(traffic, alone), rates_bps, placed, rule.rounds, rule.own_weight
     chosen = least_congested(traffic, order, *by).first_paths
     bounds = pairwise(traffic.first_flow.tolist())
