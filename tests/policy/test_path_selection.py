@@ -1,11 +1,14 @@
+from dataclasses import replace
 from itertools import chain
 
 import pytest
 from hypothesis import given
 
+from controller.policy.catalogue import decide
 from controller.policy.flows import FlowKey
 from controller.policy.job import Job
 from controller.policy.path_selection import Congestion, select_paths
+from controller.policy.policy_name import PolicyName
 from controller.policy.snapshot import Snapshot
 from tests.policy.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from topologies.fabric import Path
@@ -31,6 +34,30 @@ def test_the_more_intense_job_chooses_first() -> None:
     either = ((0,), (1,))
     jobs = make_job("a", [(1e9, either)], work=1.0), make_job("b", [(1e9, either)], work=2.0)
     assert choose([1, 1], *jobs) == {("b", 0): (0,), ("a", 0): (1,)}
+
+
+@pytest.mark.parametrize("policy", [PolicyName.CRUX, PolicyName.CRUX_PS_PA, PolicyName.TRAINYARD])
+def test_links_that_others_load_are_left_to_them_until_other_links_are_as_full(policy: PolicyName) -> None:
+    """On average a job sends a tenth of what the first link carries, and a fifth of what the second does."""
+    either = ((0,), (1,))
+    jobs = tuple(make_job(name, [(1e9 / 8, either)], compute_s=1.0, comm_start=0.0) for name in "ab")
+    snapshot = Snapshot(0.0, make_links(10 * GBPS, 5 * GBPS), jobs)
+
+    def paths(foreign_loads_bps: dict[int, float]) -> list[Path | None]:
+        plan = decide(policy, replace(snapshot, foreign_loads_bps=foreign_loads_bps))
+        return [plan.flows[FlowKey(job.name, job.flow_groups[0].name, 0)].path for job in jobs]
+
+    assert paths({}) == [(0,), (1,)]
+    assert paths({0: 1.5e9}) == [(1,), (0,)]
+    assert paths({0: 3e9}) == [(1,), (1,)]
+    assert paths({0: 3e9, 1: 2.5e9}) == [(0,), (0,)]
+
+
+@pytest.mark.parametrize("congestion", [Congestion.TRANSFER_TIME, Congestion.FLOWS])
+def test_only_utilisation_can_be_added_to_what_others_send(congestion: Congestion) -> None:
+    either = ((0,), (1,))
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS), (make_job("a", [(1e8, either)]),), foreign_loads_bps={0: 0.5e9})
+    assert select_paths(snapshot, congestion).first_paths == [(0,)]
 
 
 def test_flows_of_one_job_keep_apart() -> None:

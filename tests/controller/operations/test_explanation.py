@@ -1,5 +1,7 @@
 """Explanations against what can be worked out by hand on the little Clos."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.operations import operations_pb2 as wire
@@ -78,6 +80,19 @@ def test_what_others_plan_on_a_path_leaves_the_flow_itself_out(
     assert [c.others_utilisation for c in candidates] == pytest.approx([TRANSFER_S] * 8)
     alone = find_flow(controller.decision, "gpt/ring/1")
     assert min(c.others_utilisation for c in explainer.explain_flow(alone).flow.candidates if c.chosen) <= TRANSFER_S
+
+
+def test_what_others_than_jobs_send_is_told_of_the_paths_that_it_is_on(controller: PlannedController) -> None:
+    decision = controller.decision
+    flow = find_flow(decision, "gpt/ring/0")
+    full = flow.candidates[0][1]
+    snapshot = replace(decision.snapshot, foreign_loads_bps={full: 0.9 * RATE_BPS})
+    explained = Explainer(replace(decision, snapshot=snapshot), controller.fabric).explain_flow(flow).flow
+    before = Explainer(decision, controller.fabric).explain_flow(flow).flow
+    for path, candidate, other in zip(flow.candidates, explained.candidates, before.candidates, strict=True):
+        assert candidate.foreign_utilisation == (0.9 if full in path else 0.0)
+        assert (candidate.others_utilisation >= 0.9) == (full in path)
+        assert other.foreign_utilisation == 0.0
 
 
 @pytest.mark.parametrize(

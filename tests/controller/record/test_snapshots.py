@@ -9,7 +9,7 @@ from controller.policy.flows import Flow, FlowGroup, FlowKey
 from controller.policy.job import Job
 from controller.policy.policy_name import PolicyName
 from controller.policy.profile import Profile
-from controller.record.snapshots import PROFILED, Setting, SnapshotFacts, telemetry_bodies
+from controller.record.snapshots import FOREIGN_LOADS, PROFILED, Setting, SnapshotFacts, telemetry_bodies
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths
 from topologies.pods import FatTreeSpecification
@@ -69,3 +69,12 @@ def test_a_job_that_is_measured_is_told_with_its_hosts_and_the_level_it_has() ->
     snapshot = facts.snapshot(1.0, [job], None, None, "gpt")
     assert (snapshot.profiled, snapshot.num_levels) == ("gpt", 7)
     assert dict(telemetry_bodies(snapshot))[PROFILED] == "gpt"
+
+
+def test_foreign_loads_are_told_by_link() -> None:
+    facts, _ = _facts(TOPOLOGIES[0])
+    snapshot = facts.snapshot(1.0, [], None, {"3": 2.5e9, "14": 1.0}, None)
+    assert snapshot.foreign_loads_bps == {3: 2.5e9, 14: 1.0}
+    body = dict(telemetry_bodies(snapshot))[FOREIGN_LOADS]
+    assert facts.snapshot(1.0, [], None, json.loads(json.dumps(body)), None) == snapshot
+    assert dict(telemetry_bodies(facts.snapshot(1.0, [], None, None, None)))[FOREIGN_LOADS] is None

@@ -3,6 +3,7 @@
 from collections import Counter
 from ipaddress import IPv4Address
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,11 +79,16 @@ def test_after_the_last_port_comes_the_first_but_not_those_that_are_known() -> N
 def test_a_port_that_is_kept_is_confirmed_at_once_and_then_refreshed() -> None:
     keeping = prober()
     keeping.set_targets([Target(PAIR, (50_000,), is_exploring=False)], 0.0)
-    probes = sent(keeping, 0.0, 3.5)
-    assert [round(time_s) for time_s, _ in probes] == [0] * CONFIRMATIONS + [1, 2, 3]
-    assert [probe.mark.port_sequence for _, probe in probes] == [1, 2, 3, 4, 5]
-    keeping.set_targets([Target(PAIR, (50_000,), is_exploring=False)], 3.5)
-    assert [round(time_s) for time_s, _ in sent(keeping, 3.5, 4.5)] == [4]
+    probes = sent(keeping, 0.0, 30.0)
+    times_s = [time_s for time_s, _ in probes]
+    assert times_s[:CONFIRMATIONS] == pytest.approx([0.0] * CONFIRMATIONS, abs=0.1)
+    rounds_s = np.diff([0.0, *times_s[CONFIRMATIONS:]])
+    assert 0.5 <= min(rounds_s) < 0.6
+    assert 0.9 < max(rounds_s) <= 1.0 + 1e-6
+    assert [probe.mark.port_sequence for _, probe in probes] == list(range(1, len(probes) + 1))
+    last_s = times_s[-1]
+    keeping.set_targets([Target(PAIR, (50_000,), is_exploring=False)], 30.0)
+    assert 0.5 <= sent(keeping, 30.0, 31.5)[0][0] - last_s <= 1.0 + 1e-6
 
 
 def test_a_port_that_is_dropped_and_comes_back_is_refreshed_once_a_period() -> None:
@@ -90,7 +96,27 @@ def test_a_port_that_is_dropped_and_comes_back_is_refreshed_once_a_period() -> N
     kept, dropped = [Target(PAIR, (50_000,), is_exploring=False)], [Target(PAIR, (), is_exploring=False)]
     for targets in (kept, dropped, kept):
         keeping.set_targets(targets, 0.0)
-    assert len(sent(keeping, 0.0, 10.5)) == 2 * CONFIRMATIONS + 10
+    assert min(np.diff([time_s for time_s, _ in sent(keeping, 0.0, 10.5)[2 * CONFIRMATIONS :]])) >= 0.5
+
+
+def test_rounds_keep_the_order_of_ports_also_after_a_pause() -> None:
+    keeping, ports = prober(), tuple(range(50_000, 50_007))
+    for number in range(len(ports)):
+        keeping.set_targets([Target(PAIR, ports[: number + 1], is_exploring=False)], number / len(ports))
+    for from_s in (1.0, 100.0):
+        probes = [probe.five_tuple.source_port for _, probe in sent(keeping, from_s, from_s + 20.0)]
+        rounds = probes[(CONFIRMATIONS + 1) * len(ports) :]  # what waited comes first
+        assert rounds[: len(ports) * 15] == rounds[: len(ports)] * 15
+
+
+def test_probes_see_all_of_what_repeats_as_often_as_they_do() -> None:
+    """Also what is as long as a round takes on average, and where all ports have begun at once."""
+    for period_s in (0.25, 0.5, 0.75, 1.0, 2.0):
+        for session in range(5):
+            keeping = Prober({NIC: RATE_BPS}, session, PACE)
+            keeping.set_targets([Target(PAIR, (50_000, 50_001), is_exploring=False)], 0.0)
+            phases = np.array([time_s for time_s, _ in sent(keeping, 1.0, 200.0)]) / period_s
+            assert abs(np.exp(2j * np.pi * phases).mean()) < 0.35
 
 
 def test_a_pair_that_is_left_and_wanted_again_counts_on() -> None:
