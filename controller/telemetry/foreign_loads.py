@@ -90,7 +90,7 @@ class ForeignLoads:
         estimate[is_new] = np.zeros((), _ESTIMATE)
         gap_s = np.where(is_new, 0.0, gaps_s[rows[counts], place])
         expected = self._expected[links]
-        above = windows.bps[counts] / self._rates_bps[links] - expected
+        above = np.minimum(windows.bps[counts] / self._rates_bps[links], 1.0) - expected
         kept = np.exp(-gap_s / TIME_CONSTANT_S)
         for name, added in (
             ("weight", 1.0),

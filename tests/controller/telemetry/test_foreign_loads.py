@@ -160,6 +160,13 @@ def test_of_two_hosts_the_lower_counts() -> None:
     assert link.found(30.0) == 0.0
 
 
+def test_no_more_is_believed_than_a_link_carries() -> None:
+    link = Link(0.2)
+    for number in range(60):
+        link.tell(number / 2, 1000.0)
+    assert link.found(30.0) == pytest.approx(0.8)
+
+
 def test_windows_that_are_told_again_count_once() -> None:
     link = Link()
     for _ in range(100):
