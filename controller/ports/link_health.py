@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from controller.ports.damping import Damping, Stability
 from controller.ports.detours import avoidable
-from controller.ports.trials import trial
+from controller.ports.trials import TRIAL_S, trial
 from topologies.fabric import Fabric
 
 PortStates = Mapping[str, Mapping[int, bool]]
@@ -40,7 +40,7 @@ class LinkHealth:
 
     A port that nobody has heard of speaks neither way. A cable that goes down is dead at once; one that comes up is
     used at once too, unless damping holds it. One that probes do not come by is dead as well, but when it is tried
-    again. Neither is where that would cut anybody off.
+    again: as soon as it may be used where it has come up since. Neither is where that would cut anybody off.
     """
 
     def __init__(self, fabric: Fabric, damping: Damping | None) -> None:
@@ -54,6 +54,8 @@ class LinkHealth:
         self._down: frozenset[int] = frozenset()
         self._stability: dict[int, Stability] = {}
         self._silent_since_s: dict[int, float] = {}
+        self._up_s: dict[int, float] = {}
+        """When cables came up that were silent already."""
         self._doubted_beside: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
         self._avoided: frozenset[int] = frozenset()
         """What is left out where so is down and doubted."""
@@ -68,6 +70,8 @@ class LinkHealth:
         )
         for cable in down - self._down:
             self._fall(cable, now_s)
+        for cable in (self._down - down) & self._silent_since_s.keys():
+            self._silent_since_s[cable] = self._up_s[cable] = now_s
         self._down = down
 
     def note_silent(self, links: Set[int], now_s: float) -> None:
@@ -76,6 +80,7 @@ class LinkHealth:
         for cable in cables - self._silent_since_s.keys():
             self._fall(cable, now_s)
         self._silent_since_s = {cable: self._silent_since_s.get(cable, now_s) for cable in cables}
+        self._up_s = {cable: up_s for cable, up_s in self._up_s.items() if cable in cables}
 
     def dead(self, now_s: float) -> frozenset[int]:
         """Links that nothing is to be led over."""
@@ -91,7 +96,7 @@ class LinkHealth:
             for cable, known in self._stability.items()
             if cable not in self._down and known.is_held(now_s)
         ]
-        ends += [trial(since_s, now_s)[1] for since_s in self._silent_since_s.values()]
+        ends += [self._trial(cable, now_s)[1] for cable in self._silent_since_s]
         return min(ends, default=None)
 
     def unused(self, now_s: float) -> tuple[CableHealth, ...]:
@@ -112,11 +117,19 @@ class LinkHealth:
     def _left_out(self, now_s: float) -> frozenset[int]:
         """Cables that are up, and held or silent."""
         held = frozenset(cable for cable, known in self._stability.items() if known.is_held(now_s))
-        silent = frozenset(cable for cable, since_s in self._silent_since_s.items() if not trial(since_s, now_s)[0])
+        silent = frozenset(cable for cable in self._silent_since_s if not self._trial(cable, now_s)[0])
         if (self._down, held | silent) != self._doubted_beside:
             self._doubted_beside = self._down, held | silent
             self._avoided = avoidable(self._fabric, *self._doubted_beside)
         return self._avoided
+
+    def _trial(self, cable: int, now_s: float) -> tuple[bool, float]:
+        """Whether a silent cable is on trial, and until when that stays so."""
+        if cable in self._up_s:
+            usable_s = max(self._up_s[cable], self._stability[cable].held_until_s)
+            if usable_s <= now_s < usable_s + TRIAL_S:
+                return True, usable_s + TRIAL_S
+        return trial(self._silent_since_s[cable], now_s)
 
     def _condition(self, cable: int, now_s: float) -> CableCondition:
         if cable in self._down:

@@ -1,6 +1,6 @@
 """When a cable that probes have ceased to come by is tried again: nothing that avoids it would ever find it mended."""
 
-_TRIAL_S = 10.0
+TRIAL_S = 10.0
 """In which hosts find a path that is there again, and that one is not."""
 _FEWEST_TRIALS = 32
 """One in so many of these times is a cable's at least."""
@@ -12,11 +12,11 @@ def trial(since_s: float, now_s: float) -> tuple[bool, float]:
     It is left alone for ten seconds at least, and tried for ten, ever less often. These times are parts of a calendar
     that all cables have: those that are only of use together are tried together, whenever each fell silent.
     """
-    first, now = int(since_s // _TRIAL_S), int(now_s // _TRIAL_S)
+    first, now = int(since_s // TRIAL_S), int(now_s // TRIAL_S)
     is_on_trial, following = _is_on_trial(first, now), now + 1
     while _is_on_trial(first, following) == is_on_trial:
         following += 1
-    return is_on_trial, following * _TRIAL_S
+    return is_on_trial, following * TRIAL_S
 
 
 def _is_on_trial(first: int, now: int) -> bool:

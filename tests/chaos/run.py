@@ -34,6 +34,8 @@ _TOLD_S = 1.0
 _PROBED_S = 10.0
 """In which probes find most paths, and that others are there no longer; all of them in three times that."""
 _MOST_PROBED = 3
+_MOST_TRIED = 10
+"""Tens of seconds until a mended link by which probes had ceased to come is tried: once it is held no longer."""
 _DECIDERS = (
     (PolicyName.CRUX, Steering.RULE),
     (PolicyName.TRAINYARD, Steering.RULE),
@@ -158,6 +160,11 @@ class Run:
             if not await job.client.acknowledged(name, _PATIENCE_S):
                 wrong.append(f"{name} is not acknowledged: {job.client.refusal(name)}")
         assert world.controller is not None
+        telemetry = world.controller.telemetry
+        for _ in range(_MOST_TRIED):
+            if telemetry.silent_links <= world.dead_links:
+                break
+            await asyncio.sleep(_PROBED_S)
         planner, ports = world.controller.planner, world.controller.ports
         damped, planner.links = planner.links, LinkHealth(world.fabric, damping=None)
         planner.links.note(ports.states, LoopClock().now_s())

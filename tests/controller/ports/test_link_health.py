@@ -1,5 +1,7 @@
 """Dead links follow from what either end of a cable says, and from damping."""
 
+import pytest
+
 from controller.ports.damping import Damping
 from controller.ports.link_health import CableCondition, LinkHealth
 from topologies.fabric import Fabric
@@ -102,6 +104,29 @@ def test_a_silent_cable_is_left_and_tried_again_ever_less_often(fabric: Fabric) 
     health.note_silent(frozenset(), now_s)
     assert health.dead(now_s) == frozenset()
     assert health.next_release_s(now_s) is None
+
+
+@pytest.mark.parametrize("damping", [None, Damping()])
+def test_a_silent_cable_that_comes_up_is_tried_as_soon_as_it_is_not_held(
+    fabric: Fabric, damping: Damping | None
+) -> None:
+    health = LinkHealth(fabric, damping)
+    link = fabric.links_from["t0"][-1]
+    health.note_silent({link.index}, 100.0)
+    port = "t0", link.source_port
+    for now_s, ports in ((500.0, [port]), (501.0, []), (501.5, [port]), (502.0, [])):
+        health.note(states(fabric, *ports), now_s)
+    tried_s = 502.0
+    if damping is not None:
+        [unused] = health.unused(502.0)
+        assert unused.held_for_s is not None
+        tried_s += unused.held_for_s
+        assert health.dead(tried_s - 0.1)
+    health.note_silent({link.index}, tried_s)
+    assert not health.dead(tried_s)
+    assert health.next_release_s(tried_s) == tried_s + 10.0
+    assert not health.dead(tried_s + 9.9)
+    assert health.dead(tried_s + 10.0)
 
 
 def test_cables_that_are_only_of_use_together_are_tried_together_whenever_each_fell_silent(fabric: Fabric) -> None:
