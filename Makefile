@@ -8,11 +8,11 @@ BIN := $(VENV)/bin
 
 setup: $(VENV)/.installed
 
-$(VENV)/.installed: requirements.txt pyproject.toml
+$(VENV)/.installed: requirements.txt pyproject.toml hostlib/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later, this is %s" % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./hostlib --editable .
 	touch $@
 
 demo: setup
@@ -33,6 +33,7 @@ chaos: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: setup
 	$(BIN)/mypy
@@ -43,8 +44,8 @@ p4: setup
 
 # Regenerate the wire formats of the host library and of the operations service from their .proto files.
 proto: setup
-	$(BIN)/python -m grpc_tools.protoc -I hostlib/wire --python_out=hostlib/wire --pyi_out=hostlib/wire trainyard/v1/trainyard.proto
-	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. controller/operations/operations.proto
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. hostlib/wire/trainyard.proto
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. controller/api/operations/operations.proto
 
 clean:
-	rm -rf $(VENV) out *.egg-info
+	rm -rf $(VENV) out build *.egg-info hostlib/build hostlib/*.egg-info

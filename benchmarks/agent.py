@@ -37,7 +37,7 @@ from hostlib.telemetry.interfaces import Interface
 from hostlib.telemetry.sockets import ProbeSockets
 from hostlib.telemetry.swallowing import Swallowing
 from hostlib.wire import methods
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 
 RATE_BPS = 100e9
 SETTLING_S = 5.0

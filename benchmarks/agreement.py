@@ -17,10 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.provenance import provenance
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import RunResult
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import RunResult
+from experiments.scenarios.simulated import run_on_simulator
+from policies.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 SCENARIOS = ("fig19-n2", "fig19-n3", "fig19-n4", "fig20", "fig21", "fig22", "fewer-uplinks", "pipeline")

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from controller.policy.flows import Flow, FlowGroup, FlowKey
-from controller.policy.job import Job
-from controller.policy.profile import Profile
-from controller.policy.snapshot import Snapshot
-from controller.snapshots import link_states
+from controller.planning.snapshots import link_states
+from policies.flows import Flow, FlowGroup, FlowKey
+from policies.job import Job
+from policies.profile import Profile
+from policies.snapshot import Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Cable, Fabric, Nic

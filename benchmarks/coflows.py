@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.provenance import print_figures, provenance
-from controller.policy.rates.echelon import echelon_madd
-from controller.policy.rates.loads import remaining_by_link
-from controller.policy.rates.madd import madd
-from controller.policy.rates.max_min import max_min
-from controller.policy.rates.network import Network, Order
-from controller.policy.sincronia import bssi
-from controller.policy.varys import bottleneck_times, sebf
+from policies.baselines.sincronia import bssi
+from policies.baselines.varys import bottleneck_times, sebf
+from policies.rates.echelon import echelon_madd
+from policies.rates.loads import remaining_by_link
+from policies.rates.madd import madd
+from policies.rates.max_min import max_min
+from policies.rates.network import Network, Order
 from workloads.coflow_trace import CoflowTrace, parse_coflow_trace
 
 PORT_BPS = 2.0**30

@@ -8,25 +8,25 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
 
-from controller.assembly import Controller
 from controller.clock import DrivenClock
 from controller.config import ClockName, ControllerConfig, SwitchAddress
-from controller.policy.flows import Flow
-from controller.policy.policy_name import PolicyName
-from controller.ports.gnmi import GnmiPorts
-from controller.run.connections import open_connections
-from controller.run.in_process import flow_group_requests, job_request
-from controller.southbound.switches import P4RuntimeSouthbound
+from controller.process.core import Controller
+from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Capture
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
+from experiments.scenarios.connections import open_connections
+from experiments.scenarios.in_process import flow_group_requests, job_request
 from hostlib.telemetry import Mark, Probe, parse_probe, probe_packet
 from hostlib.telemetry.probes import ETHERNET_BYTES
 from hostlib.types import FiveTuple as HostFiveTuple
 from p4src import P4INFO, PROGRAM
+from policies.flows import Flow
+from policies.policy_name import PolicyName
 from topologies.addressing import FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Path

@@ -8,10 +8,10 @@ from multiprocessing.connection import Connection
 import grpc
 import grpc.aio
 
-from controller.service import SERVER_OPTIONS
+from controller.api.service import SERVER_OPTIONS
 from controller.telemetry.telemetry import Telemetry
+from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import EXCHANGE_PROBES, SERVICE
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 
 Exchanges = list[tuple[float, bytes]]
 """When the controller was told, and what."""

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.controlled_fabric import ControlledFabric, controlled
-from controller.decision import Decision
-from controller.policy.policy_name import PolicyName
-from controller.run.probing import Probing, agents_of
+from controller.planning.decision import Decision
+from experiments.scenarios.probing import Probing, agents_of
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
+from policies.policy_name import PolicyName
 from topologies.addressing import FiveTuple
 from topologies.routing import Routing
 from workloads.loading import load_scenario

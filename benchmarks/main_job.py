@@ -30,11 +30,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.emulator import LARGE, TESTBED
 from benchmarks.provenance import print_figures, provenance
+from controller.api.operations import operations_pb2
+from controller.api.operations.client import Operations
+from controller.api.operations.methods import LIST_SWITCHES
 from controller.config import ControllerConfig, SwitchAddress
-from controller.operations import operations_pb2
-from controller.operations.client import Operations
-from controller.operations.methods import LIST_SWITCHES
-from controller.run.controller_process import ControllerProcess
+from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.connection import Connection
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 
@@ -124,10 +124,10 @@ async def serve_without_switches(database: str | None = None) -> None:
     """A controller of the Clos of 173 ToRs whose switches accept at once; prints its address, then its memory."""
     import grpc.aio
 
-    from controller.assembly import Controller
+    from controller.api.service import SERVER_OPTIONS
     from controller.clock import WallClock
-    from controller.daemon import favour_answers
-    from controller.service import SERVER_OPTIONS
+    from controller.process.core import Controller
+    from controller.process.daemon import favour_answers
     from controller.southbound.recording import RecordingSouthbound
     from controller.store.store import Store
     from topologies.ecmp import hash_multipliers

@@ -10,12 +10,12 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.flows import Flow, FlowGroup, FlowKey
-from controller.policy.intensity import Iteration
-from controller.policy.job import Job
-from controller.policy.machine_code import compiled
-from controller.policy.profile import Profile
-from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
+from policies.flows import Flow, FlowGroup, FlowKey
+from policies.intensity import Iteration
+from policies.job import Job
+from policies.machine_code import compiled
+from policies.profile import Profile
+from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths
 

@@ -12,13 +12,13 @@ import numpy as np
 from scipy.optimize import linprog
 
 from benchmarks.orders import LINK_RATE_BPS, FloatArray
-from controller.policy.flows import Flow, FlowGroup, FlowKey
-from controller.policy.job import Job
-from controller.policy.path_selection import select_paths
-from controller.policy.profile import Profile
-from controller.policy.snapshot import Links, LinkState, OrderKeeper, Snapshot
-from controller.policy.trainyard.policy import trainyard
-from controller.policy.trainyard.ways import choose_ways
+from policies.crux.path_selection import select_paths
+from policies.flows import Flow, FlowGroup, FlowKey
+from policies.job import Job
+from policies.profile import Profile
+from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
+from policies.trainyard.policy import trainyard
+from policies.trainyard.ways import choose_ways
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths

@@ -15,13 +15,13 @@ import numpy as np
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from controller.policy.enforcement import Enforcement
-from controller.policy.flow_arrays import FloatArray
-from controller.policy.policy_name import PolicyName
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.profiler import ITERATIONS
 from controller.profiling.rhythm import find_rhythm
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.simulated import run_on_simulator
+from policies.enforcement import Enforcement
+from policies.flow_arrays import FloatArray
+from policies.policy_name import PolicyName
 from workloads.scenario import Scenario
 
 SEEDS = 20

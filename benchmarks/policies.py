@@ -1,7 +1,7 @@
 """How good and how fast decisions are: ``python benchmarks/policies.py [--json]``.
 
 Cuts are compared with enumerated optima, and with bounds by mixed-integer programming; the tardiness of flow groups
-with its optimum, likewise found (``controller/evaluation/open_loop_policies.py``). A decision is timed from the
+with its optimum, likewise found (``experiments/papers/open_loop_policies.py``). A decision is timed from the
 Snapshot to the Plan, all its objects included, in processor time, after each of a number of events: a job leaves a full
 cluster and another one takes its place. Loops are compiled and the garbage collector seldom runs, as in a controller.
 BSSI is timed on the coflow benchmark, where its file is there (``COFLOW_BENCHMARK``).
@@ -30,18 +30,18 @@ from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
 from benchmarks.orders import IntArray, Mix
 from benchmarks.path_choice import path_ratios
 from benchmarks.provenance import print_figures, provenance
-from controller.daemon import favour_answers
-from controller.evaluation.open_loop_policies import tardiness_gaps
-from controller.policy.catalogue import decide
-from controller.policy.compiled import Loop
-from controller.policy.correction_factor import GainOptions, correction_factors
-from controller.policy.intensity import Iteration
-from controller.policy.max_k_cut import max_k_cut
-from controller.policy.plan_difference import plan_difference
-from controller.policy.policy_name import PolicyName
-from controller.policy.snapshot import Snapshot
-from controller.policy.trainyard.options import Start, TrainyardOptions
-from controller.policy.trainyard.policy import trainyard
+from controller.process.daemon import favour_answers
+from experiments.papers.open_loop_policies import tardiness_gaps
+from policies.catalogue import decide
+from policies.compiled import Loop
+from policies.crux.correction_factor import GainOptions, correction_factors
+from policies.crux.max_k_cut import max_k_cut
+from policies.intensity import Iteration
+from policies.plan_difference import plan_difference
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+from policies.trainyard.options import Start, TrainyardOptions
+from policies.trainyard.policy import trainyard
 from workloads.coflow_trace import parse_coflow_trace
 
 SEED = 1

@@ -20,10 +20,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.provenance import print_figures, provenance
-from controller.policy.policy_name import PolicyName
-from controller.trace_run.results import TraceResult
-from controller.trace_run.run import TraceOptions, run_trace
-from controller.trace_run.steadiness import ACCURATE
+from experiments.traces.results import TraceResult
+from experiments.traces.run import TraceOptions, run_trace
+from experiments.traces.steadiness import ACCURATE
+from policies.policy_name import PolicyName
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
 from workloads.coflow_trace import parse_coflow_trace

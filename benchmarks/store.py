@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.emulator import TESTBED
 from benchmarks.provenance import print_figures, provenance
 from controller.clock import DrivenClock
-from controller.policy.profile import Profile
-from controller.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
-from controller.registry import Registry
+from controller.registry.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
+from controller.registry.registry import Registry
 from controller.store.store import Store
+from policies.profile import Profile
 from tests.postgresql import NotInstalledError, running
 
 NUM_JOBS = 1000

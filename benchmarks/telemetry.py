@@ -33,12 +33,12 @@ from benchmarks.base_entries import install_routing
 from benchmarks.exchanges import Exchanges, reports_per_s, reports_per_s_by_grpc
 from benchmarks.period_error import period_errors
 from benchmarks.provenance import print_figures, provenance
-from controller.daemon import favour_answers
-from controller.run.probing import Probing, agents_of
+from controller.process.daemon import favour_answers
 from controller.telemetry.telemetry import Telemetry
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall
 from emulator.fabric import PS_PER_S, EmulatedFabric
+from experiments.scenarios.probing import Probing, agents_of
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
 from p4src import PROGRAM
 from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple

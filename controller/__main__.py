@@ -1,5 +1,31 @@
-"""``python -m controller`` is the command ``trainyard``."""
+"""``python -m controller --config FILE`` runs the controller, as ``trainyard controller`` does."""
 
-from controller.cli import main
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-main()
+from controller.config_file import ConfigError, load_config
+from controller.errors import StoreError
+from controller.process.daemon import run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the controller until SIGTERM or SIGINT; returns 0, 1 where it failed, or 2 where its configuration is bad."""
+    parser = argparse.ArgumentParser("controller", description="Run the controller until SIGTERM or SIGINT.")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML file of its configuration")
+    try:
+        config = load_config(parser.parse_args(arguments).config)
+    except ConfigError as error:
+        print(*error.messages, sep="\n", file=sys.stderr)
+        return 2
+    try:
+        run(config)
+    except (OSError, StoreError) as error:
+        print(f"the controller failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

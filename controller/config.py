@@ -8,11 +8,11 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from controller.policy.policy_name import PolicyName
-from controller.ports.damping import Damping
+from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
-from controller.store.config import RecordConfig
+from controller.record_config import RecordConfig
 from controller.telemetry.window import WINDOW_US
+from policies.policy_name import PolicyName
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
 from topologies.steering import Steering

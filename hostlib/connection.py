@@ -33,7 +33,7 @@ from hostlib.types import (
     Settled,
 )
 from hostlib.wire import methods
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 
 
 class Connection:

@@ -18,8 +18,8 @@ from hostlib.types import (
     Profile,
     Settled,
 )
+from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 
 
 def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobRequest:

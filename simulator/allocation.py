@@ -1,12 +1,12 @@
-"""The allocators of ``controller.policy.rates`` in the one form that the engine calls."""
+"""The allocators of ``policies.rates`` in the one form that the engine calls."""
 
 from collections.abc import Mapping
 
-from controller.policy.enforcement import Allocator
-from controller.policy.rates.echelon import echelon_madd
-from controller.policy.rates.madd import madd
-from controller.policy.rates.max_min import max_min
-from controller.policy.rates.order_greedy import order_greedy
+from policies.enforcement import Allocator
+from policies.rates.echelon import echelon_madd
+from policies.rates.madd import madd
+from policies.rates.max_min import max_min
+from policies.rates.order_greedy import order_greedy
 from simulator.fluid import Allocation
 
 ALLOCATIONS: Mapping[Allocator, Allocation] = {

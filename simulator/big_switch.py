@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from controller.policy.rates.network import FloatArray, IntArray
+from policies.rates.network import FloatArray, IntArray
 from workloads.coflow_trace import CoflowTrace
 
 EGRESS = 1

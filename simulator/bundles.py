@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.policy.rates.network import FloatArray, IntArray, Network
+from policies.rates.network import FloatArray, IntArray, Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)

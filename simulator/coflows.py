@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.policy.enforcement import Allocator, Enforcement, rate_control
-from controller.policy.group_order import group_order
-from controller.policy.policy_name import PolicyName
-from controller.policy.rates.network import FloatArray
+from policies.enforcement import Allocator, Enforcement, rate_control
+from policies.group_order import group_order
+from policies.policy_name import PolicyName
+from policies.rates.network import FloatArray
 from simulator.big_switch import BigSwitch
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.fair_coflows import share_fairly

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.machine_code import compiled
-from controller.policy.rates.network import IntArray, Network
+from policies.machine_code import compiled
+from policies.rates.network import IntArray, Network
 
 BoolArray = npt.NDArray[np.bool_]
 

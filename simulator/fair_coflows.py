@@ -7,9 +7,9 @@ since it came. An event costs what there are bundles, of which there are never m
 
 import numpy as np
 
-from controller.policy.machine_code import compiled
-from controller.policy.rates.network import FloatArray, IntArray
-from controller.policy.rates.port_pairs import port_shares
+from policies.machine_code import compiled
+from policies.rates.network import FloatArray, IntArray
+from policies.rates.port_pairs import port_shares
 from simulator.big_switch import BigSwitch
 
 _NOTHING = 1e-9

@@ -2,7 +2,7 @@
 
 Between two events every flow has a constant rate, so only events cost anything. A flow that starts or ends changes
 rates where links connect it with others, and nowhere else: there, what each flow has left is brought up to date and an
-allocator of ``controller.policy.rates`` sets the rates anew. A flow whose rate stays what it was keeps its end too.
+allocator of ``policies.rates`` sets the rates anew. A flow whose rate stays what it was keeps its end too.
 
 Time is a count of picoseconds: ends that fall together in arithmetic fall together here. A flow occupies its links
 until it has sent all; the last of it arrives its path's latency later (Hockney's alpha and beta).
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.machine_code import compiled
-from controller.policy.rates.network import FloatArray, IntArray, Network, Order
+from policies.machine_code import compiled
+from policies.rates.network import FloatArray, IntArray, Network, Order
 from simulator.bundles import Bundles
 from simulator.contention import Contention
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from controller.policy.rates.network import FloatArray, IntArray
+from policies.rates.network import FloatArray, IntArray
 from simulator.bundles import Bundles
 from simulator.contention import NO_HOP, join_links
 from simulator.fluid import NEVER_PS, PS_PER_S

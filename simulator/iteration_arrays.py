@@ -4,7 +4,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from controller.policy.rates.network import FloatArray, IntArray, Network
+from policies.rates.network import FloatArray, IntArray, Network
 from simulator.bundles import Bundles
 from simulator.contention import NO_HOP, BoolArray
 from simulator.fluid import NEVER_PS

@@ -7,9 +7,9 @@ them: machine code counts every reference to an array.
 
 import numpy as np
 
-from controller.policy.machine_code import compiled
-from controller.policy.rates.max_min import fill_tiers
-from controller.policy.rates.network import FloatArray, IntArray, fill
+from policies.machine_code import compiled
+from policies.rates.max_min import fill_tiers
+from policies.rates.network import FloatArray, IntArray, fill
 from simulator.contention import join_links, leave_links, reach_flows
 from simulator.fluid import NEVER_PS, sent_bytes, set_rates
 from simulator.iteration_arrays import Layout, Room, Sending

@@ -7,7 +7,7 @@ share GPUs compute in turns: who would begin while another computes waits, and t
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.machine_code import compiled
+from policies.machine_code import compiled
 from simulator.fluid import NEVER_PS
 
 JobTable = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from controller.policy.machine_code import compiled
-from controller.policy.rates.network import FloatArray, IntArray
+from policies.machine_code import compiled
+from policies.rates.network import FloatArray, IntArray
 
 _NUM_SLOTS = 2048
 _MOST_RATES = 1 << 18

@@ -1,6 +1,6 @@
 """Coflows on one big switch served in an order, by MADD or order-greedy, from flow's end to flow's end.
 
-These are the rates of ``controller.policy.rates``, by the same kernels, without a look at every flow at every event.
+These are the rates of ``policies.rates``, by the same kernels, without a look at every flow at every event.
 Under MADD all flows of a coflow keep their proportions, except for the few that are handed out more: so what a flow has
 left is kept as its share of one number of its coflow, and an event touches coflows, their links, and those few. There
 are no more of them than links, as whoever is handed something uses a link up.
@@ -11,10 +11,10 @@ from typing import Self
 
 import numpy as np
 
-from controller.policy.machine_code import compiled
-from controller.policy.rates.madd import reserve_loads
-from controller.policy.rates.network import FloatArray, IntArray
-from controller.policy.rates.order_greedy import take_all
+from policies.machine_code import compiled
+from policies.rates.madd import reserve_loads
+from policies.rates.network import FloatArray, IntArray
+from policies.rates.order_greedy import take_all
 from simulator.big_switch import PORTS_PER_WORD, BigSwitch
 
 _NOTHING = 1e-9

@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from topologies.fabric import Fabric
+from topologies.problem import Location, Problem, as_list, as_mapping
 from topologies.specification import Topology
 from workloads.event_checks import Events, problems_of_elements, problems_of_events
 from workloads.placement import GpuLedger, choose_hosts, end_s
-from workloads.problem import Location, Problem, as_list, as_mapping
 from workloads.scenario import DEFAULT_RECOVERY_S, PlacementPolicy
 from workloads.workload import Pattern
 

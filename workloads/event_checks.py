@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from topologies.fabric import Fabric
+from topologies.problem import Problem
 from workloads.events import EVENT_KEYS, ElementState
-from workloads.problem import Problem
 
 Events = Mapping[int, Mapping[str, Any]]
 """Sound events by their position in the list."""

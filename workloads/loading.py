@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter
 
+from topologies.problem import Location, Problem
 from topologies.specification import Topology
-from workloads.problem import Location, Problem
 from workloads.problems import find_problems
 from workloads.scenario import Scenario
 

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from topologies.problem import Problem, as_mapping
+from topologies.schema import schema_problem
 from workloads.consistency import problems_of_the_whole
-from workloads.problem import Problem, as_mapping
 from workloads.scenario import Scenario
-from workloads.schema import schema_problem
 from workloads.sizes import problems_of_size
 
 

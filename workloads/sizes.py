@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
+from topologies.problem import Problem
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.jobs import training_jobs
-from workloads.problem import Problem
 from workloads.scenario import Scenario
 from workloads.values import LONGEST_S
 

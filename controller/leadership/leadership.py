@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
 
+from controller.errors import StoreError
 from controller.leadership.lease import LOOK_SHARE, Hold, LeaseRecord, Watch
-from controller.store.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from controller.policy.profile import Profile
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
+from policies.profile import Profile
 
 FORWARD_SHARE = 1 / 3
 """Of an iteration's computation comes before its communication: backward passes take twice as long."""

@@ -7,15 +7,15 @@ counted. One job at a time; the others wait in order of their arrival.
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-from controller.policy.snapshot import Snapshot
 from controller.profiling.counters import Counters
 from controller.profiling.measured import Measured, has_drifted
 from controller.profiling.observation import Observation
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.results import ProfilingResults
 from controller.profiling.rhythm import Rhythm
-from controller.registration import RegisteredJob
-from controller.registry import Registry
+from controller.registry.registration import RegisteredJob
+from controller.registry.registry import Registry
+from policies.snapshot import Snapshot
 from topologies.routing import Routing
 
 ITERATIONS = 30

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.policy.flow_arrays import FloatArray
+from policies.flow_arrays import FloatArray
 
 MIN_ITERATIONS = 8
 """Fewer are no rhythm yet."""

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller.policy.job import Job
-from controller.policy.plan import FlowPlan, JobPlan, Plan
-from controller.policy.snapshot import Snapshot
-from controller.policy.trainyard.memory import remembered_jobs, remembered_prices
 from controller.record.facts import Body, FactKey, FactKind
 from controller.record.plans import PRICES, order_body, paths_body
 from controller.record.snapshots import CONTROLLER, Setting, SnapshotFacts, telemetry_bodies
+from policies.job import Job
+from policies.plan import FlowPlan, JobPlan, Plan
+from policies.snapshot import Snapshot
+from policies.trainyard.memory import remembered_jobs, remembered_prices
 
 _OF_A_JOB = (FactKind.JOB, FactKind.ORDER, FactKind.PATHS, FactKind.MEMORY)
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from controller.policy.job import Job
-from controller.policy.plan import Plan
-from controller.policy.snapshot import Snapshot
 from controller.record.facts import Body, FactKey, FactKind, RecordError
 from controller.record.plans import plan_of
 from controller.record.snapshots import CONTROLLER, FOREIGN_LOADS, OPEN_GROUPS, PROFILED, Setting, SnapshotFacts
+from policies.job import Job
+from policies.plan import Plan
+from policies.snapshot import Snapshot
 from topologies.fabric import Fabric
 
 

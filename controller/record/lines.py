@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from controller.record.decisions import Decisions, RecordedDecision
 from controller.record.facts import Body, FactKey, FactKind, RecordError
-from controller.southbound.writer import WriteOutcome
+from controller.southbound.p4runtime.writer import WriteOutcome
 
 VERSION = 1
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from controller.policy.flows import FlowKey
-from controller.policy.job import Job
-from controller.policy.plan import FlowPlan, JobPlan, Plan
-from controller.policy.snapshot import Snapshot
-from controller.policy.trainyard.memory import recalled
 from controller.record.facts import Body, FactKey, FactKind, Facts
+from policies.flows import FlowKey
+from policies.job import Job
+from policies.plan import FlowPlan, JobPlan, Plan
+from policies.snapshot import Snapshot
+from policies.trainyard.memory import recalled
 
 PRICES = FactKey(FactKind.PRICES, "")
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from controller.policy.catalogue import decide
-from controller.policy.plan import Plan
-from controller.policy.plan_difference import PlanDifference, plan_difference
-from controller.policy.policy_name import PolicyName
 from controller.record.decisions import RecordedDecision
+from policies.catalogue import decide
+from policies.plan import Plan
+from policies.plan_difference import PlanDifference, plan_difference
+from policies.policy_name import PolicyName
 
 
 class Verdict(StrEnum):

@@ -6,13 +6,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from controller.config import ControllerConfig
-from controller.policy.flows import Flow, FlowGroup, FlowKey
-from controller.policy.job import Job
-from controller.policy.policy_name import PolicyName
-from controller.policy.profile import Profile
-from controller.policy.snapshot import Links, OpenGroup, Snapshot
+from controller.planning.snapshots import link_states
 from controller.record.facts import Body, FactKey, FactKind
-from controller.snapshots import link_states
+from policies.flows import Flow, FlowGroup, FlowKey
+from policies.job import Job
+from policies.policy_name import PolicyName
+from policies.profile import Profile
+from policies.snapshot import Links, OpenGroup, Snapshot
 from topologies.addressing import FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Nic, Path

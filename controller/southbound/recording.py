@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from controller.southbound.rules import RulesBySwitch
+from controller.rules.flow_rules import RulesBySwitch
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
 from topologies.routing import Routing
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from controller.southbound.rules import RulesBySwitch
+from controller.rules.flow_rules import RulesBySwitch
 from topologies.routing import Routing
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select
 
 from controller.clock import Clock
-from controller.southbound.writer import SwitchWrite
-from controller.store.background import Background
+from controller.errors import StoreError, UnknownOutcomeError
+from controller.registry.background import Background
+from controller.southbound.p4runtime.writer import SwitchWrite
 from controller.store.database import Database
-from controller.store.errors import StoreError, UnknownOutcomeError
 from controller.store.schema import SWITCH_WRITE
 
 _LOG = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from controller.store.errors import StoreError
+from controller.errors import StoreError
 
 _URL = re.compile(r"[a-z][a-z0-9+_]*://")
 _BUSY_TIMEOUT_MS = 5_000

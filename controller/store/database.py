@@ -11,8 +11,8 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
+from controller.errors import OutOfTermError, StoreError, UnknownOutcomeError
 from controller.store.connecting import engine_of, name_of, url_of
-from controller.store.errors import OutOfTermError, StoreError, UnknownOutcomeError
 from controller.store.schema import METADATA, PROPERTY, SCHEMA_VERSION
 from controller.store.writing import Once, Writer
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, bindparam, delete, insert, select, update
 
-from controller.admission import check_flow, check_job
-from controller.policy.profile import Profile
-from controller.registration import (
+from controller.registry.admission import check_flow, check_job
+from controller.registry.registration import (
     Change,
     FlowGroupInstance,
     FlowRequest,
@@ -29,6 +28,7 @@ from controller.registration import (
     StoredJob,
 )
 from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, PROPERTY, SILENCE
+from policies.profile import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
+from controller.errors import OutOfTermError
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.store.database import Database
-from controller.store.errors import OutOfTermError
 from controller.store.schema import LEADERSHIP
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
+from controller.errors import StoreError
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare, transfer_s
-from controller.registration import RegisteredJob
-from controller.store.background import Background
+from controller.registry.background import Background
+from controller.registry.registration import RegisteredJob
 from controller.store.database import Database
-from controller.store.errors import StoreError
 from controller.store.schema import JOB, MEASURED
 from topologies.fabric import Nic
 from topologies.routing import Routing

@@ -8,19 +8,19 @@ from functools import partial
 from sqlalchemy import Connection
 
 from controller.clock import Clock
-from controller.policy.plan import Plan
-from controller.policy.snapshot import Snapshot
+from controller.errors import StoreError, UnknownOutcomeError
 from controller.record.changes import Known, changes, known_of
 from controller.record.decisions import Decisions, RecordedDecision
 from controller.record.facts import RecordError
 from controller.record.snapshots import Setting, SnapshotFacts
+from controller.record_config import RecordConfig
+from controller.registry.background import Background
 from controller.store import audit, facts
 from controller.store.audit import AuditTrail
-from controller.store.background import Background
-from controller.store.config import RecordConfig
 from controller.store.database import Database
-from controller.store.errors import StoreError, UnknownOutcomeError
 from controller.store.facts import ChangeRows, PlanRow
+from policies.plan import Plan
+from policies.snapshot import Snapshot
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)

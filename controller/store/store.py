@@ -7,14 +7,14 @@ from typing import Self
 
 from controller.clock import Clock
 from controller.config import ControllerConfig
+from controller.errors import StoreError
 from controller.record.snapshots import CONTROLLER, Setting
-from controller.registration import Change
-from controller.registry import Registry
+from controller.registry.journal import Journal
+from controller.registry.registration import Change
+from controller.registry.registry import Registry
 from controller.store import facts, jobs, leases
 from controller.store.audit import AuditTrail
 from controller.store.database import Database
-from controller.store.errors import StoreError
-from controller.store.journal import Journal
 from controller.store.profiles import StoredProfiles
 from controller.store.recorder import Recorder
 from topologies.fabric import Fabric

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
-from controller.store.errors import StoreError
+from controller.errors import StoreError
 
 _ResultT = TypeVar("_ResultT")
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from controller.telemetry.known_paths import KnownPath, KnownPort
 from controller.telemetry.misses import Misses
 from hostlib.telemetry.prober import CONFIRMATIONS
-from hostlib.telemetry.sequence_window import SequenceWindow
+from hostlib.wire.sequence_window import SequenceWindow
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from topologies.fabric import Path
 

@@ -7,9 +7,9 @@ mean of many, and only where it is further above nothing than chance and the job
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planned_loads import PlannedLoads
-from controller.policy.flow_arrays import FloatArray
 from controller.telemetry.links import MAX_REPORTERS, WindowLoads
+from controller.telemetry.planned_loads import PlannedLoads
+from policies.flow_arrays import FloatArray
 from topologies.fabric import Fabric
 
 TIME_CONSTANT_S = 10.0

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from hostlib.telemetry.sequence_window import SequenceWindow
+from hostlib.wire.sequence_window import SequenceWindow
 from topologies.fabric import Path
 
 PORTS_PER_PATH = 2

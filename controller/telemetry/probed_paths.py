@@ -2,7 +2,7 @@
 
 from collections.abc import Container
 
-from controller.southbound.rules import FlowRulesBySwitch
+from controller.rules.flow_rules import FlowRulesBySwitch
 from controller.telemetry.telemetry import Telemetry
 from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash

@@ -3,7 +3,7 @@
 import hmac
 from dataclasses import dataclass
 
-from controller.registration import NotOwnerError
+from controller.registry.registration import NotOwnerError
 from controller.telemetry.drops import Drop
 
 MAX_CLOCK_JUMP_S = 1.0

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from hostlib.telemetry.int_md import HOP_WORDS, WORD_BYTES
+from hostlib.wire.int_md import HOP_WORDS, WORD_BYTES
 from topologies.fabric import Path
 
 NOT_KNOWN = -1
@@ -25,7 +25,7 @@ _HOP = np.dtype(
         ("window_bytes", ">u4"),
     ]
 )
-"""The words of ``hostlib.telemetry.int_md``; the way is node id, ingress port and egress port."""
+"""The words of ``hostlib.wire.int_md``; the way is node id, ingress port and egress port."""
 
 _ONES_8, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 24, 32, 64))
 

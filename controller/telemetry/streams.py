@@ -1,7 +1,7 @@
 """The probes of one sender between two NICs, by their numbers: which reports of them can be new."""
 
 from controller.telemetry.drops import Drop
-from hostlib.telemetry.sequence_window import Arrival, SequenceWindow
+from hostlib.wire.sequence_window import Arrival, SequenceWindow
 
 MAX_CLOCK_JUMP_NS = 1_000_000_000
 """How much longer or shorter than the one before a probe may seem to have travelled."""

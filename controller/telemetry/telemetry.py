@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from controller.registration import NotOwnerError
+from controller.registry.registration import NotOwnerError
 from controller.telemetry.candidates import Candidate, Freshness, PairCandidates
 from controller.telemetry.drops import Drop
 from controller.telemetry.foreign_loads import ForeignLoads
@@ -19,7 +19,7 @@ from controller.telemetry.window import WINDOW_US
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
 from hostlib.telemetry.receiver import Refused
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic, Path
 from topologies.routing import Routing

@@ -7,13 +7,13 @@ import asyncio
 from ipaddress import IPv4Address
 
 from controller.config import ClockName, ControllerConfig, SwitchAddress
-from controller.run.controller_process import ControllerProcess
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion, TraceKind
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
+from experiments.scenarios.controller_process import ControllerProcess
 from hostlib import Connection, Flow, FlowGroup, Job, Nic, Profile
 from p4src import P4INFO, PROGRAM
 from topologies.addressing import FiveTuple

@@ -1,8 +1,8 @@
 """In-band telemetry at hosts: probes that are sent, and what those that arrive tell."""
 
-from hostlib.telemetry.int_md import Hop
 from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedProbe, parse_probe
 from hostlib.telemetry.probes import Mark, Probe, probe_packet
+from hostlib.wire.int_md import Hop
 
 __all__ = [
     "Hop",

@@ -8,8 +8,8 @@ A program is small enough to be written as the machine's instructions: Linux' ``
 import struct
 from ipaddress import IPv4Address
 
-from hostlib.telemetry.int_md import INT_BIT, TCP_PROTOCOL, UDP_PROTOCOL
 from hostlib.telemetry.probes import IPV4_WITHOUT_OPTIONS, MAGIC, MARK_BYTES
+from hostlib.wire.int_md import INT_BIT, TCP_PROTOCOL, UDP_PROTOCOL
 
 _WORD, _HALF, _BYTE = 0x00, 0x08, 0x10
 _LOAD, _LOAD_ABSOLUTE, _LOAD_INDIRECT = 0x00, 0x20, 0x40

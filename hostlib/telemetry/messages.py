@@ -5,8 +5,8 @@ from ipaddress import IPv4Address
 from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
 from hostlib.telemetry.prober import Pair, Target
 from hostlib.telemetry.receiver import ProbeReport
+from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
 
 
 def exchange_to_wire(exchange: ProbeExchange, owner_token: str) -> wire.ExchangeProbesRequest:

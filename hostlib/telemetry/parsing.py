@@ -6,7 +6,18 @@ from enum import StrEnum
 from ipaddress import IPv4Address
 
 from hostlib.telemetry.checksums import internet_checksum, pseudo_header
-from hostlib.telemetry.int_md import (
+from hostlib.telemetry.probes import (
+    DOMAIN_ID,
+    HOP_LIMIT,
+    IPV4_BYTES,
+    IPV4_WITHOUT_OPTIONS,
+    TCP_BYTES,
+    UDP_BYTES,
+    Mark,
+    mark_of,
+)
+from hostlib.types import FiveTuple
+from hostlib.wire.int_md import (
     HEADER_BYTES,
     HEADER_WORDS,
     HOP_WORDS,
@@ -21,17 +32,6 @@ from hostlib.telemetry.int_md import (
     Hop,
     read_stack,
 )
-from hostlib.telemetry.probes import (
-    DOMAIN_ID,
-    HOP_LIMIT,
-    IPV4_BYTES,
-    IPV4_WITHOUT_OPTIONS,
-    TCP_BYTES,
-    UDP_BYTES,
-    Mark,
-    mark_of,
-)
-from hostlib.types import FiveTuple
 
 
 class Malformed(StrEnum):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from random import Random
 
-from hostlib.telemetry.int_md import UDP_PROTOCOL
 from hostlib.telemetry.probes import Mark, Probe, wire_bytes
 from hostlib.telemetry.receiver import IDLE_NS
 from hostlib.types import FiveTuple
+from hostlib.wire.int_md import UDP_PROTOCOL
 
 FIRST_SOURCE_PORT = 49152
 LAST_SOURCE_PORT = 65535

@@ -4,7 +4,8 @@ import struct
 from dataclasses import dataclass
 
 from hostlib.telemetry.checksums import internet_checksum, pseudo_header
-from hostlib.telemetry.int_md import (
+from hostlib.types import FiveTuple
+from hostlib.wire.int_md import (
     HEADER_BYTES,
     HEADER_WORDS,
     HOP_WORDS,
@@ -17,7 +18,6 @@ from hostlib.telemetry.int_md import (
     VERSION,
     WORD_BYTES,
 )
-from hostlib.types import FiveTuple
 
 HOP_LIMIT = 16
 """Hops that may answer a probe."""

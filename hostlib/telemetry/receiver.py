@@ -7,7 +7,7 @@ from enum import StrEnum
 from ipaddress import IPv4Address
 
 from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedProbe, parse_probe
-from hostlib.telemetry.sequence_window import Arrival, SequenceWindow
+from hostlib.wire.sequence_window import Arrival, SequenceWindow
 
 MAX_WAITING = 16_384
 """Reports kept while no controller takes them; the oldest go first."""

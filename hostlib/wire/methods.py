@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 
 PROTOCOL_VERSION = "trainyard.v1"
 SERVICE = f"{PROTOCOL_VERSION}.Controller"

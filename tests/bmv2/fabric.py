@@ -82,7 +82,7 @@ class LiveFabric:
         )
         file = self._folder / "controller.yaml"
         file.write_text(yaml.safe_dump(config.model_dump(mode="json")))
-        self.start(FABRIC, sys.executable, "-m", "controller", "controller", "--config", str(file))
+        self.start(FABRIC, sys.executable, "-m", "trainyard", "controller", "--config", str(file))
         self._wait_until(lambda: "listening on " in self._logs()[-1])
 
     def start_agent(self, host: str, rate_gbps: float) -> subprocess.Popen[bytes]:
@@ -91,7 +91,7 @@ class LiveFabric:
         number = self.fabric.host_index[host]
         options = ["--host", host, *nics, "--controller", f"172.31.{number}.1:{_PORT}"]
         token = ["--owner-token-file", str(self._folder / f"{host}.token")]
-        return self.start(host, sys.executable, "-m", "controller", "agent", *options, *token)
+        return self.start(host, sys.executable, "-m", "trainyard", "agent", *options, *token)
 
     def start(self, namespace: str, *command: str) -> subprocess.Popen[bytes]:
         """A process that is ended with the fabric; what it says goes to a file."""
@@ -102,7 +102,7 @@ class LiveFabric:
 
     def show(self, what: str) -> list[dict[str, Any]]:
         """``trainyard show WHAT --json``."""
-        command = (sys.executable, "-m", "controller", "show", what, "--json", "--controller", f"127.0.0.1:{_PORT}")
+        command = (sys.executable, "-m", "trainyard", "show", what, "--json", "--controller", f"127.0.0.1:{_PORT}")
         shown = self._made.run(FABRIC, *command)
         answer: dict[str, list[dict[str, Any]]] = json.loads(shown)
         return answer[what]

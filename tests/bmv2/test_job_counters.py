@@ -7,17 +7,17 @@ import pytest
 from finsy import P4Schema, P4TableEntry
 from finsy.p4entity import decode_entity
 
-from controller.southbound.counter_reading import (
+from controller.rules.job_rules import JobRule
+from controller.southbound.p4runtime.counter_reading import (
     JOB_COUNTERS,
     CounterEntry,
     bytes_of_jobs,
     bytes_of_links,
     level_counters,
 )
-from controller.southbound.difference import difference, state_of
-from controller.southbound.encoding import Encoder
-from controller.southbound.entries import JOB_TABLE, Entity, base_entries, is_own, job_entry
-from controller.southbound.job_rules import JobRule
+from controller.southbound.p4runtime.difference import difference, state_of
+from controller.southbound.p4runtime.encoding import Encoder
+from controller.southbound.p4runtime.entries import JOB_TABLE, Entity, base_entries, is_own, job_entry
 from p4src import P4INFO
 from tests.bmv2.live import VARIABLE, Bmv2, find_bmv2, running
 from tests.bmv2.session import Packet

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from controller.policy.compiled import Loop
-from controller.policy.policy_name import PolicyName
+from policies.compiled import Loop
+from policies.policy_name import PolicyName
 from tests.accepted_writes import AcceptedWrite, accepted_writes, interleaved
 from tests.chaos import log
 from tests.chaos.fate import Fate

@@ -9,15 +9,15 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from controller.assembly import Controller
 from controller.config import LeadershipConfig
-from controller.policy.policy_name import PolicyName
-from controller.southbound.switches import P4RuntimeSouthbound
-from controller.standby import Standby
+from controller.errors import StoreError
+from controller.process.core import Controller
+from controller.process.standby import Standby
+from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.database import Database
-from controller.store.errors import StoreError
 from controller.store.leases import DatabaseLease
 from controller.store.store import Store
+from policies.policy_name import PolicyName
 from tests.chaos.jobs import LoopClock
 from tests.chaos.processes import Process
 from tests.chaos.stopping import StoppingLoop
@@ -149,7 +149,7 @@ class Leaders(World):
         self._without_database.discard(name)
 
     async def _stand_by(self, name: str, process: Process) -> None:
-        """What ``controller.daemon`` does, without its sockets."""
+        """What ``controller.process.daemon`` does, without its sockets."""
         database = self.config.database
         assert database is not None
         clock = LoopClock()

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from controller.registration import FlowGroupInstance
-from controller.registry import Registry
+from controller.registry.registration import FlowGroupInstance
+from controller.registry.registry import Registry
 from hostlib.connection import Connection
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 from tests.chaos.jobs import on_the_wire

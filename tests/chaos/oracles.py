@@ -9,17 +9,17 @@ from statistics import median
 
 from sqlalchemy import Connection
 
-from controller.policy.catalogue import decide
-from controller.ports.withdrawal import best_effort_where_cut_off
+from controller.planning.failover_rules import best_effort_where_cut_off
 from controller.record.lines import read_decisions, text_of
 from controller.record.replay import Verdict, replay
-from controller.registration import RegisteredJob
-from controller.southbound.rules import flow_rules
-from controller.southbound.switches import P4RuntimeSouthbound
+from controller.registry.registration import RegisteredJob
+from controller.rules.flow_rules import flow_rules
+from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.database import Database
 from controller.store.dump import LAST, dump
 from controller.store.facts import newest_plan
 from controller.telemetry.candidates import Freshness
+from policies.catalogue import decide
 from tests.chaos.jobs import TrainingJob, on_the_wire
 from tests.chaos.switches import Switches
 from tests.chaos.traffic import Traffic

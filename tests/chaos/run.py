@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from controller.assembly import Controller
-from controller.policy.compiled import Loop
-from controller.policy.policy_name import PolicyName
-from controller.ports.link_health import LinkHealth
+from controller.links.link_health import LinkHealth
+from controller.process.core import Controller
 from controller.southbound.southbound import SouthboundError
+from policies.compiled import Loop
+from policies.policy_name import PolicyName
 from tests.chaos import oracles
 from tests.chaos.fate import Fate
 from tests.chaos.jobs import LoopClock

@@ -12,11 +12,11 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
+from controller.api.operations.client import Operations
+from controller.api.operations.methods import LIST_JOBS
 from controller.config import ControllerConfig
-from controller.operations.client import Operations
-from controller.operations.methods import LIST_JOBS
-from controller.run.controller_process import ControllerProcess
 from emulator.fabric import EmulatedFabric
+from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.client import Client
 from hostlib.connection import Connection
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile

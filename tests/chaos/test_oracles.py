@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from controller.planner import Planner
-from controller.policy.plan import FlowPlan, JobPlan
-from controller.policy.profile import Profile
+from controller.planning.planner import Planner
 from controller.record import changes
 from controller.record.facts import Body
 from controller.record.plans import order_body
-from controller.registration import Change, InstanceChange, NotOwnerError
-from controller.registry import Registry
-from controller.southbound import switches, writer
-from controller.southbound.difference import Stage, State, Update, UpdateKind, difference
-from controller.southbound.entries import Kind, key_of
+from controller.registry.registration import Change, InstanceChange, NotOwnerError
+from controller.registry.registry import Registry
+from controller.southbound.p4runtime import switches, writer
+from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
+from controller.southbound.p4runtime.entries import Kind, key_of
 from controller.store.store import Store
 from controller.telemetry.candidates import PairCandidates
 from controller.telemetry.reporters import Reporters
 from emulator.fabric import EmulatedFabric
+from policies.plan import FlowPlan, JobPlan
+from policies.profile import Profile
 from tests.chaos.fate import Fate
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play

@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from controller.assembly import Controller
 from controller.config import ControllerConfig
-from controller.policy.policy_name import PolicyName
-from controller.ports.gnmi import GnmiPorts
-from controller.southbound.switches import P4RuntimeSouthbound
+from controller.process.core import Controller
+from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.store import Store
 from hostlib.types import FlowGroup, Job
+from policies.policy_name import PolicyName
 from tests.chaos.agents import Agent
 from tests.chaos.channels import in_memory
 from tests.chaos.jobs import LoopClock, TrainingJob
@@ -105,7 +105,7 @@ class World:
             self.control = self.controller = self.southbound = None
 
     async def _control(self, process: Process) -> None:
-        """What ``controller.daemon`` does, without its sockets."""
+        """What ``controller.process.daemon`` does, without its sockets."""
         config, clock = self.config, LoopClock()
         assert config.database is not None
         store = Store.open(config.database, clock)

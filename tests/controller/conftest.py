@@ -2,15 +2,10 @@
 
 import pytest
 
-from controller.policy.profile import Profile
-from controller.registration import (
-    FlowGroupRequest,
-    FlowRequest,
-    JobRequest,
-    NicReference,
-)
-from controller.registry import Registry
+from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
+from policies.profile import Profile
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing

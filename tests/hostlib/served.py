@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import grpc.aio
 
+from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.clock import Clock, DrivenClock
-from controller.directives import DirectiveBoard
-from controller.planner import Planner
-from controller.policy.enforcement import Cadence
-from controller.policy.policy_name import PolicyName
-from controller.ports.heard_ports import HeardPorts
-from controller.registry import Registry
-from controller.service import SERVER_OPTIONS, ControllerService
-from controller.snapshots import Snapshots
+from controller.links.port_states import HeardPorts
+from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.planner import Planner
+from controller.planning.snapshots import Snapshots
+from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
+from policies.enforcement import Cadence
+from policies.policy_name import PolicyName
 from topologies.ecmp import FabricHash, hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification

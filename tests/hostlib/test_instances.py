@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from controller.clock import DrivenClock
-from controller.policy.enforcement import Cadence
-from controller.policy.snapshot import OpenGroup
 from hostlib.client import Client
 from hostlib.types import FlowGroup, GroupInstance
+from policies.enforcement import Cadence
+from policies.snapshot import OpenGroup
 from tests.hostlib.served import GPT, RING, Served, served
 
 _PATIENCE_S = 20.0

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.config import ControllerConfig, SwitchAddress
-from controller.run.controller_process import ControllerProcess
 from emulator.clock import VirtualClock
 from emulator.compiler.program import compile_program
 from emulator.fabric import EmulatedFabric, HostOptions
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
+from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from topologies.specification import DumbbellSpecification
 

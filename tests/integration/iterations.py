@@ -1,6 +1,6 @@
 """When the iterations of a job in a run began."""
 
-from controller.run.results import JobResult
+from experiments.scenarios.results import JobResult
 
 
 def iteration_begins_s(job: JobResult) -> list[float]:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.simulated import run_on_simulator
+from policies.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError
 

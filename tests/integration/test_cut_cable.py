@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import RunResult
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import RunResult
+from experiments.scenarios.simulated import run_on_simulator
+from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from controller.assembly import Controller
 from controller.clock import WallClock
 from controller.config import ControllerConfig
-from controller.ports.gnmi import GnmiPorts
-from controller.southbound.switches import P4RuntimeSouthbound
+from controller.process.core import Controller
+from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.switch import EmulatedSwitch
 from tests.integration.fabrics import DUMBBELL, ServedFabric, base_routing, controlled, served_dumbbell
 from topologies.ecmp import hash_multipliers

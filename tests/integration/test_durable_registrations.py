@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+from controller.api.operations.client import Operations
+from controller.api.operations.methods import LIST_JOBS
 from controller.config import ControllerConfig, SwitchAddress
-from controller.operations.client import Operations
-from controller.operations.methods import LIST_JOBS
-from controller.run.controller_process import ControllerProcess
+from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError
 from hostlib.types import FlowGroupAssignments

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controller.policy.enforcement import Enforcement
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import JobResult, RunResult
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import JobResult, RunResult
+from experiments.scenarios.simulated import run_on_simulator
+from policies.enforcement import Enforcement
+from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers

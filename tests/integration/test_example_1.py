@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.json_form import run_object
-from controller.run.results import RunResult
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.json_form import run_object
+from experiments.scenarios.results import RunResult
+from policies.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controller.cli.config_file import load_config
-from controller.run.controller_process import ControllerProcess
+from controller.config_file import load_config
+from experiments.scenarios.controller_process import ControllerProcess
 from workloads.loading import load_scenario, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]

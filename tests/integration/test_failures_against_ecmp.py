@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.controlled_fabric import ControlledFabric, controlled
-from controller.policy.policy_name import PolicyName
+from policies.policy_name import PolicyName
 from topologies.addressing import FiveTuple
 from workloads.scenario import Scenario
 

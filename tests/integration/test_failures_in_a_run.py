@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.json_form import run_object
-from controller.run.results import RunResult
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.json_form import run_object
+from experiments.scenarios.results import RunResult
+from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
 

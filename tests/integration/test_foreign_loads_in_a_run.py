@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import RunResult
-from controller.run.traffic import Traffic
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import RunResult
+from experiments.scenarios.traffic import Traffic
+from policies.policy_name import PolicyName
 from tests.controller.telemetry.probed import flow_between
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
@@ -65,7 +65,7 @@ def test_a_job_that_comes_later_leaves_an_uplink_to_who_has_it(
         emulated.start_transfer(emulated.add_flow(stranger), round(_FOREIGN_BYTES / traffic.scale))
         return traffic
 
-    monkeypatch.setattr("controller.run.emulated.Traffic", with_stranger)
+    monkeypatch.setattr("experiments.scenarios.emulated.Traffic", with_stranger)
     result = asyncio.run(run_on_emulator(_SCENARIO, policy, on_progress=lambda *_: None))
     [path] = _paths(result, "later")
     assert _uplink(fabric, 1 - number) in path

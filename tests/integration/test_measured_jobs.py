@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import JobResult
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import JobResult
+from policies.policy_name import PolicyName
 from workloads.scenario import ProfileSource, Scenario
 
 _PHASES = {"type": "phases", "comm_start": 0.4, "pattern": "ring"}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.carried import as_carried
-from controller.run.emulated import run_on_emulator
+from experiments.scenarios.carried import as_carried
+from experiments.scenarios.emulated import run_on_emulator
+from policies.policy_name import PolicyName
 from topologies.fabric import Fabric
 from workloads.scenario import Scenario
 

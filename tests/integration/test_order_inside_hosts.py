@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
+from experiments.scenarios.emulated import run_on_emulator
+from policies.policy_name import PolicyName
 from workloads.scenario import Scenario
 
 PCIE_BPS = 200e9

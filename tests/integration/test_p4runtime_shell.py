@@ -19,7 +19,7 @@ import yaml
 from finsy.proto import p4r, p4r_grpc
 
 from controller.config import ControllerConfig, SwitchAddress
-from controller.run.controller_process import ControllerProcess
+from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET, ipv4_packet
 from tests.integration.fabrics import DUMBBELL
@@ -64,7 +64,7 @@ async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
     """``trainyard emulator`` over the dumbbell; gives what it prints: device id -> switch and address."""
     topology = folder / "fabric.yaml"
     topology.write_text(yaml.safe_dump({"topology": DUMBBELL.model_dump(mode="json")}))
-    command = ("-m", "controller", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0")
+    command = ("-m", "trainyard", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0")
     process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     devices: dict[int, tuple[str, str]] = {}

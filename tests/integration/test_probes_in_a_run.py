@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import RunResult
 from emulator.entries import ActionCall, EntryKey
 from emulator.switch import EmulatedSwitch
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import RunResult
+from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from topologies.steering import Steering
 from workloads.scenario import Scenario

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run import emulated
-from controller.run.emulated import run_on_emulator
-from controller.run.json_form import run_object
-from controller.run.results import JobResult, RunResult
 from emulator.entries import EntryKey
 from emulator.switch import EmulatedSwitch
+from experiments.scenarios import emulated
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.json_form import run_object
+from experiments.scenarios.results import JobResult, RunResult
+from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from controller.policy.enforcement import Enforcement
-from controller.policy.policy_name import PolicyName
-from controller.run.json_form import run_object
-from controller.run.results import RunResult
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.json_form import run_object
+from experiments.scenarios.results import RunResult
+from experiments.scenarios.simulated import run_on_simulator
+from policies.enforcement import Enforcement
+from policies.policy_name import PolicyName
 from topologies.steering import Steering
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError, Scenario

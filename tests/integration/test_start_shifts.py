@@ -5,9 +5,9 @@ from functools import cache
 
 import pytest
 
-from controller.policy.policy_name import PolicyName
-from controller.run.emulated import run_on_emulator
-from controller.run.results import RunResult
+from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.results import RunResult
+from policies.policy_name import PolicyName
 from workloads.scenario import Scenario
 
 _ITERATIONS = 12

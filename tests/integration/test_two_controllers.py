@@ -8,10 +8,10 @@ from contextlib import closing
 import pytest
 
 from controller.config import ControllerConfig, LeadershipConfig
-from controller.run.controller_process import ControllerProcess
 from controller.store.leases import DatabaseLease
 from emulator.keys import EntryKey
 from emulator.switch import EmulatedSwitch
+from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.client import Client
 from hostlib.connection import Connection
 from hostlib.errors import UnreachableError

@@ -9,12 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from controller.policy.group_order import group_order
-from controller.policy.policy_name import PolicyName
+from policies.group_order import group_order
+from policies.policy_name import PolicyName
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
-from tests.policy.coflow_benchmark import FILE, bytes_by_coflow_and_port, needs_the_benchmark
-from tests.policy.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
+from tests.policies.coflow_benchmark import FILE, bytes_by_coflow_and_port, needs_the_benchmark
+from tests.policies.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
 from workloads.coflow_trace import CoflowTrace, parse_coflow_trace
 
 MEGABYTE_PER_S = 8 * 2.0**20

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.policy.enforcement import Allocator
-from controller.policy.rates.network import Network
+from policies.enforcement import Allocator
+from policies.rates.network import Network
 from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles
 from simulator.fluid import NEVER_PS, NO_BUNDLE, PS_PER_S, Fluid
-from tests.policy.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
+from tests.policies.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
 from topologies.fabric import Path
 
 GBPS = 1e9

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.policy.enforcement import Allocator
-from controller.policy.policy_name import PolicyName
-from controller.policy.rates.network import Network
-from controller.run.simulated import run_on_simulator
+from experiments.scenarios.simulated import run_on_simulator
+from policies.enforcement import Allocator
+from policies.policy_name import PolicyName
+from policies.rates.network import Network
 from simulator import known_rates
 from simulator.allocation import ALLOCATIONS
 from simulator.bundles import Bundles

@@ -8,10 +8,10 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from topologies.fabric import Fabric
+from topologies.schema import schema_problem
 from topologies.specification import Topology
 from workloads.loading import ScenarioError, read_document
 from workloads.models import MODELS, Model, ModelName
-from workloads.schema import schema_problem
 from workloads.values import FlowsPerPair, Fraction, Name, PositiveBytes, PositiveCount, PositiveSeconds, ScenarioModel
 
 SHIPPED_ASSUMPTIONS = Path(__file__).with_name("assumptions.yaml")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.leadership.alone import own_term
+from controller.errors import StoreError
+from controller.leadership.exclusive import own_term
 from controller.leadership.leadership import Leadership, Lease
 from controller.leadership.lease import VACANT, LeaseRecord
-from controller.store.errors import StoreError
 from tests.controller.leadership.virtual_time import run
 
 _LEASE_S = 4.0

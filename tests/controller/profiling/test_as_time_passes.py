@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Collection, Mapping
 
-from controller.assembly import Controller
 from controller.clock import WallClock
 from controller.config import ControllerConfig, SwitchAddress
-from controller.registration import JobRequest
-from controller.southbound.job_rules import JobRule
+from controller.process.core import Controller
+from controller.registry.registration import JobRequest
+from controller.rules.job_rules import JobRule
 from controller.southbound.recording import RecordingSouthbound
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from controller.policy.intensity import Iteration
 from controller.profiling.measured import Measured, has_drifted
 from controller.profiling.rhythm import Rhythm
+from policies.intensity import Iteration
 
 KNOWN = Rhythm(iteration_bytes=1e9, period_s=1.0, gap_s=0.4, iterations=30, strength=0.9)
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from controller.policy.catalogue import decide
-from controller.policy.policy_name import PolicyName
-from controller.policy.profile import Profile
-from controller.policy.snapshot import Snapshot
+from controller.planning.snapshots import Snapshots
 from controller.profiling.measured import Measured
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.profiler import Keep, Profiler
 from controller.profiling.results import ProfilingResults
-from controller.registration import FlowGroupRequest, JobRequest, RegisteredJob
-from controller.registry import Registry
-from controller.snapshots import Snapshots
+from controller.registry.registration import FlowGroupRequest, JobRequest, RegisteredJob
+from controller.registry.registry import Registry
+from policies.catalogue import decide
+from policies.policy_name import PolicyName
+from policies.profile import Profile
+from policies.snapshot import Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
 from topologies.routing import Routing

@@ -3,17 +3,17 @@
 import random
 from pathlib import Path
 
-from controller.assembly import Controller
 from controller.clock import DrivenClock
 from controller.config import ControllerConfig, SwitchAddress
-from controller.policy.policy_name import PolicyName
-from controller.policy.profile import Profile
+from controller.process.core import Controller
 from controller.record.lines import text_of
-from controller.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
+from controller.record_config import RecordConfig
+from controller.registry.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.southbound.recording import RecordingSouthbound
-from controller.store.config import RecordConfig
 from controller.store.dump import LAST, dump
 from controller.store.store import Store
+from policies.policy_name import PolicyName
+from policies.profile import Profile
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification, Topology

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from controller.policy.plan import Plan
-from controller.policy.policy_name import PolicyName
+from controller.errors import StoreError
 from controller.record.facts import RecordError
 from controller.record.lines import read_decisions
 from controller.record.replay import Replayed, Verdict, replay, replay_under
-from controller.southbound.writer import SwitchWrite, WriteOutcome
-from controller.store.errors import StoreError
+from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
+from policies.plan import Plan
+from policies.policy_name import PolicyName
 from tests.controller.record.lives import Life
 from tests.postgresql import Server
 from topologies.steering import Steering

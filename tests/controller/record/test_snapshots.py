@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from controller.policy.flows import Flow, FlowGroup, FlowKey
-from controller.policy.job import Job
-from controller.policy.policy_name import PolicyName
-from controller.policy.profile import Profile
 from controller.record.snapshots import FOREIGN_LOADS, PROFILED, Setting, SnapshotFacts, telemetry_bodies
+from policies.flows import Flow, FlowGroup, FlowKey
+from policies.job import Job
+from policies.policy_name import PolicyName
+from policies.profile import Profile
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths
 from topologies.pods import FatTreeSpecification

@@ -8,8 +8,7 @@ import sys
 from random import Random
 
 from controller.clock import DrivenClock
-from controller.policy.profile import Profile
-from controller.registration import (
+from controller.registry.registration import (
     FlowGroupRequest,
     FlowRequest,
     InstanceRequest,
@@ -18,8 +17,9 @@ from controller.registration import (
     RegistrationError,
     StoredJob,
 )
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.store.store import Store
+from policies.profile import Profile
 from topologies.specification import DumbbellSpecification
 
 FABRIC = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1).build()

@@ -8,9 +8,9 @@ from typing import Any
 
 import grpc.aio
 
-from controller.policy.policy_name import PolicyName
 from hostlib.connection import Connection
 from hostlib.types import Flow, FlowGroup, GroupInstance, Job, Nic, Profile
+from policies.policy_name import PolicyName
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
 

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
+from controller.errors import StoreError
 from controller.store.connecting import url_of
 from controller.store.database import Database
-from controller.store.errors import StoreError
 from controller.store.schema import INSTANCE, METADATA, PROPERTY, SCHEMA_VERSION, SILENCE
 from tests.controller.store.registering import restored
 

@@ -9,15 +9,15 @@ import pytest
 from sqlalchemy import Connection, select
 
 from controller.clock import DrivenClock
-from controller.policy.policy_name import PolicyName
-from controller.policy.profile import Profile
+from controller.errors import StoreError, UnknownOutcomeError
 from controller.record.lines import read_decisions
 from controller.record.replay import Verdict, replay
-from controller.registration import JobRequest, NotStoredError
+from controller.registry.registration import JobRequest, NotStoredError
 from controller.store.database import Database
-from controller.store.errors import StoreError, UnknownOutcomeError
 from controller.store.schema import JOB
 from controller.store.store import Store
+from policies.policy_name import PolicyName
+from policies.profile import Profile
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
 from tests.controller.store.registering import FABRIC, LEASE_S, held, restored

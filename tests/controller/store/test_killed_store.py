@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from tests.controller.store.registering import FABRIC, LEASE_S, change, held, restored
 
 _KILLS = int(os.environ.get("CHAOS_KILLS", "2"))

@@ -7,13 +7,13 @@ from contextlib import closing
 import pytest
 
 from controller.clock import DrivenClock
-from controller.leadership.alone import own_term
+from controller.errors import StoreError
+from controller.leadership.exclusive import own_term
 from controller.leadership.lease import VACANT, LeaseRecord
-from controller.policy.profile import Profile
-from controller.registration import JobRequest, NotStoredError
-from controller.store.errors import StoreError
+from controller.registry.registration import JobRequest, NotStoredError
 from controller.store.leases import DatabaseLease
 from controller.store.store import Store
+from policies.profile import Profile
 from topologies.specification import DumbbellSpecification
 
 _LEASE_S = 4.0

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from controller.clock import DrivenClock
-from controller.policy.profile import Profile
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
-from controller.registration import JobRequest, NotStoredError, RegisteredJob
-from controller.registry import Registry
+from controller.registry.registration import JobRequest, NotStoredError, RegisteredJob
+from controller.registry.registry import Registry
 from controller.store.schema import MEASURED
 from controller.store.store import Store
+from policies.profile import Profile
 from tests.controller.store.held_up import held_up
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric

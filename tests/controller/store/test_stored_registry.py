@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event
 
 from controller.clock import DrivenClock
-from controller.policy.flows import FlowKey
-from controller.policy.profile import Profile
-from controller.registration import (
+from controller.errors import StoreError, UnknownOutcomeError
+from controller.registry.registration import (
     FlowGroupRequest,
     FlowRequest,
     InstanceRequest,
@@ -30,9 +29,10 @@ from controller.registration import (
     RegistrationError,
     StoredJob,
 )
-from controller.registry import Registry
-from controller.store.errors import StoreError, UnknownOutcomeError
+from controller.registry.registry import Registry
 from controller.store.store import Store
+from policies.flows import FlowKey
+from policies.profile import Profile
 from tests.controller.store.registering import held
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric

@@ -10,8 +10,8 @@ from controller.telemetry.links import MAX_REPORTERS, LinkMeasurement
 from controller.telemetry.reporters import Reporters
 from controller.telemetry.streams import ProbeStream
 from hostlib.telemetry.agent import MAX_REPORTS
-from hostlib.telemetry.int_md import Hop, read_stack
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
+from hostlib.wire.int_md import Hop, read_stack
 from tests.controller.telemetry.plain_candidates import PlainCandidates
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, FiveTuple
 from topologies.fabric import Path

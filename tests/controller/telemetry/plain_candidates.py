@@ -8,7 +8,7 @@ from controller.telemetry.candidates import AGREEING
 from controller.telemetry.known_paths import PORTS_PER_PATH
 from controller.telemetry.misses import Missed
 from hostlib.telemetry.prober import CONFIRMATIONS
-from hostlib.telemetry.sequence_window import SequenceWindow
+from hostlib.wire.sequence_window import SequenceWindow
 from topologies.fabric import Path
 
 CandidateRow = tuple[Path, bool, tuple[int, ...], float | None, float]

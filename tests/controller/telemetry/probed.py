@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from controller.run.probing import Probing, agents_of
 from controller.telemetry.telemetry import PairView, Telemetry
 from emulator.entries import ActionCall
 from emulator.fabric import PS_PER_S, EmulatedFabric
+from experiments.scenarios.probing import Probing, agents_of
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
 from hostlib.telemetry.prober import Pace
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from tests.emulator.fabrics import emulated, routing_of
 from tests.p4src.packets import Ipv4
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple

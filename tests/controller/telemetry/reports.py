@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from controller.telemetry.stacks import NOT_KNOWN, Samples
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric, Path
 

@@ -7,9 +7,9 @@ from ipaddress import IPv4Address
 import numpy as np
 import pytest
 
-from controller.planned_loads import PlannedLoads
 from controller.telemetry.foreign_loads import ForeignLoads
 from controller.telemetry.links import WindowLoads
+from controller.telemetry.planned_loads import PlannedLoads
 from controller.telemetry.telemetry import STALE_AFTER_S
 from controller.telemetry.window import WINDOW_US
 from hostlib.telemetry.prober import Pair, Prober, Target

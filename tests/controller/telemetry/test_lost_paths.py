@@ -7,7 +7,7 @@ import pytest
 
 from controller.telemetry.candidates import AGREEING
 from controller.telemetry.telemetry import Telemetry
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.hosts import PORTS, TO_ONE, TO_OTHER, Hosts
 from tests.controller.telemetry.probed import flow_between
 from tests.controller.telemetry.reports import five_tuple_to_wire, stack

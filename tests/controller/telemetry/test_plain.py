@@ -14,7 +14,7 @@ from controller.telemetry.drops import Drop
 from controller.telemetry.silence import SilentLinks
 from controller.telemetry.telemetry import PairView, Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.plain import PlainTelemetry
 from tests.controller.telemetry.plain_candidates import CandidateRow
 from tests.controller.telemetry.probed import flow_between

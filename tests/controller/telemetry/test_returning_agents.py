@@ -1,6 +1,6 @@
 """Agents that were all gone while a link was silent, and come back."""
 
-from controller.run.probing import agent_of
+from experiments.scenarios.probing import agent_of
 from hostlib.telemetry.prober import Pace
 from tests.controller.telemetry.probed import ProbedFabric
 from topologies.specification import ClosSpecification

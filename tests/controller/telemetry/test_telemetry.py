@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.registration import NotOwnerError
+from controller.registry.registration import NotOwnerError
 from controller.telemetry.candidates import AGREEING, Freshness
 from controller.telemetry.drops import Drop
 from controller.telemetry.links import LinkMeasurements
 from controller.telemetry.telemetry import Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.probed import flow_between
 from tests.controller.telemetry.reports import five_tuple_to_wire, samples, stack
 from topologies.fabric import Path

@@ -11,7 +11,7 @@ from hostlib.telemetry.prober import Pair, Target
 from hostlib.telemetry.probes import Mark, Probe, probe_packet
 from hostlib.telemetry.receiver import IDLE_NS, MAX_WAITING, Receiver
 from hostlib.types import FiveTuple
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 
 HERE = IPv4Address("10.0.0.1")
 THERE = IPv4Address("10.0.2.1")

@@ -20,7 +20,7 @@ from hostlib.telemetry.host_agent import HostAgent
 from hostlib.telemetry.interfaces import Interface
 from hostlib.telemetry.sockets import ProbeSockets
 from hostlib.wire import methods
-from hostlib.wire.trainyard.v1 import trainyard_pb2 as wire
+from hostlib.wire import trainyard_pb2 as wire
 from tests.namespaces import Namespaces, namespaces
 
 HOSTS = {"here": IPv4Address("10.0.0.1"), "there": IPv4Address("10.0.0.2")}

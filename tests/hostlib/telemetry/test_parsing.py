@@ -11,10 +11,10 @@ from scapy.fields import BitField, ByteField, IntField, ShortField, XByteField
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.packet import Packet, Raw
 
-from hostlib.telemetry.int_md import HOP_WORDS, INSTRUCTIONS, Hop, Instruction, read_stack, words_of
 from hostlib.telemetry.parsing import Malformed, MalformedProbeError, parse_probe
 from hostlib.telemetry.probes import ETHERNET_BYTES, HOP_LIMIT, Mark, Probe, probe_packet, wire_bytes
 from hostlib.types import FiveTuple
+from hostlib.wire.int_md import HOP_WORDS, INSTRUCTIONS, Hop, Instruction, read_stack, words_of
 from tests.p4src.packets import IntMd, Ipv4, Protocol
 
 MARK = Mark(session=7, sequence=8, port_sequence=2, sent_ns=123_456_789)

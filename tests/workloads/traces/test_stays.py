@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.trace_run.jobs import DUMBBELL, on_hosts, simulated
+from tests.experiments.traces.jobs import DUMBBELL, on_hosts, simulated
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.schedulers.cluster import Cluster

@@ -1,0 +1,1 @@
+"""The gRPC services of the controller: hosts register with one, operators ask the other."""

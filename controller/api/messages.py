@@ -1,0 +1,159 @@
+"""Between the messages of the wire format and the controller's own types."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from controller.planning.decision import Decision, FlowDirective, JobDirectives
+from controller.registry.registration import (
+    FlowGroupRequest,
+    FlowRequest,
+    JobRequest,
+    NicReference,
+    RegisteredFlowGroup,
+)
+from hostlib.wire import trainyard_pb2 as wire
+from policies.flows import Flow
+from policies.plan import JobPlan
+from policies.profile import Profile
+from topologies.addressing import FiveTuple
+from topologies.fabric import Fabric, Path
+
+Item = TypeVar("Item")
+
+
+_FLOWS_PER_PAGE = 2_000
+"""About half a mebibyte."""
+
+
+def job_request(message: wire.RegisterJobRequest) -> JobRequest:
+    told = profile(message.profile) if message.HasField("profile") else None
+    return JobRequest(message.name, tuple(message.hosts), message.gpus, told)
+
+
+def profile(message: wire.Profile) -> Profile:
+    return Profile(message.compute_s, message.comm_start, message.work)
+
+
+def flow_group_request(message: wire.FlowGroup) -> FlowGroupRequest:
+    return FlowGroupRequest(message.name, tuple(_flow_request(flow) for flow in message.flows))
+
+
+def _flow_request(message: wire.Flow) -> FlowRequest:
+    return FlowRequest(
+        NicReference(message.source.host, message.source.nic),
+        NicReference(message.destination.host, message.destination.nic),
+        message.size_bytes,
+        message.offset_s,
+        _five_tuple_from_wire(message.five_tuple) if message.HasField("five_tuple") else None,
+        message.held_source_port if message.HasField("held_source_port") else None,
+    )
+
+
+def _five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
+    return FiveTuple(
+        message.source_address,
+        message.destination_address,
+        message.protocol,
+        message.source_port,
+        message.destination_port,
+    )
+
+
+def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignment:
+    five_tuples = [_five_tuple_to_wire(flow.five_tuple) for flow in group.flows]
+    return wire.FlowGroupAssignment(name=group.name, five_tuples=five_tuples)
+
+
+def directives_pages(directives: JobDirectives, fabric: Fabric) -> Iterator[wire.DirectivesResponse]:
+    """The messages of one plan's directives, at least one."""
+    pages = list(_pages(directives.flows)) or [()]
+    for number, flows in enumerate(pages, start=1):
+        yield wire.DirectivesResponse(
+            plan_number=directives.plan_number,
+            time_shift_s=directives.time_shift_s,
+            flows=[_flow_directive(flow, fabric) for flow in flows],
+            is_continued=number < len(pages),
+        )
+
+
+def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirective:
+    return wire.FlowDirective(
+        flow_group=directive.key.group,
+        flow=directive.key.flow,
+        path=_path_to_wire(directive.path, fabric),
+        level=directive.level,
+        order=directive.order,
+        source_port=directive.source_port,
+    )
+
+
+def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanResponse]:
+    """A decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names."""
+
+    def page(jobs: Sequence[JobPlan] = (), flows: Sequence[Flow] = ()) -> wire.GetPlanResponse:
+        return wire.GetPlanResponse(
+            plan_number=decision.number,
+            policy=decision.plan.policy,
+            num_rules=decision.num_rules,
+            jobs=[_job_decision(job) for job in jobs],
+            flows=[_flow_decision(flow, decision, fabric) for flow in flows],
+        )
+
+    yield page()
+    for jobs in _pages(decision.plan.jobs):
+        yield page(jobs=jobs)
+    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.told_flows)):
+        yield page(flows=flows)
+
+
+def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for first in range(0, len(items), _FLOWS_PER_PAGE):
+        yield items[first : first + _FLOWS_PER_PAGE]
+
+
+def _job_decision(plan: JobPlan) -> wire.JobDecision:
+    return wire.JobDecision(
+        name=plan.name,
+        rank=plan.rank,
+        level=plan.level,
+        intensity=plan.intensity,
+        correction_factor=plan.correction_factor,
+        priority=plan.priority,
+        time_shift_s=plan.time_shift_s,
+        reason=plan.reason,
+    )
+
+
+def _flow_decision(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowDecision:
+    plan = decision.plan.flows[flow.key]
+    return wire.FlowDecision(
+        job=flow.key.job,
+        flow_group=flow.key.group,
+        flow=flow.key.flow,
+        source=_nic_to_wire(flow.five_tuple.source_address, fabric),
+        destination=_nic_to_wire(flow.five_tuple.destination_address, fabric),
+        five_tuple=_five_tuple_to_wire(flow.five_tuple),
+        path=_path_to_wire(plan.path or flow.hashed_path, fabric),
+        steered=plan.path is not None,
+        level=plan.level,
+        order=plan.order,
+    )
+
+
+def _nic_to_wire(address: int, fabric: Fabric) -> wire.Nic:
+    nic = fabric.nic_by_address[address]
+    return wire.Nic(host=nic.host, nic=nic.index)
+
+
+def _five_tuple_to_wire(five_tuple: FiveTuple) -> wire.FiveTuple:
+    return wire.FiveTuple(
+        source_address=five_tuple.source_address,
+        destination_address=five_tuple.destination_address,
+        protocol=five_tuple.protocol,
+        source_port=five_tuple.source_port,
+        destination_port=five_tuple.destination_port,
+    )
+
+
+def _path_to_wire(path: Path, fabric: Fabric) -> wire.Path:
+    return wire.Path(nodes=fabric.nodes_of(path), links=[fabric.parallel_index(link) for link in path])

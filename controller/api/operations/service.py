@@ -1,0 +1,181 @@
+"""The gRPC service ``trainyard.operations.v1.Operations``: an operator's questions to a running controller."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+
+from controller.api.operations import operations_pb2 as wire
+from controller.api.operations.explanation import Explainer, NothingToExplainError, find_flow
+from controller.api.operations.methods import (
+    EXPLAIN,
+    LIST_CANDIDATES,
+    LIST_CONTROLLERS,
+    LIST_DROPS,
+    LIST_FLOWS,
+    LIST_JOBS,
+    LIST_LEVELS,
+    LIST_LINKS,
+    LIST_LOADS,
+    LIST_RULES,
+    LIST_SWITCHES,
+    SERVICE,
+    StateT,
+)
+from controller.api.operations.states import (
+    flow_states,
+    job_states,
+    level_states,
+    link_states,
+    profile_state,
+    rule_states,
+    switch_states,
+)
+from controller.api.operations.telemetry_states import drop_states, load_states, pair_states
+from controller.clock import Clock
+from controller.planning.decision import Decision
+from controller.planning.planner import Planner
+from controller.profiling.results import ProfilingResults
+from controller.registry.registration import RegisteredJob
+from controller.registry.registry import Registry
+from controller.southbound.southbound import Southbound
+from controller.telemetry.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    # SQLAlchemy takes a while to import, and most controllers need none of it.
+    from controller.store.store import Store
+
+
+class OperationsService:
+    """Answers operators; it changes nothing."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        planner: Planner,
+        southbound: Southbound,
+        clock: Clock,
+        telemetry: Telemetry,
+        profiling: ProfilingResults,
+        store: "Store | None" = None,
+        name: str | None = None,
+    ) -> None:
+        self._registry = registry
+        self._planner = planner
+        self._southbound = southbound
+        self._clock = clock
+        self._telemetry = telemetry
+        self._profiling = profiling
+        self._store = store
+        self._name = name
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """The methods by name, for a gRPC server."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                LIST_JOBS.name: _listing(self._jobs),
+                LIST_FLOWS.name: _listing(self._flows),
+                LIST_LEVELS.name: _listing(self._levels),
+                LIST_RULES.name: _listing(self._rules),
+                LIST_SWITCHES.name: _listing(self._switches),
+                LIST_LINKS.name: _listing(self._links),
+                LIST_CANDIDATES.name: _listing(self._candidates),
+                LIST_LOADS.name: _listing(self._loads),
+                LIST_DROPS.name: _listing(self._drops),
+                LIST_CONTROLLERS.name: _listing(self._controllers),
+                EXPLAIN: grpc.unary_unary_rpc_method_handler(
+                    self._explain, wire.ExplainRequest.FromString, wire.Explanation.SerializeToString
+                ),
+            },
+        )
+
+    def _jobs(self) -> Iterable[wire.JobState]:
+        jobs = [(job, self._lease_s(job), self._profile(job)) for job in self._registry.jobs]
+        return job_states(jobs, self._planner.decision)
+
+    def _flows(self) -> Iterable[wire.FlowState]:
+        decision = self._planner.decision
+        return flow_states(decision, self._registry.fabric) if decision else ()
+
+    def _levels(self) -> Iterable[wire.LevelState]:
+        decision = self._planner.decision
+        return level_states(decision) if decision else ()
+
+    def _rules(self) -> Iterable[wire.RuleState]:
+        decision = self._planner.decision
+        return rule_states(decision, self._registry.fabric) if decision else ()
+
+    def _switches(self) -> Iterable[wire.SwitchState]:
+        return switch_states(self._southbound.statuses(), self._planner.decision)
+
+    def _links(self) -> Iterable[wire.LinkState]:
+        now_s = self._clock.now_s()
+        return link_states(self._planner.links.unused(now_s), self._telemetry.outvoted, self._registry.fabric, now_s)
+
+    def _candidates(self) -> Iterable[wire.PairState]:
+        return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)
+
+    def _loads(self) -> Iterable[wire.LoadState]:
+        return load_states(self._telemetry, self._registry.fabric, self._clock.now_s())
+
+    def _drops(self) -> Iterable[wire.DropState]:
+        return drop_states(self._telemetry)
+
+    def _controllers(self) -> Iterable[wire.ControllerState]:
+        decision, store = self._planner.decision, self._store
+        state = wire.ControllerState(name=self._name, plan_number=0 if decision is None else decision.number)
+        if store is not None:
+            database = store.database
+            state.MergeFrom(
+                wire.ControllerState(
+                    term=store.term,
+                    database=database.name.removeprefix("database "),
+                    database_problem=database.health.problem,
+                    recorded_plan_number=self._planner.recorded_number,
+                    lost_writes=store.trail.num_lost,
+                )
+            )
+        return (state,)
+
+    async def _explain(
+        self,
+        request: wire.ExplainRequest,
+        context: grpc.aio.ServicerContext[wire.ExplainRequest, wire.Explanation],
+    ) -> wire.Explanation:
+        decision = self._planner.decision
+        if decision is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "nothing has been planned yet")
+        try:
+            return self._explanation(decision, request.name)
+        except NothingToExplainError as error:
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+
+    def _explanation(self, decision: Decision, name: str) -> wire.Explanation:
+        explainer = Explainer(decision, self._registry.fabric)
+        planned = {plan.name for plan in decision.plan.jobs}
+        for job in self._registry.jobs:
+            if job.request.name == name and name in planned:
+                return explainer.explain_job(job, self._lease_s(job), self._profile(job))
+        return explainer.explain_flow(find_flow(decision, name))
+
+    def _profile(self, job: RegisteredJob) -> wire.ProfileState:
+        return profile_state(job, self._profiling, self._clock.now_s())
+
+    def _lease_s(self, job: RegisteredJob) -> float:
+        return max(0.0, self._registry.lease_end_s(job.request.name) - self._clock.now_s())
+
+
+def _listing(states: Callable[[], Iterable[StateT]]) -> "grpc.RpcMethodHandler[wire.ListRequest, StateT]":
+    """A handler that sends one message after the other, so that a long list is no large message."""
+
+    async def handle(
+        _: wire.ListRequest, __: grpc.aio.ServicerContext[wire.ListRequest, StateT]
+    ) -> AsyncIterator[StateT]:
+        for state in states():
+            yield state
+
+    return grpc.unary_stream_rpc_method_handler(
+        handle, wire.ListRequest.FromString, lambda message: message.SerializeToString()
+    )

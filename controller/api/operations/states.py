@@ -1,0 +1,182 @@
+"""What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+from controller.api.operations import operations_pb2 as wire
+from controller.links.link_health import CableCondition, CableHealth, links_of
+from controller.planning.decision import Decision
+from controller.profiling.results import ProfilingResults
+from controller.registry.registration import RegisteredJob
+from controller.rules.flow_rules import FlowRule
+from controller.rules.job_rules import levels_in_force
+from controller.southbound.southbound import SwitchCondition, SwitchStatus
+from policies.flows import Flow
+from policies.plan import JobPlan
+from topologies import fabric as fabrics
+from topologies.fabric import Fabric
+
+_CONDITIONS = {
+    SwitchCondition.AWAY: wire.AWAY,
+    SwitchCondition.BEHIND: wire.BEHIND,
+    SwitchCondition.CAUGHT_UP: wire.CAUGHT_UP,
+    SwitchCondition.REFUSES: wire.REFUSES,
+    SwitchCondition.LOST: wire.LOST,
+}
+
+
+def job_states(
+    jobs: Sequence[tuple[RegisteredJob, float, wire.ProfileState]], decision: Decision | None
+) -> list[wire.JobState]:
+    """Registered jobs, each with the seconds that its lease has left and where its profile is from, in order of rank.
+
+    Those without a rank come last.
+    """
+    levels = levels_in_force(decision.plan, decision.snapshot) if decision else {}
+    plans = {plan.name: replace(plan, level=levels[plan.name]) for plan in decision.plan.jobs} if decision else {}
+    states = [job_state(job, lease_s, profile, plans.get(job.request.name)) for job, lease_s, profile in jobs]
+    return sorted(states, key=lambda state: (not state.HasField("rank"), state.rank, state.name))
+
+
+def job_state(job: RegisteredJob, lease_s: float, profile: wire.ProfileState, plan: JobPlan | None) -> wire.JobState:
+    """One job; ``plan`` is None where it is not planned yet."""
+    state = wire.JobState(
+        name=job.request.name,
+        hosts=job.request.hosts,
+        gpus=job.request.gpus,
+        flow_groups=len(job.flow_groups),
+        flows=sum(len(group.flows) for group in job.flow_groups),
+        lease_s=lease_s,
+        profile=profile,
+    )
+    if plan is not None:
+        state.MergeFrom(
+            wire.JobState(
+                rank=plan.rank,
+                level=plan.level,
+                intensity=plan.intensity,
+                correction_factor=plan.correction_factor,
+                priority=plan.priority,
+            )
+        )
+    return state
+
+
+def profile_state(job: RegisteredJob, profiling: ProfilingResults, now_s: float) -> wire.ProfileState:
+    """Where the profile of a job is from, and what was measured where it is measured."""
+    name = job.request.name
+    if job.request.profile is not None:
+        return wire.ProfileState(source=wire.TOLD)
+    measured = profiling.measured(name)
+    if measured is None:
+        return wire.ProfileState(source=wire.BEING_MEASURED if profiling.profiled == name else wire.NOT_KNOWN_YET)
+    return wire.ProfileState(
+        source=wire.MEASURED,
+        age_s=now_s - measured.at_s,
+        period_s=measured.rhythm.period_s,
+        transfer_s=measured.transfer_s,
+        iterations=measured.rhythm.iterations,
+    )
+
+
+def flow_states(decision: Decision, fabric: Fabric) -> Iterator[wire.FlowState]:
+    """Flows of the plan in force, jobs in order of their names."""
+    for job in decision.snapshot.jobs:
+        for flow in job.told_flows:
+            yield flow_state(flow, decision, fabric)
+
+
+def flow_state(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowState:
+    """One flow of the plan in force."""
+    plan = decision.plan.flows[flow.key]
+    return wire.FlowState(
+        job=flow.key.job,
+        flow_group=flow.key.group,
+        flow=flow.key.flow,
+        five_tuple=str(flow.five_tuple),
+        size_bytes=flow.size_bytes,
+        offset_s=flow.offset_s,
+        path=path_state(plan.path or flow.hashed_path, fabric),
+        steered=plan.path is not None,
+        level=plan.level,
+        order=plan.order,
+        is_cut_off=flow.is_cut_off,
+    )
+
+
+def path_state(path: fabrics.Path, fabric: Fabric) -> wire.Path:
+    """A path by the names of its nodes."""
+    return wire.Path(nodes=fabric.nodes_of(path), links=[fabric.parallel_index(link) for link in path])
+
+
+def level_states(decision: Decision) -> Iterator[wire.LevelState]:
+    """Levels that any flow has, the most urgent first."""
+    flows = {flow.key: flow for job in decision.snapshot.jobs for flow in job.flows}
+    for level in sorted({plan.level for plan in decision.plan.flows.values()}, reverse=True):
+        keys = [key for key, plan in decision.plan.flows.items() if plan.level == level]
+        senders = {key.job for key in keys}
+        yield wire.LevelState(
+            level=level,
+            jobs=[job.name for job in decision.plan.jobs if job.name in senders],
+            flows=len(keys),
+            size_bytes=sum(flows[key].size_bytes for key in keys),
+        )
+
+
+def rule_states(decision: Decision, fabric: Fabric) -> Iterator[wire.RuleState]:
+    """Rules of the plan in force, switch by switch in the fabric's order, those for whole jobs behind the others."""
+    for switch in fabric.switches:
+        for rule in sorted(decision.rules.get(switch, ()), key=lambda rule: rule.five_tuple):
+            yield rule_state(rule, fabric)
+        for of_job in sorted(decision.job_rules.get(switch, ())):
+            traffic = f"{IPv4Address(of_job.source_address)} > {of_job.destination_host}"
+            yield wire.RuleState(switch=switch, five_tuple=traffic, level=of_job.level)
+
+
+def _num_planned(switch: str, decision: Decision) -> int:
+    return len(decision.rules.get(switch, ())) + len(decision.job_rules.get(switch, ()))
+
+
+def rule_state(rule: FlowRule, fabric: Fabric) -> wire.RuleState:
+    """One rule of the plan in force."""
+    link = None if rule.next_link is None else fabric.links[rule.next_link]
+    return wire.RuleState(
+        switch=rule.switch,
+        five_tuple=str(rule.five_tuple),
+        port=None if link is None else link.source_port,
+        next_node=None if link is None else link.destination,
+        level=rule.level,
+    )
+
+
+def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -> Iterator[wire.SwitchState]:
+    """Switches, with the rules for single flows that each holds, and those that the plan in force asks of it."""
+    for status in statuses:
+        yield wire.SwitchState(
+            name=status.name,
+            address=status.address,
+            device_id=status.device_id,
+            condition=_CONDITIONS[status.condition],
+            problem=status.problem,
+            num_rules=status.num_rules,
+            num_planned_rules=_num_planned(status.name, decision) if decision else 0,
+        )
+
+
+def link_states(
+    unused: Iterable[CableHealth], outvoted: Mapping[int, Set[str]], fabric: Fabric, now_s: float
+) -> Iterator[wire.LinkState]:
+    """Cables that are not used, and hosts that are outvoted by link."""
+    for cable in unused:
+        link = fabric.links[cable.link]
+        yield wire.LinkState(
+            source=link.source,
+            destination=link.destination,
+            parallel=fabric.parallel_index(cable.link),
+            is_down=cable.condition is CableCondition.DOWN,
+            falls=cable.falls,
+            fell_ago_s=now_s - cable.fell_s,
+            held_for_s=cable.held_for_s,
+            claimants=sorted({host for link in links_of((cable.link // 2,)) for host in outvoted.get(link, ())}),
+        )

@@ -1,0 +1,288 @@
+"""The gRPC service ``trainyard.v1.Controller`` over the registry and the planner."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from controller.api.messages import (
+    directives_pages,
+    flow_group_assignment,
+    flow_group_request,
+    job_request,
+    plan_pages,
+    profile,
+)
+from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION, FloodError, FloodGate
+from controller.clock import Clock, DrivenClock
+from controller.links.port_states import HeardPorts
+from controller.planning.decision import Decision
+from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.planner import Planner
+from controller.profiling.profiler import Profiler
+from controller.registry.admission import check_name
+from controller.registry.registration import (
+    ConflictError,
+    ExhaustedError,
+    InstanceRequest,
+    InvalidFieldError,
+    NotOwnerError,
+    NotStoredError,
+    RegistrationError,
+    UnknownJobError,
+)
+from controller.registry.registry import Registry
+from controller.southbound.southbound import Southbound, SouthboundError
+from controller.telemetry.planned_loads import PlannedLoads
+from controller.telemetry.telemetry import Telemetry
+from hostlib.batches import MAX_MESSAGE_BYTES
+from hostlib.wire import methods
+from hostlib.wire import trainyard_pb2 as wire
+from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method, RequestT, ResponseT
+
+SERVER_OPTIONS = (
+    # Without this a second controller could listen on the same port.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
+)
+
+_STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
+    InvalidFieldError: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownJobError: grpc.StatusCode.NOT_FOUND,
+    ConflictError: grpc.StatusCode.ALREADY_EXISTS,
+    NotOwnerError: grpc.StatusCode.PERMISSION_DENIED,
+    ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    FloodError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    NotStoredError: grpc.StatusCode.INTERNAL,
+    SouthboundError: grpc.StatusCode.INTERNAL,
+}
+
+
+class ControllerService:
+    """Answers host libraries; a request that is refused changes nothing."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        planner: Planner,
+        board: DirectiveBoard,
+        southbound: Southbound,
+        clock: Clock,
+        telemetry: Telemetry,
+        ports: HeardPorts,
+        profiler: Profiler | None = None,
+    ) -> None:
+        self._registry = registry
+        self._planner = planner
+        self._board = board
+        self._southbound = southbound
+        self._clock = clock
+        self._telemetry = telemetry
+        self._ports = ports
+        self._profiler = profiler
+        self._watched: Decision | None = None
+        self._gate = FloodGate()
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """The methods by name, for a gRPC server."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                methods.REGISTER_JOB.name: self._unary(methods.REGISTER_JOB, self._register_job),
+                methods.REGISTER_FLOW_GROUPS.name: self._unary(
+                    methods.REGISTER_FLOW_GROUPS, self._register_flow_groups
+                ),
+                methods.REPORT_PROFILE.name: self._unary(methods.REPORT_PROFILE, self._report_profile),
+                methods.START_FLOW_GROUPS.name: self._unary(methods.START_FLOW_GROUPS, self._start_flow_groups),
+                methods.HEARTBEAT.name: self._unary(methods.HEARTBEAT, self._heartbeat),
+                methods.DEREGISTER_JOB.name: self._unary(methods.DEREGISTER_JOB, self._deregister_job),
+                methods.EXCHANGE_PROBES.name: self._unary(methods.EXCHANGE_PROBES, self._exchange_probes),
+                methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._directives),
+                methods.SETTLE.name: self._unary(methods.SETTLE, self._settle),
+                methods.GET_PLAN.name: self._streaming(methods.GET_PLAN, self._get_plan),
+            },
+        )
+
+    async def _register_job(self, request: wire.RegisterJobRequest) -> wire.RegisterJobResponse:
+        _check_version(request.protocol_version)
+        check_name(request.owner_token, "owner_token")
+        self._registry.authorise(request.name, request.owner_token)
+        job = job_request(request)
+        is_new = self._registry.register_job(job, self._clock.now_s(), request.owner_token, request.age_s)
+        await self._stored(is_change=is_new)
+        return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
+
+    async def _register_flow_groups(self, request: wire.RegisterFlowGroupsRequest) -> wire.RegisterFlowGroupsResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        requests = [flow_group_request(group) for group in request.flow_groups]
+        is_new, groups = self._registry.register_flow_groups(request.job, requests)
+        await self._stored(is_change=is_new)
+        return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
+
+    async def _report_profile(self, request: wire.ReportProfileRequest) -> wire.ReportProfileResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        is_new = self._registry.report_profile(request.job, profile(request.profile))
+        await self._stored(is_change=is_new)
+        return wire.ReportProfileResponse()
+
+    async def _start_flow_groups(self, request: wire.StartFlowGroupsRequest) -> wire.StartFlowGroupsResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        told = {
+            instance.flow_group: InstanceRequest(instance.iteration, instance.has_ended)
+            for instance in request.instances
+        }
+        if self._registry.note_instances(request.job, told, self._clock.now_s()):
+            self._planner.mark_groups_changed()
+        await self._stored(is_change=False)
+        return wire.StartFlowGroupsResponse()
+
+    async def _heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        if self._registry.renew(request.job, self._clock.now_s()):
+            await self._stored(is_change=False)
+        return wire.HeartbeatResponse()
+
+    async def _deregister_job(self, request: wire.DeregisterJobRequest) -> wire.DeregisterJobResponse:
+        self._registry.authorise(request.job, request.owner_token)
+        was_there = self._registry.deregister(request.job)
+        await self._stored(is_change=was_there)
+        return wire.DeregisterJobResponse()
+
+    async def _stored(self, *, is_change: bool) -> None:
+        """What the registry has been told outlives this process; only then it is planned with, and answered.
+
+        Of what changes nothing the same may still be on its way to the disk. What is stored is planned with even where
+        the caller has gone meanwhile.
+        """
+        stored = self._registry.stored()
+
+        async def store() -> None:
+            await stored
+            if is_change:
+                self._planner.mark_changed()
+
+        storing = asyncio.ensure_future(store())
+        # Where the caller has gone, nobody else asks what has become of it.
+        storing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(storing)
+
+    async def _directives(self, request: wire.DirectivesRequest, _: str) -> AsyncIterator[wire.DirectivesResponse]:
+        if request.job not in self._registry:
+            raise UnknownJobError(f"job: {request.job!r} is not registered")
+        self._registry.authorise(request.job, request.owner_token)
+        async for directives in self._board.follow(request.job):
+            for page in directives_pages(directives, self._registry.fabric):
+                yield page
+
+    async def _exchange_probes(self, request: wire.ExchangeProbesRequest) -> wire.ExchangeProbesResponse:
+        _check_version(request.protocol_version)
+        check_name(request.owner_token, "owner_token")
+        if request.host not in self._registry.fabric.host_index:
+            raise InvalidFieldError(f"host: unknown host {request.host!r}")
+        now_s = self._clock.now_s()
+        self._telemetry.authorise(request, now_s)
+        version = self._telemetry.version
+        # What is to be probed, and what to expect on links, is only looked up where there is somebody who probes.
+        decision = self._planner.decision
+        if decision is not None and decision is not self._watched:
+            self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows)
+            self._telemetry.foreign_loads.expect(PlannedLoads.of(decision.snapshot, decision.plan))
+            self._watched = decision
+        answer = self._telemetry.exchange(request, now_s)
+        if self._telemetry.version != version:
+            self._planner.links.note_silent(self._telemetry.silent_links, now_s)
+            self._planner.mark_changed()
+        return answer
+
+    async def _settle(self, request: wire.SettleRequest) -> wire.SettleResponse:
+        if unknown := set(request.switches_down) - set(self._registry.fabric.switches):
+            raise InvalidFieldError(f"switches_down: unknown switch {min(unknown)!r}")
+        if isinstance(self._clock, DrivenClock):
+            try:
+                self._clock.advance_to(request.time_s)
+            except ValueError as error:
+                raise InvalidFieldError(str(error)) from error
+            if request.HasField("ports_down"):
+                down = [(port.switch, port.port) for port in request.ports_down.ports]
+                await self._ports.caught_up(down, silent=request.switches_down)
+                self._planner.links.note(self._ports.states, self._clock.now_s())
+            if self._profiler is not None and await self._profiler.turn(request.time_s, self._planner.snapshot):
+                self._planner.mark_changed()
+        # Who asks may leave; a Plan that has begun is made.
+        await asyncio.shield(asyncio.ensure_future(self._planner.settle()))
+        if isinstance(self._clock, DrivenClock):
+            # Time stands still until all that have power are there, and it is known of all that have none.
+            await self._southbound.caught_up(down=request.switches_down)
+        decision = self._planner.decision
+        return wire.SettleResponse(
+            plan_number=decision.number if decision else 0,
+            next_timer_s=self._next_timer_s,
+            num_rules=decision.num_rules if decision else 0,
+        )
+
+    @property
+    def _next_timer_s(self) -> float | None:
+        timers = (self._planner.next_timer_s, None if self._profiler is None else self._profiler.next_turn_s)
+        return min((timer for timer in timers if timer is not None), default=None)
+
+    async def _get_plan(self, _: wire.GetPlanRequest, connection: str) -> AsyncIterator[wire.GetPlanResponse]:
+        decision = self._planner.decision
+        if decision is None:
+            yield wire.GetPlanResponse()
+            return
+        for page in plan_pages(decision, self._registry.fabric):
+            await self._gate.charge(connection, page.ByteSize())
+            yield page
+
+    def _unary(
+        self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT], Awaitable[ResponseT]]
+    ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
+        """A handler of the bytes of a request, which are read only once the connection may ask."""
+
+        async def handle(request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]) -> ResponseT | None:
+            async with _refusals(context), self._gate.admitted(context.peer(), len(request)):
+                return await answer(_read(method, request))
+            return None
+
+        return grpc.unary_unary_rpc_method_handler(handle, None, method.response.SerializeToString)
+
+    def _streaming(
+        self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT, str], AsyncIterator[ResponseT]]
+    ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
+        """The same for an answer in several messages, each of which waits until the reader has taken the one before."""
+
+        async def handle(
+            request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]
+        ) -> AsyncIterator[ResponseT]:
+            async with _refusals(context):
+                async with self._gate.admitted(context.peer(), len(request)):
+                    message = _read(method, request)
+                async for response in answer(message, context.peer()):
+                    yield response
+
+        return grpc.unary_stream_rpc_method_handler(handle, None, method.response.SerializeToString)
+
+
+@asynccontextmanager
+async def _refusals(context: grpc.aio.ServicerContext[bytes, ResponseT]) -> AsyncIterator[None]:
+    """Own errors as gRPC statuses."""
+    try:
+        yield
+    except (RegistrationError, FloodError, SouthboundError) as error:
+        await context.abort(_STATUS_OF[type(error)], str(error))
+
+
+def _check_version(version: str) -> None:
+    if version != PROTOCOL_VERSION:
+        raise InvalidFieldError(f"protocol_version: this controller speaks {PROTOCOL_VERSION!r}, not {version!r}")
+
+
+def _read(method: Method[RequestT, ResponseT], request: bytes) -> RequestT:
+    try:
+        return method.request.FromString(request)
+    except DecodeError:
+        raise InvalidFieldError(f"request: cannot be read as {method.request.DESCRIPTOR.full_name}") from None

@@ -1,0 +1,42 @@
+"""What becomes of a Plan where links have died: rules that are taken back, and flows that have no path left."""
+
+from collections.abc import Set
+from dataclasses import replace
+
+from controller.planning.decision import Decision
+from controller.rules.flow_rules import FlowRulesBySwitch
+from policies.plan import Plan
+from policies.snapshot import Snapshot
+
+
+def without_dead_ways(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
+    """A decision's rules without those that lead flows whose way crosses a dead link, on any switch.
+
+    Such a flow is left to base routing everywhere: led by a part of its rules it could go in a circle. Its level stays.
+    """
+    plans = decision.plan.flows
+    cut = {
+        flow.five_tuple
+        for job in decision.snapshot.jobs
+        for flow in job.flows
+        if not dead.isdisjoint(plans[flow.key].path or flow.hashed_path)
+    }
+    if not cut:
+        return decision.rules
+    kept = {
+        switch: tuple(
+            replace(rule, next_link=None) if rule.five_tuple in cut else rule
+            for rule in rules
+            if rule.five_tuple not in cut or rule.level is not None
+        )
+        for switch, rules in decision.rules.items()
+    }
+    return {switch: rules for switch, rules in kept.items() if rules}
+
+
+def best_effort_where_cut_off(plan: Plan, snapshot: Snapshot) -> Plan:
+    """The Plan with flows that have no path left handed to the fabric, at the least urgent level."""
+    cut_off = [flow.key for job in snapshot.jobs for flow in job.flows if flow.is_cut_off]
+    if not cut_off:
+        return plan
+    return replace(plan, flows={**plan.flows, **{key: plan.flows[key]._replace(path=None, level=0) for key in cut_off}})

@@ -1,0 +1,218 @@
+"""From the registry to the Snapshot that a policy decides on."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from operator import is_
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from controller.profiling.measured import Measured
+from controller.profiling.results import ProfilingResults
+from controller.profiling.shares import PathShare
+from controller.registry.registration import RegisteredFlow, RegisteredJob
+from controller.registry.registry import Registry
+from policies.flows import Flow, FlowGroup, FlowKey
+from policies.job import Job
+from policies.plan import Plan
+from policies.profile import Profile
+from policies.snapshot import Links, LinkState, OpenGroup, OrderKeeper, Snapshot
+from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.fabric import Fabric, Path
+from topologies.paths import Paths
+from topologies.routing import Routing
+
+if TYPE_CHECKING:
+    # gRPC takes a while to import, and decisions alone do not need it.
+    from controller.telemetry.probed_paths import ProbedPaths
+
+
+MEASURED_GROUP = "measured"
+"""The flow group of what was measured of a job."""
+NOTHING_KNOWN = Profile(0.0, 0.0, 0.0)
+
+
+class Snapshots:
+    """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get.
+
+    Where hosts probe, ``probed`` has what they have found: paths that do not answer any longer are no candidates, and
+    flows take by themselves what probes show. Paths over dead links are none either; a flow that has no other is cut
+    off. ``profiling`` has what was measured of jobs that have told their hosts alone; nothing is known of them without
+    it.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        routing: Routing,
+        num_levels: int,
+        seed: int,
+        probed: "ProbedPaths | None" = None,
+        profiling: ProfilingResults | None = None,
+    ) -> None:
+        self._registry = registry
+        self._whole = self._routing = routing
+        self._num_levels = num_levels
+        self._seed = seed
+        self._probed = probed
+        self._profiling = profiling or ProfilingResults()
+        self._probed_version: tuple[int, int] | None = None
+        self._links = link_states(routing.fabric)
+        # Kept as long as a job has them.
+        self._paths: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
+        """All that routing allows between two NICs, by their addresses."""
+        self._candidates: WeakValueDictionary[tuple[int, int, frozenset[Path]], Paths] = WeakValueDictionary()
+        """Those of them that are not over ``_silent`` links nor lost, unless these are all."""
+        self._silent: frozenset[int] = frozenset()
+        self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
+
+    def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
+        """The state at ``time_s``, with the Plan in force; ``routing`` is the fabric's where links of it are dead."""
+        probed, routing = self._probed, routing or self._whole
+        version = None if probed is None else probed.version
+        if routing.dead != self._routing.dead:
+            self._routing = routing
+            for seen_so in (self._paths, self._candidates, self._jobs):
+                seen_so.clear()
+        has_news = version != self._probed_version
+        self._probed_version = version
+        silent = frozenset() if probed is None else probed.silent_links
+        if silent != self._silent:
+            self._silent = silent
+            self._candidates.clear()
+        # Jobs are immutable: one that has not changed is seen as before.
+        known, self._jobs = self._jobs, {}
+        for job in self._registry.jobs:
+            name = job.request.name
+            seen, measured = known.get(name), self._profiling.measured(name)
+            if seen is None or seen[0] is not job or seen[1] is not measured:
+                seen = job, measured, self._job(job, measured, time_s)
+            elif has_news:
+                seen = job, measured, self._job(job, measured, time_s, seen[2])
+            self._jobs[name] = seen
+        profiled = self._profiling.profiled
+        return Snapshot(
+            time_s=time_s,
+            links=self._links,
+            jobs=tuple(job for _, _, job in self._jobs.values()),
+            num_levels=self._num_levels if profiled is None else self._num_levels - 1,
+            open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, _, job in self._jobs.values())),
+            foreign_loads_bps={} if probed is None else probed.foreign_loads_bps(time_s),
+            previous=previous,
+            seed=self._seed,
+            profiled=profiled,
+        )
+
+    def _open_groups(self, job: Job) -> Iterator[OpenGroup]:
+        instances = self._registry.instances(job.name)
+        for group in job.flow_groups if instances else ():
+            newest = instances.get(group.name)
+            if newest is not None and not newest.has_ended:
+                size_bytes = sum(flow.size_bytes for flow in group.flows)
+                yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
+
+    def _job(self, job: RegisteredJob, measured: Measured | None, time_s: float, before: Job | None = None) -> Job:
+        """A job as it is seen now; what probes show no otherwise is what it was ``before``."""
+        request = job.request
+        if request.profile is None:
+            return before or measured_job(job, measured, self._routing)
+        flows_before = iter(() if before is None else before.flows)
+        groups = tuple(
+            FlowGroup(
+                group.name,
+                tuple(
+                    self._flow(FlowKey(request.name, group.name, number), flow, time_s, next(flows_before, None))
+                    for number, flow in enumerate(group.flows)
+                ),
+            )
+            for group in job.flow_groups
+        )
+        seen = chain.from_iterable(group.flows for group in groups)
+        if before is not None and all(map(is_, seen, before.flows)):
+            return before
+        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups)
+
+    def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float, before: Flow | None) -> Flow:
+        five_tuple = flow.five_tuple
+        candidates = self._live_paths(flow)
+        is_cut_off = not candidates
+        shown = None if self._probed is None or is_cut_off else self._probed.hashed_path(five_tuple, time_s)
+        if shown is not None and not self._routing.dead.isdisjoint(shown):
+            shown = None
+        if before is not None and _is_seen_so(before, candidates, shown):
+            return before
+        routing = self._whole if is_cut_off else self._routing
+        return Flow(
+            key,
+            five_tuple,
+            flow.size_bytes,
+            flow.offset_s,
+            Paths(routing.candidate_paths(flow.source, flow.destination)) if is_cut_off else candidates,
+            shown or routing.hashed_path(five_tuple),
+            routing.fabric.host_links_between(flow.source, flow.destination),
+            flow.is_assigned,
+            is_hash_probed=shown is not None,
+            is_cut_off=is_cut_off,
+        )
+
+    def _live_paths(self, flow: RegisteredFlow) -> Paths:
+        """Paths that routing allows, without those over links or by which probes are missing, unless these are all."""
+        pair = flow.source.address, flow.destination.address
+        lost = frozenset[Path]() if self._probed is None else self._probed.lost_paths(flow.five_tuple)
+        candidates = self._candidates.get((*pair, lost))
+        if candidates is None:
+            paths = self._paths.get(pair)
+            if paths is None:
+                paths = self._paths[pair] = Paths(self._routing.candidate_paths(flow.source, flow.destination))
+            live: tuple[Path, ...] = ()
+            if self._silent or lost:
+                live = tuple(path for path in paths if self._silent.isdisjoint(path) and path not in lost)
+            candidates = self._candidates[*pair, lost] = Paths(live) if 0 < len(live) < len(paths) else paths
+        return candidates
+
+
+def _is_seen_so(flow: Flow, candidates: Paths, shown: Path | None) -> bool:
+    """Whether a flow is as it would be made of these, the fabric being as it was."""
+    return flow.is_cut_off or (
+        flow.candidates == candidates and shown == (flow.hashed_path if flow.is_hash_probed else None)
+    )
+
+
+def measured_job(job: RegisteredJob, measured: Measured | None, routing: Routing) -> Job:
+    """A job that has told its hosts alone: it sends what was measured, by the paths that this took.
+
+    What came by a link that is dead now is spread over the paths that are left.
+    """
+    request = job.request
+    shares = () if measured is None else measured.shares
+    flows = tuple(
+        Flow(
+            FlowKey(request.name, MEASURED_GROUP, number),
+            FiveTuple(share.source.address, share.destination.address, UDP_PROTOCOL, 0, FLOW_DESTINATION_PORT),
+            share.size_bytes,
+            0.0,
+            Paths((share.path,)),
+            share.path,
+            routing.fabric.host_links_between(share.source, share.destination),
+        )
+        for number, share in enumerate(chain.from_iterable(_live(share, routing) for share in shares))
+    )
+    profile = NOTHING_KNOWN if measured is None else measured.profile(request.gpus)
+    groups = (FlowGroup(MEASURED_GROUP, flows),) if flows else ()
+    return Job(request.name, job.arrival_s, request.gpus, profile, groups, request.hosts)
+
+
+def _live(share: PathShare, routing: Routing) -> tuple[PathShare, ...]:
+    if routing.dead.isdisjoint(share.path):
+        return (share,)
+    paths = routing.candidate_paths(share.source, share.destination)
+    return tuple(replace(share, path=path, size_bytes=share.size_bytes / len(paths)) for path in paths)
+
+
+def link_states(fabric: Fabric) -> Links:
+    """Links with what keeps the order of flows there: the host on those inside it or out of it, else switch queues."""
+    between = (
+        LinkState(link.rate_bps, OrderKeeper.HOST if link.source in fabric.host_index else OrderKeeper.SWITCH_QUEUE)
+        for link in fabric.links
+    )
+    return Links((*between, *(LinkState(link.rate_bps, OrderKeeper.HOST) for link in fabric.host_links)))

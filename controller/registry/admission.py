@@ -1,0 +1,161 @@
+"""What the registry requires of a registration, taken by itself: pure checks against the fabric."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from controller.registry.registration import (
+    ConflictError,
+    ExhaustedError,
+    FlowRequest,
+    InvalidFieldError,
+    JobRequest,
+    NicReference,
+)
+from policies.job import LONGEST_COMPUTATION_S, MOST_WORK
+from policies.profile import Profile
+from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
+from topologies.fabric import Fabric, Nic
+from topologies.names import MAX_NAME_LENGTH, is_plain
+
+MAX_SIZE_BYTES = 1 << 63
+MOST_ITERATIONS = 1 << 63
+MAX_TRANSFER_S = 5e6
+"""Of all that an iteration sends, were it all to cross the fabric's slowest link: no policy decides on a longer one."""
+MAX_JOB_RULES = 1024
+"""Rows of a switch's table ``job`` (``p4src/shared/constants.p4``)."""
+_MAX_PORT = 0xFFFF
+
+
+def check_job(request: JobRequest, fabric: Fabric) -> None:
+    """Raise InvalidFieldError where a job cannot be meant, naming the field."""
+    check_name(request.name, "name")
+    _require(bool(request.hosts), "hosts: must name at least one host")
+    seen: set[str] = set()
+    for position, host in enumerate(request.hosts):
+        _require(host in fabric.host_index, f"hosts[{position}]: unknown host {host!r}")
+        _require(host not in seen, f"hosts[{position}]: {host!r} is named twice")
+        seen.add(host)
+    num_gpus = len(request.hosts) * fabric.gpus_per_host
+    _require(1 <= request.gpus <= num_gpus, f"gpus: must lie between 1 and the hosts' {num_gpus}, not {request.gpus}")
+    if request.profile is not None:
+        check_profile(request.profile)
+
+
+def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric: Fabric) -> None:
+    """Raise ConflictError or ExhaustedError where a job cannot be measured beside those that are.
+
+    Nothing tells the traffic of two jobs between the same hosts apart, and a switch has room for MAX_JOB_RULES.
+    """
+    for other in measured:
+        shared = [host for host in request.hosts if host in other.hosts]
+        if len(shared) > 1:
+            raise ConflictError(
+                f"hosts: {shared[0]!r} and {shared[1]!r} are hosts of {other.name!r} too; between the same hosts the"
+                " traffic of one job can be measured"
+            )
+    rules: Counter[str] = Counter()
+    for job in (request, *measured):
+        for host in job.hosts:
+            for nic in fabric.nics[host]:
+                rules[fabric.links[nic.link].destination] += len(job.hosts) - 1
+    for switch, needed in rules.items():
+        if needed > MAX_JOB_RULES:
+            raise ExhaustedError(
+                f"hosts: switch {switch!r} would need {needed:,} entries to measure what they send each other, it has"
+                f" {MAX_JOB_RULES:,}"
+            )
+
+
+def check_name(name: str, field: str) -> None:
+    """Raise InvalidFieldError for a name that is empty, too long, or cannot be shown and written as JOB/GROUP/FLOW."""
+    _require(bool(name), f"{field}: must not be empty")
+    _require(len(name) <= MAX_NAME_LENGTH, f"{field}: must not be longer than {MAX_NAME_LENGTH} characters")
+    _require(is_plain(name), f"{field}: must be printable and without a slash, not {name!r}")
+
+
+def check_age(age_s: float) -> None:
+    """Raise InvalidFieldError where a job cannot have arrived so long ago."""
+    _require(math.isfinite(age_s) and age_s >= 0, f"age_s: must be finite and not negative, not {age_s}")
+
+
+def check_iteration(iteration: int, field: str) -> None:
+    """Raise InvalidFieldError for a number of an iteration that no database holds."""
+    _require(0 <= iteration < MOST_ITERATIONS, f"{field}: must lie between 0 and 2^63 - 1, not {iteration}")
+
+
+def check_profile(profile: Profile) -> None:
+    """Raise InvalidFieldError where a profile cannot be meant."""
+    _require(
+        0 <= profile.compute_s <= LONGEST_COMPUTATION_S,
+        f"profile.compute_s: must lie between 0 and {LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
+    )
+    _require(0 <= profile.comm_start <= 1, f"profile.comm_start: must lie between 0 and 1, not {profile.comm_start}")
+    _require(
+        0 <= profile.work <= MOST_WORK,
+        f"profile.work: must lie between 0 and {MOST_WORK:g}, not {profile.work}",
+    )
+
+
+def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str) -> tuple[Nic, Nic]:
+    """The NICs of a flow, source first; raises InvalidFieldError, naming the field under ``field``."""
+    source = _nic(request.source, job, fabric, f"{field}.source")
+    destination = _nic(request.destination, job, fabric, f"{field}.destination")
+    _require(source.host != destination.host, f"{field}.destination.host: {source.host!r} is the source as well")
+    _require(
+        0 <= request.size_bytes <= MAX_SIZE_BYTES,
+        f"{field}.size_bytes: must lie between 0 and 2^63, not {request.size_bytes}",
+    )
+    _require(
+        math.isfinite(request.offset_s) and request.offset_s >= 0,
+        f"{field}.offset_s: must be finite and not negative, not {request.offset_s}",
+    )
+    if request.held_source_port is not None:
+        _require(
+            FIRST_SOURCE_PORT <= request.held_source_port <= LAST_SOURCE_PORT,
+            f"{field}.held_source_port: must lie between {FIRST_SOURCE_PORT} and {LAST_SOURCE_PORT},"
+            f" not {request.held_source_port}",
+        )
+    if request.five_tuple is not None:
+        _check_five_tuple(request.five_tuple, source, destination, f"{field}.five_tuple")
+    return source, destination
+
+
+def check_transfer(sent_bytes: float, fabric: Fabric, field: str) -> None:
+    """Raise InvalidFieldError where the flows of a job, up to the one of ``field``, send too much for an iteration."""
+    transfer_s = sent_bytes * 8 / fabric.slowest_bps
+    _require(
+        transfer_s <= MAX_TRANSFER_S,
+        f"{field}.size_bytes: the job's flows up to this one may take {transfer_s:.3g} s an iteration, more than"
+        f" {MAX_TRANSFER_S:g} s",
+    )
+
+
+def _nic(reference: NicReference, job: JobRequest, fabric: Fabric, field: str) -> Nic:
+    _require(reference.host in fabric.host_index, f"{field}.host: unknown host {reference.host!r}")
+    _require(reference.host in job.hosts, f"{field}.host: {reference.host!r} is not a host of job {job.name!r}")
+    nics = fabric.nics[reference.host]
+    _require(
+        0 <= reference.index < len(nics),
+        f"{field}.nic: host {reference.host!r} has NICs 0 to {len(nics) - 1}, not {reference.index}",
+    )
+    return nics[reference.index]
+
+
+def _check_five_tuple(five_tuple: FiveTuple, source: Nic, destination: Nic, field: str) -> None:
+    _require(five_tuple.source_address == source.address, f"{field}.source_address: not that of the source NIC")
+    _require(
+        five_tuple.destination_address == destination.address,
+        f"{field}.destination_address: not that of the destination NIC",
+    )
+    _require(
+        five_tuple.protocol in (TCP_PROTOCOL, UDP_PROTOCOL),
+        f"{field}.protocol: must be TCP ({TCP_PROTOCOL}) or UDP ({UDP_PROTOCOL}), not {five_tuple.protocol}",
+    )
+    for name, port in (("source_port", five_tuple.source_port), ("destination_port", five_tuple.destination_port)):
+        _require(0 <= port <= _MAX_PORT, f"{field}.{name}: must lie between 0 and {_MAX_PORT}, not {port}")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InvalidFieldError(message)

@@ -1,0 +1,98 @@
+"""Which 5-tuples are taken, by which flows, and which source port a flow without one is given."""
+
+from collections.abc import Iterator, Set
+
+from policies.flows import FlowKey
+from topologies import addressing
+from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.fabric import Nic
+
+_Pair = tuple[int, int]
+
+
+class SourcePorts:
+    """5-tuples and their flows. Two flows never have the same one."""
+
+    def __init__(self) -> None:
+        self._owners: dict[FiveTuple, FlowKey] = {}
+        self._next_free: dict[_Pair, int] = {}
+        """By source and destination: all assignable ports below are taken."""
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __contains__(self, five_tuple: object) -> bool:
+        return five_tuple in self._owners
+
+    def owner(self, five_tuple: FiveTuple) -> FlowKey | None:
+        """The flow that has a 5-tuple."""
+        return self._owners.get(five_tuple)
+
+    def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
+        """Give a free 5-tuple to a flow."""
+        self._owners[five_tuple] = key
+
+    def release(self, five_tuple: FiveTuple) -> None:
+        """Take a 5-tuple back."""
+        del self._owners[five_tuple]
+        pair = five_tuple.source_address, five_tuple.destination_address
+        if pair in self._next_free:
+            self._next_free[pair] = max(
+                addressing.FIRST_SOURCE_PORT, min(self._next_free[pair], five_tuple.source_port)
+            )
+
+    def batch(self, chosen: Set[FiveTuple]) -> "Batch":
+        """5-tuples that are assigned together or not at all, and are none of those ``chosen`` by hosts."""
+        return Batch(self, chosen)
+
+    def next_free(self, pair: _Pair) -> int:
+        """No assignable port below is free."""
+        return self._next_free.get(pair, addressing.FIRST_SOURCE_PORT)
+
+    def note_next_free(self, pair: _Pair, port: int) -> None:
+        """All assignable ports below are taken."""
+        self._next_free[pair] = port
+
+
+class Batch:
+    """What one registration takes, before it is known whether all of it can be."""
+
+    def __init__(self, ports: SourcePorts, chosen: Set[FiveTuple]) -> None:
+        self._ports = ports
+        self._chosen = chosen
+        self._taken: dict[FiveTuple, FlowKey] = {}
+        self._next_free: dict[_Pair, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def owner(self, five_tuple: FiveTuple) -> FlowKey | None:
+        """The flow that has a 5-tuple, or is to have it."""
+        return self._ports.owner(five_tuple) or self._taken.get(five_tuple)
+
+    def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
+        """Give a flow a 5-tuple that has no owner."""
+        self._taken[five_tuple] = key
+
+    def assign(self, source: Nic, destination: Nic, held_source_port: int | None) -> FiveTuple | None:
+        """A free 5-tuple between two NICs: with the port held before, else with the lowest. None where none is left."""
+        for port in self._candidates((source.address, destination.address), held_source_port):
+            five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
+            if not (five_tuple in self._ports or five_tuple in self._taken or five_tuple in self._chosen):
+                return five_tuple
+        return None
+
+    def commit(self) -> None:
+        """Take all of it."""
+        for five_tuple, key in self._taken.items():
+            self._ports.take(five_tuple, key)
+        for pair, port in self._next_free.items():
+            self._ports.note_next_free(pair, port)
+
+    def _candidates(self, pair: _Pair, held_source_port: int | None) -> Iterator[int]:
+        if held_source_port is not None:
+            yield held_source_port
+        first = self._next_free.get(pair, self._ports.next_free(pair))
+        for port in range(first, addressing.LAST_SOURCE_PORT + 1):
+            self._next_free[pair] = port
+            yield port

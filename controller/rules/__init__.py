@@ -1,0 +1,1 @@
+"""A Plan as rules for switches, whatever protocol a switch speaks."""

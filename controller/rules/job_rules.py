@@ -1,0 +1,54 @@
+"""Rules for whole jobs: those whose flows nobody has told have one level for all their traffic, and are counted."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policies.job import Job
+from policies.plan import Plan
+from policies.snapshot import Snapshot
+from topologies.fabric import Fabric
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobRule:
+    """What one switch does with all that a NIC behind it sends to a host, but for flows that have rules of their own.
+
+    It is marked as ``level``, and counted.
+    """
+
+    switch: str
+    source_address: int
+    destination_host: str
+    level: int
+
+
+def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple[JobRule, ...]]:
+    """By switch, the rules of jobs that have told their hosts alone, at the switches of these hosts.
+
+    The one that is being measured has the level above those of all policies; the others have that of the Plan, or 0
+    until something is known of them.
+    """
+    levels = levels_in_force(plan, snapshot)
+    rules: defaultdict[str, list[JobRule]] = defaultdict(list)
+    for job in snapshot.jobs:
+        for address, host in host_traffic(job, fabric):
+            switch = fabric.links[fabric.nic_by_address[address].link].destination
+            rules[switch].append(JobRule(switch, address, host, levels[job.name]))
+    return {switch: tuple(of_switch) for switch, of_switch in rules.items()}
+
+
+def levels_in_force(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
+    """By job, the level of its traffic: the Plan's, but above all while it is measured, 0 while nothing is known."""
+    planned = {job.name: job.level for job in plan.jobs}
+    levels = {job.name: planned[job.name] if job.flows or not job.measured_hosts else 0 for job in snapshot.jobs}
+    return levels if snapshot.profiled is None else levels | {snapshot.profiled: snapshot.num_levels}
+
+
+def host_traffic(job: Job, fabric: Fabric) -> Iterator[tuple[int, str]]:
+    """Addresses of NICs and hosts between which all that is not registered is a measured job's own traffic."""
+    for source in job.measured_hosts:
+        for nic in fabric.nics[source]:
+            for destination in job.measured_hosts:
+                if destination != source:
+                    yield nic.address, destination

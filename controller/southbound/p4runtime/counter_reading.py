@@ -1,0 +1,42 @@
+"""Counters of switches, read over P4Runtime: of ports by level, and of rules for whole jobs."""
+
+from collections.abc import Iterable, Iterator
+
+from finsy import P4CounterEntry, P4DirectCounterEntry, P4TableEntry
+
+from controller.southbound.p4runtime.entries import JOB_PRIORITY, JOB_TABLE
+from topologies.fabric import Fabric
+
+CounterEntry = P4CounterEntry | P4DirectCounterEntry
+
+_LEVEL_COUNTER = "level_counter"
+_LEVELS = 8
+
+JOB_COUNTERS = (P4DirectCounterEntry(table_entry=P4TableEntry(JOB_TABLE)),)
+"""What selects the counters of all rules for whole jobs, and of the operator's."""
+
+
+def level_counters(switch: str, level: int, fabric: Fabric) -> list[CounterEntry]:
+    """What selects the counters of a level at the ports of a switch."""
+    return [
+        P4CounterEntry(_LEVEL_COUNTER, index=link.source_port * _LEVELS + level) for link in fabric.links_from[switch]
+    ]
+
+
+def bytes_of_links(counters: Iterable[CounterEntry], switch: str, fabric: Fabric) -> Iterator[tuple[int, int]]:
+    """Links and what was counted, from the counters of one level."""
+    links = {link.source_port: link.index for link in fabric.links_from[switch]}
+    for counter in counters:
+        if isinstance(counter, P4CounterEntry) and counter.index is not None:
+            yield links[counter.index // _LEVELS], counter.byte_count
+
+
+def bytes_of_jobs(counters: Iterable[CounterEntry], fabric: Fabric) -> Iterator[tuple[tuple[int, str], int]]:
+    """NIC addresses and hosts, and what was counted, from the counters of rules for whole jobs."""
+    for counter in counters:
+        match counter:
+            case P4DirectCounterEntry(table_entry=P4TableEntry(priority=priority, match=dict() as match)) if (
+                priority == JOB_PRIORITY
+            ):
+                (source_address, _), (prefix, _) = match["source_address"], match["destination_address"]
+                yield (source_address, fabric.nic_by_address[prefix + 1].host), counter.byte_count

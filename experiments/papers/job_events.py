@@ -1,0 +1,138 @@
+"""What every arrival and departure of a scenario's jobs changes in the fabric under a policy.
+
+The controller's own code decides, makes rules and takes their difference to those that switches hold. There are no
+switches, and between events nothing runs: jobs depart when their ``duration_s`` is over.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from controller.planning.decision import Decision
+from controller.rules.flow_rules import FlowRule
+from controller.southbound.p4runtime.difference import UpdateKind, difference
+from controller.southbound.p4runtime.entries import Entity, EntityKey, flow_entry, key_of
+from experiments.scenarios.connections import open_connections
+from experiments.scenarios.in_process import InProcessController
+from policies.flows import FlowKey
+from policies.plan import Plan
+from policies.plan_difference import plan_difference
+from policies.snapshot import Snapshot
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric, Path
+from topologies.routing import Routing
+from workloads.jobs import TrainingJob, training_jobs
+from workloads.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class EventChange:
+    """What one event has changed.
+
+    Rules inserted, modified and deleted over all switches, and how many of these are flows' of jobs that were there and
+    stay; of these jobs, flows that go another way, and flow groups with another level. ``modelled_gpu_utilisation`` is
+    what the policy's own model gives the Plan, None where it models no such thing or nobody is there.
+    """
+
+    inserted: int
+    modified: int
+    deleted: int
+    of_staying_jobs: int
+    moved_flows: int
+    level_changes: int
+    modelled_gpu_utilisation: float | None
+
+    @property
+    def rules(self) -> int:
+        """Updates that switches are sent."""
+        return self.inserted + self.modified + self.deleted
+
+
+def job_events(scenario: Scenario, policy: Callable[[Snapshot], Plan]) -> Iterator[EventChange]:
+    """One change for each arrival and departure, in order of time; who leaves then makes room for who comes.
+
+    Jobs have a ``duration_s``. Raises ValueError where the policy cannot decide.
+    """
+    fabric = scenario.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    jobs = training_jobs(scenario, fabric)
+    connections = open_connections(jobs, fabric)
+    controller = InProcessController(
+        routing, connections, policy, scenario.steering, scenario.seed, scenario.num_levels
+    )
+    rules = _Rules(fabric)
+    before = controller.decide(0.0)
+    for time_s, arrives, job in sorted(_events(jobs), key=lambda event: event[:2]):
+        if arrives:
+            controller.register(job)
+        else:
+            controller.deregister(job.name)
+        after = controller.decide(time_s)
+        yield _change(before, after, rules)
+        before = after
+
+
+def _events(jobs: tuple[TrainingJob, ...]) -> Iterator[tuple[float, bool, TrainingJob]]:
+    for job in jobs:
+        arrival_s, duration_s = job.specification.arrival_s, job.specification.duration_s
+        assert duration_s is not None
+        yield arrival_s, True, job
+        yield arrival_s + duration_s, False, job
+
+
+class _Rules:
+    """Rules as switches hold them, each made once, and whose flows they are for."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._known: dict[FlowRule, tuple[EntityKey, Entity]] = {}
+
+    def held(self, decision: Decision) -> dict[str, dict[EntityKey, Entity]]:
+        """By switch, by identity."""
+        return {switch: dict(map(self._entry, rules)) for switch, rules in decision.rules.items()}
+
+    def _entry(self, rule: FlowRule) -> tuple[EntityKey, Entity]:
+        if rule not in self._known:
+            entry = flow_entry(rule, self._fabric)
+            self._known[rule] = key_of(entry), entry
+        return self._known[rule]
+
+    def of_jobs(self, decision: Decision, jobs: set[str]) -> set[EntityKey]:
+        """Identities of rules for flows of these jobs."""
+        tuples = {flow.five_tuple for job in decision.snapshot.jobs if job.name in jobs for flow in job.flows}
+        rules = (rule for of_switch in decision.rules.values() for rule in of_switch)
+        return {self._entry(rule)[0] for rule in rules if rule.five_tuple in tuples}
+
+
+def _change(before: Decision, after: Decision, rules: _Rules) -> EventChange:
+    plans = plan_difference(before.plan, after.plan)
+    stay = {job.name for job in after.plan.jobs} - set(plans.came)
+    theirs = rules.of_jobs(before, stay) | rules.of_jobs(after, stay)
+    held, desired = rules.held(before), rules.held(after)
+    kinds: Counter[UpdateKind] = Counter()
+    of_staying_jobs = 0
+    for switch in held.keys() | desired.keys():
+        for stage in difference(held.get(switch, {}), desired.get(switch, {})):
+            kinds.update(update.kind for update in stage)
+            of_staying_jobs += sum(key_of(update.entity) in theirs for update in stage)
+    ways, ways_now = _ways(before), _ways(after)
+    return EventChange(
+        inserted=kinds[UpdateKind.INSERT],
+        modified=kinds[UpdateKind.MODIFY],
+        deleted=kinds[UpdateKind.DELETE],
+        of_staying_jobs=of_staying_jobs,
+        # A flow that is led where the hash leads it, too, has not moved.
+        moved_flows=sum(ways[flow.key] != ways_now[flow.key] for flow in plans.moved),
+        level_changes=len(plans.levels),
+        modelled_gpu_utilisation=_modelled(after),
+    )
+
+
+def _ways(decision: Decision) -> dict[FlowKey, Path]:
+    plans = decision.plan.flows
+    return {flow.key: plans[flow.key].path or flow.hashed_path for job in decision.snapshot.jobs for flow in job.flows}
+
+
+def _modelled(decision: Decision) -> float | None:
+    jobs, worth = decision.snapshot.jobs, decision.plan.worth
+    return worth.decided / sum(job.gpus for job in jobs) if jobs and worth is not None else None

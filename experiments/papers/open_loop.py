@@ -1,0 +1,162 @@
+"""Flow groups released at given times on a few links: cases by hand and at random, and their run under an allocator.
+
+Time goes from one event to the next, a flow's release or end, as in a simulator; rates are set anew at each.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from policies.echelonflow.policy import due_s
+from policies.rates.echelon import in_order_of_due
+from policies.rates.network import Network, Order
+from topologies.fabric import Path
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_NOTHING_LEFT = 1e-9
+"""A flow with less than this share of its size left has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFlow:
+    """A flow that is released at a time of its own; ``seconds`` is its size on a link of capacity 1."""
+
+    links: Path
+    release_s: float
+    seconds: float
+    offset_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class OpenGroup:
+    """A flow group; its reference time is the release of its first flow."""
+
+    flows: tuple[OpenFlow, ...]
+    weight: float = 1.0
+
+    @property
+    def reference_s(self) -> float:
+        return min(flow.release_s for flow in self.flows)
+
+    def tardiness_s(self, end_s: Sequence[float]) -> float:
+        """Tardiness of the group whose flows end then."""
+        return max(end - self.reference_s - flow.offset_s for end, flow in zip(end_s, self.flows, strict=True))
+
+
+@dataclass(frozen=True)
+class OpenCase:
+    """Groups that share links."""
+
+    capacities: tuple[float, ...]
+    groups: tuple[OpenGroup, ...]
+
+    @cached_property
+    def flows(self) -> list[OpenFlow]:
+        return [flow for group in self.groups for flow in group.flows]
+
+    @cached_property
+    def group_of(self) -> IntArray:
+        """By flow, the number of its group."""
+        return np.repeat(np.arange(len(self.groups)), [len(group.flows) for group in self.groups])
+
+    @cached_property
+    def network(self) -> Network:
+        return Network.of(np.array(self.capacities), [flow.links for flow in self.flows])
+
+    @cached_property
+    def ideal_finish_s(self) -> FloatArray:
+        """By flow."""
+        return np.array(
+            [group.reference_s + flow.offset_s for group in self.groups for flow in group.flows], dtype=np.float64
+        )
+
+    def tardiness_s(self, end_s: Sequence[float]) -> list[float]:
+        """By group, where flows end then."""
+        ends = np.array(end_s)
+        return [group.tardiness_s(ends[self.group_of == number]) for number, group in enumerate(self.groups)]
+
+    def weighted_tardiness_s(self, end_s: Sequence[float]) -> float:
+        """The objective: weighted sum over groups."""
+        weights = [group.weight for group in self.groups]
+        return sum(weight * late for weight, late in zip(weights, self.tardiness_s(end_s), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What an allocator may know at an event: who is there, and how the groups do.
+
+    A tier is a group that has a flow under way: in ``order`` with its flows under way, in ``open_order`` with those
+    that are still to come besides. Flows stand in order of ``due_s``, which is what
+    ``policies.echelonflow.policy.due_s`` says; ``tardiness_s``, of the flows that have ended, and ``weights`` are by
+    tier.
+    """
+
+    network: Network
+    order: Order
+    open_order: Order
+    remaining_bytes: FloatArray
+    due_s: FloatArray
+    tardiness_s: FloatArray
+    weights: FloatArray
+
+
+Allocation = Callable[[Moment], tuple[Order, FloatArray]]
+"""The tiers in the order in which they are served, and the rate of every flow in it."""
+
+
+def end_times(case: OpenCase, allocate: Allocation) -> list[float]:
+    """When every flow ends. Raises RuntimeError where some flow never does."""
+    release_s = np.array([flow.release_s for flow in case.flows], dtype=np.float64)
+    sizes = np.array([flow.seconds for flow in case.flows]) / 8
+    weights = np.array([group.weight for group in case.groups])
+    remaining, end_s = sizes.copy(), np.full(len(sizes), np.inf)
+    so_far_s = np.zeros(len(case.groups))
+    now_s = float(release_s.min())
+    while np.isinf(end_s).any():
+        there = np.flatnonzero((release_s <= now_s) & np.isinf(end_s))
+        later = release_s[release_s > now_s].min(initial=np.inf)
+        step_s, rates = later - now_s, np.zeros(0)
+        if len(there):
+            due = due_s(case.ideal_finish_s, so_far_s[case.group_of], now_s)
+            present = np.unique(case.group_of[there])
+            to_come = np.flatnonzero(np.isinf(end_s) & np.isin(case.group_of, present))
+            order, open_order = (
+                in_order_of_due(Order.by_rank(flows, case.group_of[flows]), due) for flows in (there, to_come)
+            )
+            moment = Moment(case.network, order, open_order, remaining, due, so_far_s[present], weights[present])
+            order, rates = allocate(moment)
+            with np.errstate(divide="ignore"):
+                step_s = min(step_s, float((remaining[order.flows] * 8 / rates).min()))
+            if not step_s < np.inf:
+                raise RuntimeError(f"flows {there.tolist()} are never served")
+            remaining[order.flows] -= rates * step_s / 8
+        now_s += step_s
+        ended = there[remaining[there] <= _NOTHING_LEFT * sizes[there]]
+        remaining[ended] = 0.0
+        end_s[ended] = now_s
+        np.maximum.at(so_far_s, case.group_of[ended], now_s - case.ideal_finish_s[ended])
+    return end_s.tolist()
+
+
+def random_case(chance: random.Random, most_groups: int = 3, most_flows: int = 4, most_links: int = 2) -> OpenCase:
+    """Whole sizes and times; the flows of a group are released one after the other, coflows among them all at once."""
+    num_links = chance.randint(1, most_links)
+    paths = [(0,)] if num_links == 1 else [(0,), (1,), (0, 1)]
+    groups = []
+    for _ in range(chance.randint(1, most_groups)):
+        release = chance.randint(0, 6)
+        is_coflow = chance.random() < 0.25
+        flows, offset = [], 0
+        for _ in range(chance.randint(1, most_flows)):
+            flows.append(OpenFlow(chance.choice(paths), release, chance.randint(1, 4), offset))
+            if not is_coflow:
+                release += chance.randint(0, 3)
+                offset += chance.randint(0, 3)
+        groups.append(OpenGroup(tuple(flows)))
+    return OpenCase((1.0,) * num_links, tuple(groups))

@@ -1,0 +1,85 @@
+"""A controller in a process of its own, which can be killed and started again."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import yaml
+
+from controller.config import ControllerConfig
+
+_READY = "listening on "
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 10.0
+
+
+class ControllerProcessError(Exception):
+    """The controller process did not start; the message holds what it said."""
+
+
+class ControllerProcess:
+    """``trainyard controller`` with a configuration, as an async context manager: started while entered, then stopped.
+
+    ``address`` is where it listens, the same after a restart. Whatever starts it raises ControllerProcessError where it
+    does not start.
+    """
+
+    def __init__(self, config: ControllerConfig) -> None:
+        self.address = config.listen
+        self._config = config
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._start(self._config)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def kill(self) -> None:
+        """End it as a crash would, with SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+
+    async def restart(self, start_s: float = 0.0) -> None:
+        """After ``kill``, start another one there; a driven clock stands at ``start_s``."""
+        await self._start(self._config.model_copy(update={"listen": self.address, "start_s": start_s}))
+
+    async def _start(self, config: ControllerConfig) -> None:
+        with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
+            path = Path(folder) / "controller.yaml"
+            path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
+            with (Path(folder) / "errors").open("w+b") as errors:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-m", "controller", "--config", str(path)),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                )
+                assert self._process.stdout is not None
+                try:
+                    line = (await asyncio.wait_for(self._process.stdout.readline(), _START_TIMEOUT_S)).decode()
+                    if not line.startswith(_READY):
+                        await self._process.wait()
+                        errors.seek(0)
+                        raise ControllerProcessError(f"the controller did not start: {errors.read().decode().strip()}")
+                except BaseException:
+                    await self._stop()
+                    raise
+        self.address = line.removeprefix(_READY).strip()
+
+    async def _stop(self) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), _STOP_TIMEOUT_S)
+        except TimeoutError:
+            await self.kill()

@@ -1,0 +1,286 @@
+"""The flows of a run's jobs on the simulator: which are under way, and what links carry meanwhile."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from controller.planning.decision import Decision
+from experiments.scenarios.connections import Connections
+from experiments.scenarios.flow_ways import FlowWays
+from experiments.scenarios.instances import GroupKey, Instance, Instances, TransferEnd
+from experiments.scenarios.results import LoadSample
+from experiments.scenarios.stalls import Stalls
+from experiments.scenarios.ways import LAST_TIER, Way
+from policies.echelonflow.policy import open_group_order
+from policies.enforcement import Allocator, Cadence, RateControl, Tiers
+from policies.flows import FlowKey
+from policies.group_order import group_order
+from policies.policy_name import PolicyName
+from policies.rates.loads import remaining_by_link
+from policies.rates.network import FloatArray, IntArray, Network, Order
+from simulator.allocation import ALLOCATIONS
+from simulator.bundles import Bundles
+from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
+from topologies.addressing import FiveTuple
+from topologies.routing import Routing
+from topologies.steering import Steering
+from workloads.jobs import TrainingJob
+from workloads.replay import StartTransfer
+from workloads.task_graph import GroupTransfer
+
+_IDLE = (0.0,) * NUM_LEVELS
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """Flows of one transfer that have one way, size and offset; ``numbers`` are their positions in the group.
+
+    Where links may fail it is a flow alone, sent as ``five_tuple``.
+    """
+
+    key: GroupKey
+    task: int
+    way: Way
+    size_bytes: float
+    offset_s: float
+    five_tuple: FiveTuple | None
+    numbers: tuple[int, ...]
+
+
+class FluidTraffic:
+    """Starts transfers and tells when they have ended.
+
+    There is a bundle for what each transfer may start, and one for what is under way. When a new Plan comes, that goes
+    on in its new way; but by its old port where it is ports that steer, until its next transfer. Links may only fail
+    where they ``may_fail``: there flows take the ways that switches lead them now, whatever the Plan says, and are not
+    bundled.
+    """
+
+    def __init__(
+        self,
+        routing: Routing,
+        jobs: Sequence[TrainingJob],
+        connections: Connections,
+        policy: PolicyName,
+        control: RateControl,
+        steering: Steering,
+        *,
+        may_fail: bool = False,
+    ) -> None:
+        fabric = routing.fabric
+        self._fabric = fabric
+        self._may_fail = may_fail
+        self._stalls = Stalls()
+        self._policy = policy
+        self._control = control
+        self._steering = steering
+        self._jobs = {job.name: job for job in jobs}
+        self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
+        self._number_of = {key: number for number, key in enumerate(self._specifications)}
+        self._instances = Instances(self._specifications)
+        self._transfers: defaultdict[GroupKey, list[int]] = defaultdict(list)
+        for job in jobs:
+            for number, task in enumerate(job.graph.tasks):
+                if isinstance(task, GroupTransfer):
+                    self._transfers[job.name, task.group].append(number)
+        self._capacities_bps = np.array(fabric.rates_bps)
+        self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
+        self._ways = FlowWays(routing, self._specifications, connections, control.tiers, may_fail=may_fail)
+        self._templates: dict[str, list[_Bundle]] = {}
+        self._under_way: set[int] = set()
+        self._open: tuple[GroupKey, ...] = ()
+        self._bundles: list[_Bundle] = []
+        self._of_transfer: dict[tuple[str, int], IntArray] = {}
+        self.fluid = Fluid(self._table(), ALLOCATIONS[control.allocator])
+        self._sampled_ps = 0
+        self._sampled_bytes = self.fluid.carried_bytes()
+
+    @property
+    def now_ps(self) -> int:
+        """Virtual time."""
+        return self.fluid.now_ps
+
+    def start(self, job: str, transfer: StartTransfer) -> None:
+        """Let the flows of a transfer send now what one iteration sends."""
+        if job not in self._templates:
+            self._templates[job] = self._bundles_of(job)
+            self._relay(self._carried_on())
+        self._instances.start(job, transfer, self.now_ps / PS_PER_S)
+        numbers = self._of_transfer[job, transfer.task]
+        self._under_way.update(numbers.tolist())
+        self.fluid.start(numbers, self._sent_bytes[numbers])
+        self._stall()
+        self._order_groups()
+
+    def run(self, until_ps: int) -> list[TransferEnd]:
+        """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
+        ends = []
+        arrived = self.fluid.run(min(until_ps, self._stalls.next_try_ps))
+        if trying := self._stalls.take_trying(self.now_ps):
+            self.fluid.resume(np.array(trying))
+        for number in arrived:
+            self._under_way.remove(number)
+            bundle = self._bundles[number]
+            for flow in bundle.numbers:
+                if (end := self._instances.arrive(bundle.key, flow, self.now_ps / PS_PER_S)) is not None:
+                    ends.append(end)
+        if arrived:
+            self._order_groups()
+        return ends
+
+    def follow(self, decision: Decision, routing: Routing) -> None:
+        """Let flows travel as a decision says; jobs that it does not know and that have nothing open are gone.
+
+        Switches hold its rules now, and base routing is this.
+        """
+        changed = self._ways.follow(decision, routing)
+        decided = {job.name for job in decision.snapshot.jobs}
+        busy = {job for job, _ in self._instances.open}
+        self._reroute(changed, self._templates.keys() - decided - busy)
+
+    def lose(self, links: frozenset[int]) -> None:
+        """From now on these links carry nothing, and all others do; raises ValueError unless links ``may_fail``."""
+        self._reroute(self._ways.lose(links), set())
+
+    def _reroute(self, changed: Set[str], gone: Set[str]) -> None:
+        """These jobs have other ways from now on, and those are gone."""
+        if not (changed or gone):
+            return
+        for job in gone:
+            del self._templates[job]
+        for job in changed & self._templates.keys():
+            self._templates[job] = self._bundles_of(job)
+        self._relay(self._rerouted())
+        self._open = ()
+        self._order_groups()
+
+    def sample_loads(self) -> LoadSample:
+        """How busy every link was with each level since the last sample."""
+        now_ps, carried = self.fluid.now_ps, self.fluid.carried_bytes()
+        interval_s = max(1, now_ps - self._sampled_ps) / PS_PER_S
+        busy = (carried - self._sampled_bytes) * 8 / self._capacities_bps[:, np.newaxis] / interval_s
+        rows = [_IDLE] * len(self._fabric.links)
+        used = np.flatnonzero(busy[: len(rows)].any(axis=1))
+        for link, row in zip(used.tolist(), busy[used].tolist(), strict=True):
+            rows[link] = tuple(row)
+        sample = LoadSample(self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(rows))
+        self._sampled_ps, self._sampled_bytes = now_ps, carried
+        return sample
+
+    def _stall(self) -> None:
+        """Let flows wait whose packets are lost."""
+        if not self._may_fail:
+            return
+        numbers = sorted({*self.fluid.active.tolist(), *self._stalls.waiting})
+        ways = {number: self._bundles[number].way for number in numbers}
+        if stalled := self._stalls.look(ways, self.now_ps):
+            self.fluid.pause(np.array(stalled))
+
+    def _bundles_of(self, job: str) -> list[_Bundle]:
+        """What each transfer of a job may start."""
+        graph = self._jobs[job].graph
+        bundles = []
+        for task, transfer in enumerate(graph.tasks):
+            if isinstance(transfer, GroupTransfer):
+                key = job, transfer.group
+                alike: defaultdict[tuple[Way, float, float, FiveTuple | None], list[int]] = defaultdict(list)
+                for number in graph.flows_of(transfer):
+                    flow, flow_key = self._specifications[key][number], FlowKey(*key, number)
+                    sent_as = self._ways.sent_as(flow_key)
+                    alike[self._ways[flow_key], flow.size_bytes, flow.offset_s, sent_as].append(number)
+                bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
+        return bundles
+
+    def _carried_on(self) -> Iterator[tuple[int, _Bundle]]:
+        """What is under way, as it is."""
+        for number in sorted(self._under_way):
+            yield number, self._bundles[number]
+
+    def _rerouted(self) -> Iterator[tuple[int, _Bundle]]:
+        """What is under way, in the ways of its flows."""
+        for number, bundle in self._carried_on():
+            alike: defaultdict[Way, list[int]] = defaultdict(list)
+            for flow in bundle.numbers:
+                way = self._ways[FlowKey(*bundle.key, flow)]
+                if self._steering is Steering.SOURCE_PORT:
+                    way = self._ways.of_packets(replace(way, path=bundle.way.path), bundle.five_tuple)
+                alike[way].append(flow)
+            for way, flows in alike.items():
+                yield number, replace(bundle, way=way, numbers=tuple(flows))
+
+    def _relay(self, under_way: Iterable[tuple[int, _Bundle]]) -> None:
+        live = list(under_way)
+        first = sum(map(len, self._templates.values()))
+        table = self._table([bundle for _, bundle in live])
+        self.fluid.relay(table, np.array([NO_BUNDLE] * first + [number for number, _ in live], dtype=np.int64))
+        self._under_way = set(range(first, first + len(live)))
+        self._stalls.renumber({first + place: number for place, (number, _) in enumerate(live)})
+        self._stall()
+
+    def _table(self, live: Sequence[_Bundle] = ()) -> Bundles:
+        """All that may be started, then what is under way."""
+        self._bundles = [bundle for bundles in self._templates.values() for bundle in bundles]
+        of_transfer: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for number, bundle in enumerate(self._bundles):
+            of_transfer[bundle.key[0], bundle.task].append(number)
+        self._of_transfer = {key: np.array(numbers) for key, numbers in of_transfer.items()}
+        self._bundles += live
+        bundles = self._bundles
+        self._group_of = np.array([self._number_of[bundle.key] for bundle in bundles], dtype=np.int64)
+        self._sent_bytes = np.array([bundle.size_bytes * len(bundle.numbers) for bundle in bundles], dtype=np.float64)
+        self._offsets_s = np.array([bundle.offset_s for bundle in bundles], dtype=np.float64)
+        ways = [bundle.way for bundle in self._bundles]
+        latencies_ps = [round(self._delays_s[list(way.path)].sum() * PS_PER_S) for way in ways]
+        return Bundles(
+            Network.of(self._capacities_bps, [way.path for way in ways]),
+            weights=np.array([len(bundle.numbers) for bundle in self._bundles], dtype=np.float64),
+            tiers=np.array([way.tier for way in ways], dtype=np.int64),
+            levels=np.array([way.level for way in ways], dtype=np.int64),
+            latency_ps=np.array(latencies_ps, dtype=np.int64),
+        )
+
+    def _order_groups(self) -> None:
+        """Where tiers are flow groups, order the open ones anew if one has begun or ended, or a flow at its cadence."""
+        if self._control.tiers is not Tiers.GROUPS:
+            return
+        instances = self._instances.open
+        if self._control.cadence is Cadence.GROUP_EVENT and self._open == tuple(instances):
+            return
+        self._open = tuple(instances)
+        place = np.full(len(self._number_of), len(instances))
+        place[[self._number_of[key] for key in instances]] = np.arange(len(instances))
+        group_of = place[self._group_of]
+        # A group is known in full: what it will release counts in its rank, though it has no rate yet.
+        to_come = np.array([number for key, one in instances.items() for number in self._to_come(key, one)], np.int64)
+        waiting = np.array(sorted(self._stalls.waiting), dtype=np.int64)
+        known = np.union1d(self.fluid.active, np.concatenate((to_come, waiting)))
+        groups = np.unique(group_of[known])
+        remaining_bytes = self.fluid.settled_bytes().copy()
+        remaining_bytes[to_come] = self._sent_bytes[to_come]
+        order = Order.by_rank(known, group_of[known])
+        network = self.fluid.bundles.network
+        started_s = np.array([instance.started_s for instance in instances.values()])
+        due_s = np.zeros(len(group_of))
+        if self._control.allocator is Allocator.ECHELON_MADD:
+            due_s = self._due_s(started_s, group_of)
+            ranked = open_group_order(network, order, remaining_bytes, due_s - self.now_ps / PS_PER_S)
+        else:
+            by_link = remaining_by_link(network, order, remaining_bytes)
+            by_link.data *= 8 / self._capacities_bps[by_link.indices]
+            ranked = group_order(self._policy, by_link, started_s[groups])
+        tiers = np.full(len(instances) + 1, LAST_TIER)
+        tiers[groups[ranked]] = np.arange(len(groups))
+        self.fluid.reorder(tiers[group_of], due_s)
+
+    def _due_s(self, started_s: FloatArray, group_of: IntArray) -> FloatArray:
+        """When each bundle may end without making its group later than it is."""
+        late_s = np.array([max(instance.tardiness_s, 0.0) for instance in self._instances.open.values()])
+        return np.append(started_s + late_s, 0.0)[group_of] + self._offsets_s
+
+    def _to_come(self, key: GroupKey, instance: Instance) -> Iterator[int]:
+        """The bundles that an open group has not released yet."""
+        for task in self._transfers[key]:
+            if task not in instance.released:
+                yield from self._of_transfer[key[0], task].tolist()

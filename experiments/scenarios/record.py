@@ -1,0 +1,147 @@
+"""The record of a run, and the results that it amounts to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from experiments.scenarios.noted_plan import NotedPlan
+from experiments.scenarios.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult, Stretch
+from policies.enforcement import Enforcement
+from policies.flows import FlowKey
+from policies.plan import JobPlan
+from policies.policy_name import PolicyName
+from topologies.routing import Routing
+from workloads.alone import Alone, run_alone
+from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
+from workloads.events import ScenarioEvent
+from workloads.measures import (
+    Window,
+    allocated_gpu_seconds,
+    gpu_utilisation,
+    job_windows,
+    mean_iteration_time_s,
+    stretches,
+    utilisation_in,
+)
+from workloads.measures import run_window as measured_window
+from workloads.replay import JobReplay
+from workloads.scenario import Scenario
+
+
+@dataclass
+class Record:
+    """What is noted while a run goes on.
+
+    ``tardiness`` holds (finish, tardiness) in seconds per job and flow group, ``plans`` when each came into force.
+    """
+
+    replays: list[JobReplay]
+    loads: list[LoadSample] = field(default_factory=list)
+    tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+    plans: list[tuple[float, NotedPlan]] = field(default_factory=list)
+    ended_s: float = 0.0
+
+    def plans_until(self, time_s: float) -> list[NotedPlan]:
+        """The plans that came into force up to a time, oldest first; the first of all where none had."""
+        return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
+
+
+def result_of(
+    scenario: Scenario,
+    policy: PolicyName,
+    routing: Routing,
+    record: Record,
+    *,
+    backend: str,
+    enforcement: Enforcement = Enforcement.LEVELS,
+    scale: float = 1.0,
+    packet_hops: int = 0,
+    events: Iterable[ScenarioEvent] = (),
+) -> RunResult:
+    """Measure a run that is over, in which ``events`` were to happen.
+
+    Raises ValueError where no GPU was allocated inside the window.
+    """
+    jobs = [replay.job for replay in record.replays]
+    windows = job_windows(scenario, record.replays)
+    window = measured_window(scenario, record.replays)
+    plans = record.plans_until(window.to_s)
+    job_decisions = {job.name: job for plan in plans for job in plan.jobs}
+    alone = {job.name: run_alone(job, routing) for job in jobs}
+    paths = {key: path for plan in plans for key, path in plan.paths.items()}
+    size_bytes = {
+        FlowKey(job.name, group.name, number): flow.size_bytes
+        for job in jobs
+        for group in job.graph.flow_groups
+        for number, flow in enumerate(group.flows)
+    }
+    happened = tuple(event for event in events if event.at_s <= record.ended_s)
+
+    def measured(parts: Iterable[Window]) -> tuple[Stretch, ...]:
+        return tuple(Stretch(part.from_s, part.to_s, utilisation_in(part, record.replays, windows)) for part in parts)
+
+    return RunResult(
+        scenario=scenario.name,
+        policy=policy,
+        backend=backend,
+        enforcement=enforcement,
+        seed=scenario.seed,
+        scale=scale,
+        fabric=routing.fabric,
+        gpu_utilisation=gpu_utilisation(record.replays, windows),
+        ideal_gpu_utilisation=ideal_gpu_utilisation(jobs, routing, allocated_gpu_seconds(record.replays, windows)),
+        fluid_bound_gpu_utilisation=fluid_bound_gpu_utilisation(
+            jobs, routing, {name: own.length_s / window.length_s for name, own in windows.items()}
+        ),
+        window_from_s=window.from_s,
+        window_to_s=window.to_s,
+        ended_s=record.ended_s,
+        num_rules=max((plan.num_rules for plan in plans), default=0),
+        packet_hops=packet_hops,
+        jobs=tuple(
+            _job(replay, windows[replay.job.name], alone[replay.job.name], job_decisions.get(replay.job.name))
+            for replay in record.replays
+        ),
+        flow_groups=tuple(
+            _flow_group(replay, group.name, windows[replay.job.name], alone[replay.job.name], record)
+            for replay in record.replays
+            for group in replay.job.graph.flow_groups
+        ),
+        flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items()),
+        loads=tuple(record.loads),
+        events=happened,
+        stretches=measured(stretches(window, (event.at_s for event in happened))),
+        steps=measured(_steps(window, max(one.iteration_time_s for one in alone.values()))),
+    )
+
+
+def _steps(window: Window, step_s: float) -> list[Window]:
+    """A window in equal parts of about so many seconds."""
+    num_steps = max(1, round(window.length_s / step_s)) if step_s > 0 else 1
+    return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
+
+
+def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | None) -> JobResult:
+    departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
+    return JobResult(
+        name=replay.job.name,
+        profile=replay.job.specification.profile,
+        gpus=replay.job.gpus,
+        iteration_time_s=mean_iteration_time_s(replay, window),
+        ideal_iteration_time_s=alone.iteration_time_s,
+        jct_s=None if departed_s is None else departed_s - arrival_s,
+        intensity=decision.intensity if decision else None,
+        correction_factor=decision.correction_factor if decision else None,
+        priority=decision.priority if decision else None,
+        level=decision.level if decision else None,
+        reason=decision.reason if decision else "",
+        computing=tuple(replay.computing),
+        communicating=tuple(replay.communicating),
+    )
+
+
+def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, record: Record) -> FlowGroupResult:
+    instances = record.tardiness.get((replay.job.name, group), [])
+    measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]
+    tardiness_s = sum(measured) / len(measured) if measured else None
+    excess_s = None if tardiness_s is None else tardiness_s - alone.tardiness_s[group]
+    return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)

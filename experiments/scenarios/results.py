@@ -1,0 +1,110 @@
+"""What one run of a scenario under one policy has shown; what tables, JSON and reports are made from."""
+
+from dataclasses import dataclass
+
+from policies.enforcement import Enforcement
+from topologies.fabric import Fabric, Path
+from workloads.events import ScenarioEvent
+from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.scenario import ProfileSource
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """One job: its times, what the policy decided for it last, and its record for pictures.
+
+    ``profile`` is how the controller was to know what it does; ``iteration_time_s`` the mean inside the measurement
+    window, None where no whole iteration lies there; ``jct_s`` the time from arrival to departure, None where the run
+    ended first.
+    """
+
+    name: str
+    profile: ProfileSource
+    gpus: int
+    iteration_time_s: float | None
+    ideal_iteration_time_s: float
+    jct_s: float | None
+    intensity: float | None
+    correction_factor: float | None
+    priority: float | None
+    level: int | None
+    reason: str
+    computing: tuple[ComputeInterval, ...]
+    communicating: tuple[CommunicationInterval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowGroupResult:
+    """One flow group; tardiness is the mean over the instances that finished in the window, None where none did.
+
+    Excess tardiness is tardiness minus that of the same job alone.
+    """
+
+    job: str
+    group: str
+    tardiness_s: float | None
+    excess_tardiness_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """Which way a flow took in the end, and the bytes of one iteration."""
+
+    job: str
+    path: Path
+    size_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """Utilisation of every link by level over one interval: ``utilisation[link][level]``, 0 to 1."""
+
+    from_s: float
+    to_s: float
+    utilisation: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """GPU utilisation over a part of the window, None where no GPU was allocated in it."""
+
+    from_s: float
+    to_s: float
+    gpu_utilisation: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A whole run. ``window`` is what was measured, ``ended_s`` when the run was over.
+
+    ``events`` are those of the scenario that happened. ``stretches`` part the window at them; ``steps`` part it evenly,
+    each about as long as the longest iteration.
+    """
+
+    scenario: str
+    policy: str
+    backend: str
+    enforcement: Enforcement
+    seed: int
+    scale: float
+    fabric: Fabric
+    gpu_utilisation: float
+    ideal_gpu_utilisation: float
+    fluid_bound_gpu_utilisation: float
+    window_from_s: float
+    window_to_s: float
+    ended_s: float
+    num_rules: int
+    packet_hops: int
+    jobs: tuple[JobResult, ...]
+    flow_groups: tuple[FlowGroupResult, ...]
+    flows: tuple[FlowResult, ...]
+    loads: tuple[LoadSample, ...]
+    events: tuple[ScenarioEvent, ...]
+    stretches: tuple[Stretch, ...]
+    steps: tuple[Stretch, ...]
+
+    @property
+    def total_tardiness_s(self) -> float:
+        """Sum of the groups' mean tardiness."""
+        return sum(group.tardiness_s for group in self.flow_groups if group.tardiness_s is not None)

@@ -1,0 +1,165 @@
+"""The jobs of a run in time, whatever carries their flows: what they do when, and what is noted of it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from experiments.scenarios.calendar import (
+    PS_PER_S,
+    Arrival,
+    Calendar,
+    ComputationEnd,
+    HandOver,
+    HoldEnd,
+    JobEvent,
+    Sample,
+)
+from experiments.scenarios.instances import TransferEnd
+from experiments.scenarios.record import Record
+from experiments.scenarios.results import LoadSample
+from workloads.host_pauses import HostPauses
+from workloads.jitter import ComputeJitter
+from workloads.jobs import TrainingJob
+from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
+from workloads.scenario import Scenario
+
+Progress = Callable[[float, float], None]
+"""Told the virtual time and when the run is expected to end, both in seconds."""
+
+_SAMPLES = 400
+_SHORTEST_SAMPLE_PS = PS_PER_S // 1_000_000
+
+
+class Carrier(Protocol):
+    """What carries the flows of a run's jobs, and keeps its time."""
+
+    @property
+    def now_ps(self) -> int: ...
+
+    def start(self, job: str, transfer: StartTransfer) -> None:
+        """Let the flows of a transfer send now."""
+
+    def sample_loads(self) -> LoadSample:
+        """How busy every link was with each level since the last sample."""
+
+
+class Stage:
+    """Jobs that arrive, compute, send, and depart; the run that owns it lets time pass.
+
+    ``alone_s`` is how long an iteration of each job takes with the fabric to itself; ``delay_s`` is asked for how long
+    to hold an iteration of a job that could begin at a time. What happens to jobs is to be told ``reaction_delay_s``
+    later: then there is a ``HandOver`` in the calendar.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        jobs: Sequence[TrainingJob],
+        carrier: Carrier,
+        alone_s: Mapping[str, float],
+        delay_s: Callable[[str, float], float],
+    ) -> None:
+        self.calendar = Calendar()
+        pauses = HostPauses(scenario.events)
+        self.replays = {
+            job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job), pauses)
+            for job in jobs
+        }
+        self.record = Record(list(self.replays.values()))
+        self._carrier = carrier
+        self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
+        self._arrived_ps: dict[str, int] = {}
+        self._departed_ps: dict[str, int] = {}
+        self._hand_over_ps: int | None = None
+        self._expected_end_s = max(_expected_end_s(job, alone_s[job.name]) for job in jobs)
+        self._sample_ps = max(_SHORTEST_SAMPLE_PS, round(self._expected_end_s / _SAMPLES * PS_PER_S))
+
+    def begin(self) -> None:
+        """Put the jobs' arrivals and the first sample into the calendar."""
+        for name, replay in self.replays.items():
+            self.calendar.add(round(replay.job.specification.arrival_s * PS_PER_S), Arrival(name))
+        self.calendar.add(self._sample_ps, Sample())
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time."""
+        return self._carrier.now_ps / PS_PER_S
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all jobs have departed and that has been told."""
+        return not self._departed_ps and all(replay.departed for replay in self.replays.values())
+
+    def happen(self, event: JobEvent) -> None:
+        """The time of something that a job does has come."""
+        replay = self.replays[event.job]
+        match event:
+            case Arrival():
+                self._arrived_ps[event.job] = self._carrier.now_ps
+                self._tell_later()
+                actions = replay.start(max(self.now_s, replay.job.specification.arrival_s))
+            case ComputationEnd():
+                actions = replay.computation_finished(event.task, self.now_s)
+            case HoldEnd():
+                actions = replay.begin_iteration(self.now_s)
+        self._act(event.job, actions)
+
+    def transfers_end(self, ends: Iterable[TransferEnd]) -> None:
+        """These transfers have arrived."""
+        for end in ends:
+            if end.tardiness_s is not None:
+                self.record.tardiness.setdefault((end.job, end.group), []).append((self.now_s, end.tardiness_s))
+            self._act(end.job, self.replays[end.job].transfer_finished(end.task, self.now_s))
+
+    def sample(self, on_progress: Progress) -> None:
+        """Note the loads and say how far the run is."""
+        self.record.loads.append(self._carrier.sample_loads())
+        self.calendar.add(self._carrier.now_ps + self._sample_ps, Sample())
+        on_progress(self.now_s, max(self.now_s, self._expected_end_s))
+
+    def hand_over_begins(self) -> None:
+        """The hand-over of this time takes place: what happens now to a job needs another one."""
+        if self._hand_over_ps == self._carrier.now_ps:
+            self._hand_over_ps = None
+
+    def due(self) -> tuple[list[str], list[str]]:
+        """The jobs whose arrival, and those whose departure, is due to be told, in the scenario's order; once each."""
+        until_ps = self._carrier.now_ps - self._reaction_ps
+        return self._take(self._arrived_ps, until_ps), self._take(self._departed_ps, until_ps)
+
+    def _act(self, job: str, actions: Sequence[Action]) -> None:
+        """Start what a replay asks for, and note when it has departed."""
+        now_ps = self._carrier.now_ps
+        for action in actions:
+            match action:
+                case StartComputation(task, _, ends_at_s):
+                    self.calendar.add(max(now_ps, round(ends_at_s * PS_PER_S)), ComputationEnd(job, task))
+                case HoldIteration(until_s):
+                    self.calendar.add(max(now_ps, round(until_s * PS_PER_S)), HoldEnd(job))
+                case StartTransfer():
+                    self._carrier.start(job, action)
+        if self.replays[job].departed:
+            self._departed_ps[job] = now_ps
+            self._tell_later()
+
+    def _tell_later(self) -> None:
+        """One hand-over is for all that happens at one time."""
+        due_ps = self._carrier.now_ps + self._reaction_ps
+        if self._hand_over_ps != due_ps:
+            self._hand_over_ps = due_ps
+            self.calendar.add(due_ps, HandOver())
+
+    def _take(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
+        """Take out the jobs to which something happened up to a time."""
+        names = [name for name in self.replays if happened_ps.get(name, until_ps + 1) <= until_ps]
+        for name in names:
+            del happened_ps[name]
+        return names
+
+
+def _expected_end_s(job: TrainingJob, alone_s: float) -> float:
+    specification = job.specification
+    if specification.duration_s is not None:
+        return specification.arrival_s + specification.duration_s
+    assert specification.iterations is not None
+    return specification.arrival_s + specification.iterations * alone_s

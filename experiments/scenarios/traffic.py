@@ -1,0 +1,125 @@
+"""The flows of a run's jobs on the emulator: which are under way, and what links carry meanwhile."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from emulator.compiler.program import compile_program
+from emulator.engine.transport import MAX_WINDOW
+from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
+from emulator.observations import Completion
+from experiments.scenarios.carried import as_carried
+from experiments.scenarios.connections import Connections
+from experiments.scenarios.host_order import host_queues
+from experiments.scenarios.instances import Instances, TransferEnd
+from experiments.scenarios.results import LoadSample
+from hostlib.types import Directives
+from p4src import PROGRAM
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from workloads.jobs import TrainingJob
+from workloads.replay import StartTransfer
+
+SLOWEST_LINK_BPS = 400e6
+"""Without a ``scale`` of its own a scenario's rates are divided so that its slowest link has this rate.
+
+Twice the rate moves the utilisation of the testbed's mixes by 0.05 points at most (docs/emulator.md).
+"""
+
+
+class Traffic:
+    """Starts transfers and tells when they have ended."""
+
+    def __init__(self, routing: Routing, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
+        fabric = routing.fabric
+        opened = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
+        hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in opened), default=0)
+        options = HostOptions(window_packets=_window_packets(fabric, hops, scale))
+        program = compile_program(PROGRAM.read_text())
+        self.emulated = EmulatedFabric(as_carried(fabric), program, options, rate_scale=scale)
+        self.scale = scale
+        self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
+        self._opened: dict[tuple[tuple[str, str], int, int], int] = {}
+        self._owner: dict[int, tuple[tuple[str, str], int]] = {}
+        self._templates = {key: connections[key[0]][key[1]] for key in self._specifications}
+        self._flows = {
+            key: [self._connect(key, number, five_tuple.source_port) for number, five_tuple in enumerate(five_tuples)]
+            for key, five_tuples in self._templates.items()
+        }
+        self._instances = Instances(self._specifications)
+        self._sampled_ps = 0
+        self._sampled_bytes = self.emulated.sent_bytes()
+
+    @property
+    def now_ps(self) -> int:
+        """Virtual time."""
+        return self.emulated.now_ps
+
+    def start(self, job: str, transfer: StartTransfer) -> None:
+        """Let the flows of a transfer send now what one iteration sends."""
+        key = job, transfer.group
+        self._instances.start(job, transfer, self.emulated.now_ps / PS_PER_S)
+        for number in transfer.flows:
+            size_bytes = self._specifications[key][number].size_bytes
+            self.emulated.start_transfer(self._flows[key][number], max(1, round(size_bytes / self.scale)))
+
+    def ended(self, completions: Iterable[Completion]) -> list[TransferEnd]:
+        """The transfers whose last flow is among these."""
+        arrived = (
+            self._instances.arrive(*self._owner[completion.flow], completion.time_ps / PS_PER_S)
+            for completion in completions
+        )
+        return [end for end in arrived if end is not None]
+
+    def follow(self, directives: Mapping[str, Directives]) -> None:
+        """Let the hosts send from the ports of all jobs' directives, and keep their order at the NICs.
+
+        A flow whose port changes has another connection from its next transfer on. The wire does not show the order.
+        """
+        orders, senders = {}, {}
+        for job, own in directives.items():
+            for directive in own.flows:
+                key, number = (job, directive.flow_group), directive.flow
+                flow = self._flows[key][number] = self._connect(key, number, directive.source_port)
+                orders[flow], senders[flow] = directive.order, self._templates[key][number].source_address
+        for flow, queue in host_queues(orders, senders).items():
+            self.emulated.set_flow_level(flow, queue)
+
+    def _connect(self, key: tuple[str, str], number: int, source_port: int) -> int:
+        """The emulated flow of a flow's connection from a port, opened where it is not yet."""
+        connection = key, number, source_port
+        if connection not in self._opened:
+            five_tuple = replace(self._templates[key][number], source_port=source_port)
+            self._opened[connection] = self.emulated.add_flow(five_tuple)
+            self._owner[self._opened[connection]] = key, number
+        return self._opened[connection]
+
+    def sample_loads(self) -> LoadSample:
+        """How busy every link was with each level since the last sample."""
+        now_ps, sent = self.emulated.now_ps, self.emulated.sent_bytes()
+        busy_ps = (sent - self._sampled_bytes) * self.emulated.ps_per_byte[:, np.newaxis]
+        utilisation = busy_ps / max(1, now_ps - self._sampled_ps)
+        sample = LoadSample(
+            self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(tuple(row) for row in utilisation.tolist())
+        )
+        self._sampled_ps, self._sampled_bytes = now_ps, sent
+        return sample
+
+
+def default_scale(fabric: Fabric) -> float:
+    """Divides rates so that packets stay short against everything a job does, and a run short; at least 1."""
+    return max(1.0, min(link.rate_bps for link in fabric.links) / SLOWEST_LINK_BPS)
+
+
+def _window_packets(fabric: Fabric, hops: int, scale: float) -> int:
+    """Enough in flight to fill the fastest link over a way of so many hops, and no more than needed.
+
+    A packet is stored and forwarded at every hop, and one acknowledgement answers several packets.
+    """
+    options = HostOptions()
+    fastest_bps = max(link.rate_bps for link in fabric.links) / scale
+    way_s = 2 * hops * max(link.delay_s for link in fabric.links)
+    in_flight = way_s * fastest_bps / (8 * options.mtu_bytes)
+    return min(MAX_WINDOW, hops + 2 * options.acknowledge_every + math.ceil(in_flight))

@@ -1,0 +1,209 @@
+"""Jobs that links join, between two changes of who they are and by which ways they go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.traces.network_job import Flows, NetworkJob
+from experiments.traces.steadiness import Cycle, CycleSearch, RunningMeans, SkipOptions
+from policies.rates.network import FloatArray, Network
+from simulator.bundles import Bundles
+from simulator.fluid import NEVER_PS, PS_PER_S
+from simulator.iterating import IteratingJobs, Iterations, UnderWay
+from simulator.iteration_stages import (
+    BEAT,
+    BEFORE,
+    BEGUN,
+    BESIDE,
+    COMPUTED,
+    ITERATIONS,
+    PERIOD,
+    computed_ps,
+)  # fmt: skip
+
+_LOOKS_ONE_BY_ONE, _LATER_LOOKS = 32, 16
+"""How many iterations of its slowest job a component is looked at one by one, and after how many each time later: a
+cycle of p of them is also one of 16 p."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What has become of a component: GPU-seconds computed, and of its iterations how many were computed how.
+
+    ``num_events`` are times at which something happened in iterations computed event by event; the others repeat a
+    cycle, or are extrapolated.
+    """
+
+    from_ps: int
+    to_ps: int
+    computed_gpu_s: float
+    num_events: int
+    num_computed: int
+    num_repeated: int
+    num_extrapolated: float
+
+
+class Component:
+    """Looks ahead as if nothing changed, until it knows when the first job is done; then brings the jobs to a time.
+
+    It holds while the jobs go as they do, and the same are joined by links.
+    """
+
+    def __init__(self, jobs: Sequence[NetworkJob], capacities_bps: FloatArray, now_ps: int, skip: SkipOptions) -> None:
+        for job in jobs:
+            job.begin_in_rhythm()
+        self.jobs = tuple(jobs)
+        self._flows_of_jobs = [job.flows for job in jobs]
+        self._flows = Flows.joined(self._flows_of_jobs)
+        self._rhythms_ps = [job.rhythm_ps for job in jobs]
+        self._ends_ps = np.full(len(jobs), NEVER_PS)
+        self._begun = UnderWay(
+            now_ps, np.array([job.row for job in jobs]), np.concatenate([job.left_bytes for job in jobs])
+        )
+        self._engine = _engine(self.jobs, self._begun, self._flows, capacities_bps)
+        left = np.array([job.left for job in jobs])
+        self._goals = self._begun.table[:, ITERATIONS] + np.floor(left).astype(np.int64)
+        self._parts = left % 1.0
+        self._ideal_s = np.array([job.simulated.ideal_iteration_s for job in jobs])
+        self._slowest = int(self._ideal_s.argmax())
+        self._skip = skip
+        self._search, self._means = CycleSearch(), RunningMeans(skip)
+        self._num_watched, self._window_ends = 0, skip.window_iterations
+        self._repeats: tuple[UnderWay, Cycle] | None = None
+        self._is_steady: tuple[UnderWay, FloatArray] | None = None
+        self._note_departures()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the jobs still go as they did: the same links, the same order, the same rhythms."""
+        flows = [job.flows for job in self.jobs]
+        is_same = all(one is other for one, other in zip(flows, self._flows_of_jobs, strict=True))
+        if not is_same and (is_same := self._flows.go_alike(Flows.joined(flows))):
+            self._flows_of_jobs = flows
+        return is_same and self._rhythms_ps == [job.rhythm_ps for job in self.jobs]
+
+    @property
+    def departure_ps(self) -> int:
+        """When the first job is done, as far as is known; NEVER_PS before."""
+        return int(self._ends_ps.min())
+
+    def done(self, time_ps: int) -> list[NetworkJob]:
+        """The jobs that are done at a time, which is at most ``departure_ps``."""
+        return [job for job, end_ps in zip(self.jobs, self._ends_ps.tolist(), strict=True) if end_ps <= time_ps]
+
+    def look_ahead(self, until_ps: int) -> None:
+        """Look ahead until a departure is known, or at most to a time."""
+        while self._engine.now_ps < min(until_ps, self.departure_ps) and self._is_steady is None:
+            goals = self._goals.copy()
+            iterations = self._engine.iterations
+            goals[iterations >= goals] = NEVER_PS
+            watches = self._repeats is None and (self._skip.cycles or self._skip.tolerance is not None)
+            next_look = iterations[self._slowest] + (1 if self._num_watched < _LOOKS_ONE_BY_ONE else _LATER_LOOKS)
+            if watches:
+                goals[self._slowest] = min(goals[self._slowest], next_look)
+            self._engine.run_to_first(goals, until_ps=min(until_ps, self.departure_ps))
+            self._note_departures()
+            has_come = self._engine.iterations[self._slowest] == next_look
+            if watches and has_come and self.departure_ps == NEVER_PS:
+                self._watch()
+
+    def settle(self, time_ps: int) -> Passed:
+        """Bring the jobs to a time, at most to ``departure_ps``; the component is over then."""
+        num_repeated, extrapolated = 0, np.zeros(len(self.jobs))
+        if self._is_steady is not None and time_ps >= self._is_steady[0].now_ps:
+            since, means_s = self._is_steady
+            state = since.later(time_ps - since.now_ps)
+            extrapolated = (time_ps - since.now_ps) / PS_PER_S / means_s
+        else:
+            if self._repeats is not None and time_ps >= self._repeats[0].now_ps:
+                since, cycle = self._repeats
+                num_times = (time_ps - since.now_ps) // cycle.period_ps
+                num_repeated = num_times * int(cycle.iterations.sum())
+                self._engine.resume(_repeated(since, cycle, num_times))
+            elif self._engine.now_ps > time_ps:
+                self._engine.resume(self._begun)
+            self._engine.run(until_ps=time_ps)
+            state = self._engine.under_way()
+        begun, num_flows = self._begun, np.cumsum([0, *(len(job.size_bytes) for job in self.jobs)])
+        computed_s = (computed_ps(state.table, time_ps) - computed_ps(begun.table, begun.now_ps)) / PS_PER_S
+        computed_s = computed_s + extrapolated * (state.table[:, BEFORE] + state.table[:, BESIDE]) / PS_PER_S
+        for number, job in enumerate(self.jobs):
+            job.row = state.table[number]
+            job.left_bytes = state.left_bytes[num_flows[number] : num_flows[number + 1]]
+            job.skipped += float(extrapolated[number])
+        num_iterations = int((state.table[:, ITERATIONS] - begun.table[:, ITERATIONS]).sum())
+        gpus = np.array([job.gpus for job in self.jobs])
+        return Passed(
+            begun.now_ps,
+            time_ps,
+            float(computed_s @ gpus),
+            self._engine.num_events,
+            num_iterations - num_repeated,
+            num_repeated,
+            float(extrapolated.sum()),
+        )
+
+    def _note_departures(self) -> None:
+        """A job that has completed its whole iterations has a part of one left, which takes its share of the mean."""
+        engine = self._engine
+        iterations, begun_ps = engine.iterations, engine.begun_ps
+        for number in np.flatnonzero((iterations >= self._goals) & (self._ends_ps == NEVER_PS)):
+            completed = iterations[number] - self._begun.table[number, ITERATIONS]
+            lasted_s = (begun_ps[number] - self._begun.table[number, BEGUN]) / PS_PER_S
+            mean_s = lasted_s / completed if completed else self._ideal_s[number]
+            end_ps = int(begun_ps[number]) + round(self._parts[number] * mean_s * PS_PER_S)
+            self._ends_ps[number] = max(end_ps, self._begun.now_ps)
+
+    def _watch(self) -> None:
+        """The slowest job begins an iteration: whether all has been like this before, or has settled in the mean."""
+        engine = self._engine
+        iterations = engine.iterations
+        if self._skip.cycles:
+            cycle = self._search.cycle(engine.recurring_state(), engine.now_ps, iterations)
+            if cycle is not None:
+                self._repeat(cycle)
+                return
+        self._num_watched += 1 if self._num_watched < _LOOKS_ONE_BY_ONE else _LATER_LOOKS
+        if self._skip.tolerance is not None and self._num_watched >= self._window_ends:
+            self._window_ends += self._skip.window_iterations
+            means_s = self._means.window_ends(iterations, engine.begun_ps)
+            if means_s is not None:
+                self._extrapolate(means_s)
+
+    def _repeat(self, cycle: Cycle) -> None:
+        """Go on where the first job is in its last repetition."""
+        state = self._engine.under_way()
+        self._repeats = state, cycle
+        completes = cycle.iterations > 0
+        missing = self._goals[completes] - state.table[completes, ITERATIONS]
+        num_times = max(0, int((missing // cycle.iterations[completes]).min()) - 1)
+        self._engine.resume(_repeated(state, cycle, num_times))
+
+    def _extrapolate(self, means_s: FloatArray) -> None:
+        state = self._engine.under_way()
+        self._is_steady = state, means_s
+        part = np.clip((state.now_ps - state.table[:, BEGUN]) / PS_PER_S / means_s, 0.0, 1.0)
+        left = self._goals + self._parts - state.table[:, ITERATIONS] - part
+        self._ends_ps[:] = state.now_ps + np.rint(np.maximum(left * means_s, 0.0) * PS_PER_S).astype(np.int64)
+
+
+def _engine(jobs: Sequence[NetworkJob], begun: UnderWay, flows: Flows, capacities_bps: FloatArray) -> IteratingJobs:
+    """A bundle for every flow; of those of a trace hardly two have one path."""
+    table, num_flows = begun.table, [len(job.size_bytes) for job in jobs]
+    none = np.zeros(sum(num_flows), dtype=np.int64)
+    network = Network(capacities_bps, np.concatenate(([0], np.cumsum(flows.num_hops))), flows.links)
+    bundles = Bundles(network, np.ones(len(none)), flows.tiers, none, flows.latency_ps)
+    sizes = np.concatenate([job.size_bytes for job in jobs])
+    before_ps, beside_ps, begun_ps, period_ps, beat_ps = table[:, (BEFORE, BESIDE, BEGUN, PERIOD, BEAT)].T
+    iterations = Iterations(before_ps, beside_ps, begun_ps, period_ps, beat_ps, np.array(num_flows), sizes)
+    engine = IteratingJobs(iterations, bundles)
+    engine.resume(begun)
+    return engine
+
+
+def _repeated(state: UnderWay, cycle: Cycle, num_times: int) -> UnderWay:
+    later = state.later(num_times * cycle.period_ps)
+    later.table[:, ITERATIONS] += num_times * cycle.iterations
+    later.table[:, COMPUTED] += num_times * cycle.iterations * (later.table[:, BEFORE] + later.table[:, BESIDE])
+    return later

@@ -1,0 +1,77 @@
+"""When a component's iterations repeat themselves: exactly, or in the mean."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.rates.network import FloatArray, IntArray
+from simulator.fluid import PS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class SkipOptions:
+    """What may be skipped between two events, and when.
+
+    ``cycles``: whole repetitions of an exact cycle. Else, with a ``tolerance``: all until the next event, once the
+    running mean of every job's iteration time has moved by less than that share over two windows in a row; a window is
+    ``window_iterations`` of the job whose iterations are longest.
+    """
+
+    cycles: bool = True
+    tolerance: float | None = 0.001
+    window_iterations: int = 64
+
+    def __post_init__(self) -> None:
+        if self.tolerance is not None and not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance must lie between 0 and 1, not {self.tolerance}")
+        if self.window_iterations < 1:
+            raise ValueError(f"window_iterations must be at least 1, not {self.window_iterations}")
+
+
+ACCURATE = SkipOptions(cycles=False, tolerance=None)
+"""Every iteration of every job that sends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cycle:
+    """What repeats itself: a period and the iterations that every job completes in it."""
+
+    period_ps: int
+    iterations: IntArray
+
+
+class CycleSearch:
+    """Finds the first state that was there before."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, tuple[int, IntArray]] = {}
+
+    def cycle(self, state: bytes, now_ps: int, iterations: IntArray) -> Cycle | None:
+        """The cycle that a state closes, if it does."""
+        known = self._seen.setdefault(state, (now_ps, iterations))
+        return Cycle(now_ps - known[0], iterations - known[1]) if known[0] < now_ps else None
+
+
+class RunningMeans:
+    """Mean iteration times of all jobs since the end of the first window."""
+
+    def __init__(self, options: SkipOptions) -> None:
+        self._options = options
+        self._since: tuple[IntArray, IntArray] | None = None
+        self._last: FloatArray | None = None
+        self._num_calm = 0
+
+    def window_ends(self, iterations: IntArray, begun_ps: IntArray) -> FloatArray | None:
+        """At the end of a window: the mean iteration times in seconds, once they have settled."""
+        if self._since is None:
+            self._since = iterations, begun_ps
+            return None
+        completed = iterations - self._since[0]
+        if not completed.all():
+            return None
+        means_s = (begun_ps - self._since[1]) / completed / PS_PER_S
+        if self._last is not None and self._options.tolerance is not None:
+            is_calm = np.abs(means_s / self._last - 1) < self._options.tolerance
+            self._num_calm = self._num_calm + 1 if is_calm.all() else 0
+        self._last = means_s
+        return means_s if self._num_calm >= 2 else None

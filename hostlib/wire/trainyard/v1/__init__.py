@@ -1,1 +1,0 @@
-"""Generated from ``trainyard.proto`` by ``make proto``."""

@@ -1,0 +1,121 @@
+"""CASSINI: jobs that share a link begin their iterations at times at which their transfers meet least.
+
+Optimises the compatibility of jobs link by link. Source: Rajasekaran, Ghobadi and Akella, *CASSINI: Network-Aware Job
+Scheduling in Machine Learning Clusters*, NSDI 2024. Inputs: profiles, bytes by link on the paths of the fabric's hash,
+link rates, times of arrival. It fills ``time_shift_s``: how much later than it arrived a job's rhythm begins. No ranks
+and one level for all; allocator max-min, at job events. At most one circle less than there are jobs is optimised, each
+in O(j a c) for j jobs, a angles to turn to and c angles of the circle.
+
+The affinity graph joins jobs with the links that they contend for: links on which their demands, were they to meet, add
+up to more than the rate. Links are taken by the share of time that they are asked for, most first. A link turns the
+jobs on it against each other, and each takes along all jobs that earlier links have tied it to. So without a loop every
+link gets the shifts of its own circle, as by the paper's walk through the graph, t_k = (t_j - t_jl + t_kl) mod T_k.
+
+Departures. *Loops*: the paper drops placements whose graph has one; here jobs are placed already, so a link that closes
+a loop leaves what the links before it have fixed between its jobs, and turns only the rest. *Zero*: of the jobs tied
+together the one that came first is not shifted, ties by name; a job that is tied to none has no shift to keep. *Demand*
+is taken as even during a transfer. More than two on a link are placed by descent (``unified_circle``) instead of by a
+solver.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from policies.baselines.unified_circle import UnifiedCircle, Use
+from policies.coflows import JobCoflow, job_coflows, seconds_by_link
+from policies.job_order import JobDecision, plan_of
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+
+_LONGEST_ITERATION_S = 1e7
+_SAME_TIME = 1e-9
+_MEETS_NOBODY = "It meets nobody on a link that could be too little for all."
+
+_Uses = Mapping[int, Use]
+"""Uses of one link by job, as a position in the list of all."""
+
+
+def cassini(snapshot: Snapshot) -> Plan:
+    """Shift the jobs' iterations against each other; ranks, by arrival, then name, mean nothing here.
+
+    Raises ValueError, naming the job, for an iteration longer than 10^7 s.
+    """
+    coflows = sorted(job_coflows(snapshot), key=lambda coflow: coflow.job.arrival_s)
+    for coflow in coflows:
+        if not (duration_s := coflow.iteration.duration_s) <= _LONGEST_ITERATION_S:
+            raise ValueError(
+                f"job {coflow.job.name!r}: size_bytes make an iteration of {duration_s:g} s,"
+                f" the longest is {_LONGEST_ITERATION_S:g} s"
+            )
+    contended = _contended_links(coflows)
+    phases_s, tied_to = _phases(len(coflows), contended)
+    scores = _lowest_scores(contended, phases_s)
+    decisions = []
+    for position, coflow in enumerate(coflows):
+        if position not in scores:
+            decisions.append(JobDecision(coflow, level=0, order=0, reason=_MEETS_NOBODY))
+            continue
+        first = tied_to.index(tied_to[position])
+        shift_s = _shift_s(coflow, phases_s[position], coflows[first], phases_s[first])
+        reason = (
+            f"Begins {shift_s:.4g} s later; on the link where it meets others most, they score {scores[position]:.3f}."
+        )
+        decisions.append(JobDecision(coflow, level=0, order=0, reason=reason, time_shift_s=shift_s))
+    return plan_of(PolicyName.CASSINI, decisions)
+
+
+def _contended_links(coflows: Sequence[JobCoflow]) -> list[_Uses]:
+    """Links whose jobs could together ask for more than the rate; the one asked for most of the time first."""
+    by_link = seconds_by_link(coflows).tocsc()
+    by_link.sort_indices()
+    links = []
+    for link in np.flatnonzero(np.diff(by_link.indptr) > 1):
+        users = slice(by_link.indptr[link], by_link.indptr[link + 1])
+        uses = {}
+        for job, seconds in zip(by_link.indices[users].tolist(), by_link.data[users].tolist(), strict=True):
+            iteration = coflows[job].iteration
+            uses[job] = Use(iteration.duration_s, iteration.ready_s, iteration.comm_s, seconds / iteration.comm_s)
+        if sum(use.share for use in uses.values()) > 1.0:
+            links.append(uses)
+    return sorted(links, key=lambda uses: -sum(use.share * use.busy_s / use.period_s for use in uses.values()))
+
+
+def _phases(num_jobs: int, links: Sequence[_Uses]) -> tuple[list[float], list[int]]:
+    """How far every job is turned, and the number of the jobs it is tied to."""
+    phases_s, component = [0.0] * num_jobs, list(range(num_jobs))
+    for uses in links:
+        parts = defaultdict(list)
+        for job in uses:
+            parts[component[job]].append(job)
+        if len(parts) > 1:
+            circle = UnifiedCircle([[_turned(uses[job], phases_s[job]) for job in part] for part in parts.values()])
+            one = next(iter(parts))
+            for part, turn in zip(parts, circle.best_turns(), strict=True):
+                for job in [job for job in range(num_jobs) if component[job] == part]:
+                    phases_s[job] += turn * circle.step_s
+                    component[job] = one
+    return phases_s, component
+
+
+def _lowest_scores(links: Sequence[_Uses], phases_s: Sequence[float]) -> dict[int, float]:
+    """Compatibility on the link where it is lowest, of every job that meets others."""
+    scores: dict[int, float] = {}
+    for uses in links:
+        score = UnifiedCircle([[_turned(use, phases_s[job]) for job, use in uses.items()]]).score([0])
+        scores |= {job: min(score, scores.get(job, score)) for job in uses}
+    return scores
+
+
+def _turned(use: Use, phase_s: float) -> Use:
+    return replace(use, start_s=use.start_s + phase_s)
+
+
+def _shift_s(coflow: JobCoflow, phase_s: float, first: JobCoflow, first_phase_s: float) -> float:
+    """By how much later than it arrived a job begins, so that it keeps its phase to the first of those tied to it."""
+    period_s = coflow.iteration.duration_s
+    shift_s = (phase_s - first_phase_s - coflow.job.arrival_s + first.job.arrival_s) % period_s
+    return 0.0 if period_s - shift_s < _SAME_TIME * period_s else shift_s

@@ -1,0 +1,17 @@
+"""No scheduling: every flow goes where the fabric's hash sends it, and all share one level.
+
+The yardstick for all others; it optimises nothing and looks at nothing. Allocator max-min, at job events.
+"""
+
+from policies.coflows import job_coflows
+from policies.job_order import JobDecision, plan_of
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+
+
+def ecmp(snapshot: Snapshot) -> Plan:
+    """Leave all flows to the hash at level 0 and in no order; jobs are ranked by arrival, then name."""
+    coflows = sorted(job_coflows(snapshot), key=lambda coflow: coflow.job.arrival_s)
+    reason = "ECMP hashes its flows and gives no job precedence."
+    return plan_of(PolicyName.ECMP, [JobDecision(coflow, level=0, order=0, reason=reason) for coflow in coflows])

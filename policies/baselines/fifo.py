@@ -1,0 +1,32 @@
+"""First in, first out: the order of arrival, as the plainest order that there is.
+
+It optimises nothing; it tells what an order alone is worth, whatever the order. Inputs: arrival times. Jobs are ranked
+by arrival, then name; every flow takes the path of the fabric's hash. Levels: one each from the top, the lowest for all
+that are left (``own_levels``). Allocator order-greedy, at group events; with levels, at job events. O(n log n) in the
+jobs.
+"""
+
+from collections.abc import Sequence
+
+from policies.coflows import JobCoflow, job_coflows
+from policies.job_order import plan_in_order
+from policies.level_mapping import own_levels
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+
+
+def fifo(snapshot: Snapshot) -> Plan:
+    """Serve the jobs in the order in which they came."""
+    return plan_in_order(
+        PolicyName.FIFO,
+        snapshot.num_levels,
+        job_coflows(snapshot),
+        order=_by_arrival,
+        levels=own_levels,
+        reason=lambda coflow: f"It arrived at {coflow.job.arrival_s:.6g} s.",
+    )
+
+
+def _by_arrival(coflows: Sequence[JobCoflow]) -> list[int]:
+    return sorted(range(len(coflows)), key=lambda position: coflows[position].job.arrival_s)

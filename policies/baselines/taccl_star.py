@@ -1,0 +1,72 @@
+"""TACCL*: the least loaded paths, and first the traffic that has the longest way.
+
+Optimises nothing by itself: it is what Crux (SIGCOMM 2024, footnote 3) makes of TACCL (Shah et al., NSDI 2023) to
+schedule among jobs, and one sentence: select the least congested link for each job, and prioritise the traffic with
+longer transmission distances. Inputs: bytes of flows, candidate paths, link rates. Allocator max-min, at job events.
+O(flows times candidates).
+
+What the sentence leaves open: jobs choose in order of arrival, then name; the unit is a flow, which takes the candidate
+whose most loaded link is least loaded, then that with the smaller sum; a link's load is the seconds that an iteration
+of those placed before occupies it, since TACCL knows nothing of computation. A job's distance is that of its farthest
+flow, in links; of equal distances the one with more bytes per iteration goes first, then the name. Levels: classes of
+equal size.
+"""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+import numpy as np
+
+from policies.coflows import JobCoflow, job_coflows
+from policies.flows import FlowKey
+from policies.intensity import FloatArray, rates_bps
+from policies.job import Job
+from policies.job_order import plan_in_order
+from policies.level_mapping import equal_classes
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+from topologies.fabric import Path
+
+
+def taccl_star(snapshot: Snapshot) -> Plan:
+    """Choose the least loaded paths and serve the jobs by distance, longest first."""
+    chosen = _least_loaded_paths(snapshot)
+
+    def hops(job: Job) -> int:
+        return max(len(chosen[flow.key]) for flow in job.flows if flow.sends)
+
+    def order(coflows: Sequence[JobCoflow]) -> list[int]:
+        keys = [(-hops(coflow.job), -sum(flow.size_bytes for flow in coflow.job.flows)) for coflow in coflows]
+        return sorted(range(len(coflows)), key=keys.__getitem__)
+
+    return plan_in_order(
+        PolicyName.TACCL_STAR,
+        snapshot.num_levels,
+        job_coflows(snapshot, chosen),
+        order=order,
+        levels=equal_classes,
+        reason=lambda coflow: f"Its farthest flow crosses {hops(coflow.job)} links.",
+        chosen=chosen,
+    )
+
+
+def _least_loaded_paths(snapshot: Snapshot) -> dict[FlowKey, Path]:
+    link_rates_bps = rates_bps(snapshot.links)
+    no_link = len(snapshot.links)
+    loads_s = np.zeros(no_link + 1)
+    chosen = {}
+    for job in sorted(snapshot.jobs, key=lambda job: (job.arrival_s, job.name)):
+        for flow in job.flows:
+            path = chosen[flow.key] = flow.candidates[_least_loaded(flow.candidates, loads_s, no_link)]
+            links = list(path)
+            with np.errstate(over="ignore"):
+                loads_s[links] += flow.size_bytes * 8 / link_rates_bps[links]
+    return chosen
+
+
+def _least_loaded(candidates: Sequence[Path], loads_s: FloatArray, no_link: int) -> int:
+    if len(candidates) == 1:
+        return 0
+    loads = loads_s[np.array(list(zip_longest(*candidates, fillvalue=no_link)), dtype=np.intp)]
+    return int(np.lexsort((loads.sum(axis=0), loads.max(axis=0)))[0])

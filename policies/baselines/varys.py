@@ -1,0 +1,66 @@
+"""Varys: the coflow with the smallest bottleneck first (SEBF), its flows just as fast as that bottleneck (MADD).
+
+Optimises mean coflow completion time. Source: Chowdhury, Zhong and Stoica, *Efficient Coflow Scheduling with Varys*,
+SIGCOMM 2014, section 5. Inputs: bytes by link, link rates. Allocator MADD with backfill, at group events,
+where SEBF orders the open flow groups by the bytes they still have; with levels, at job events, a job is one coflow of
+its bytes per iteration. O(h + n log n) for h pairs of job and link.
+
+Departures: links of a whole fabric instead of the ports of one big switch, every flow on the path of the fabric's hash;
+a training job's coflow comes back every iteration, which Varys knows nothing of; weights (its bottleneck time over the
+weight, Smith's rule) are ours. Levels: Varys names none; classes of equal size, as Crux compresses it in figure 13.
+Deadlines and the slots that keep coflows from starving are left out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from policies.coflows import JobCoflow, JobWeight, job_coflows, seconds_by_link, weights_of
+from policies.intensity import FloatArray
+from policies.job_order import plan_in_order
+from policies.level_mapping import equal_classes
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+
+
+def varys(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
+    """Serve the jobs by their bottleneck time per iteration, shortest first."""
+
+    def order(coflows: Sequence[JobCoflow]) -> Sequence[int]:
+        positions: list[int] = sebf(bottleneck_times(seconds_by_link(coflows)), weights_of(coflows, weight)).tolist()
+        return positions
+
+    return plan_in_order(
+        PolicyName.VARYS,
+        snapshot.num_levels,
+        job_coflows(snapshot),
+        order=order,
+        levels=equal_classes,
+        reason=lambda coflow: f"An iteration's bytes take its bottleneck link {coflow.iteration.comm_s:.4g} s.",
+    )
+
+
+def bottleneck_times(seconds_by_link: csr_array) -> FloatArray:
+    """Gamma of every coflow (row): the largest of the times for which it occupies links (columns); 0 without any."""
+    ends = seconds_by_link.indptr
+    times = np.zeros(len(ends) - 1)
+    used = np.flatnonzero(np.diff(ends))
+    times[used] = np.maximum.reduceat(seconds_by_link.data, ends[used]) if len(used) else 0.0
+    return times
+
+
+def sebf(bottleneck_times: FloatArray, weights: FloatArray) -> npt.NDArray[np.int64]:
+    """Coflows by bottleneck time over weight, shortest first, ties in the order given; those of no weight last.
+
+    Raises ValueError, naming the coflow, for a time or weight that is negative or NaN.
+    """
+    for name, values in (("bottleneck time", bottleneck_times), ("weight", weights)):
+        if not (values >= 0).all():
+            coflow = int((~(values >= 0)).argmax())
+            raise ValueError(f"coflow {coflow}: its {name} must not be negative, not {values[coflow]}")
+    weighed = np.full(len(weights), np.inf)
+    np.divide(bottleneck_times, weights, out=weighed, where=weights > 0)
+    return weighed.argsort(kind="stable")

@@ -1,0 +1,148 @@
+"""Paths by GPU intensity (Crux, section 4.1): the most intense job chooses first, each flow the least congested path.
+
+The paper does not say what "least congested" measures. A path is as congested as its most loaded link; ties go to the
+path with the smaller sum over its links, then to the earlier candidate. ``Congestion`` lists what a load may be.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+
+from policies.compiled import Loop
+from policies.flow_arrays import FloatArray, IntArray, LinkArray
+from policies.intensity import Iteration, intensity, iterations, most_intense_first, rates_bps
+from policies.snapshot import Snapshot
+from policies.traffic import Traffic
+
+_LESS = 1 - 1e-9
+"""A load that is less by no more than this part is the same, taken away and put back."""
+
+
+class Congestion(StrEnum):
+    """What the flows placed so far make of a link's load."""
+
+    UTILISATION = "utilisation"
+    """Bytes per iteration over the iteration time that their job has alone, over the link's rate."""
+
+    TRANSFER_TIME = "transfer time"
+    """Bytes per iteration over the link's rate, however often they come."""
+
+    FLOWS = "flows"
+    """How many flows send at all."""
+
+
+def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISATION) -> Traffic:
+    """All flows, each with one of its candidates, chosen afresh for all jobs.
+
+    Where a load is a utilisation, that of a link begins with what others than the jobs take of it.
+
+    While paths are open, intensity takes every flow as spread evenly over its candidates. Linear in the links of all
+    candidate paths.
+    """
+    link_rates_bps = rates_bps(snapshot.links)
+    traffic = Traffic.with_candidates(snapshot.jobs)
+    alone = iterations(snapshot.jobs, traffic.loads(len(link_rates_bps)).transfer_s(link_rates_bps))
+    keys = [
+        most_intense_first(intensity(job, iteration), job.name)
+        for job, iteration in zip(snapshot.jobs, alone, strict=True)
+    ]
+    by_intensity = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+    rates = np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps
+    foreign = snapshot.foreign_utilisation if congestion is Congestion.UTILISATION else np.zeros(len(rates))
+    return least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, foreign)
+
+
+def least_congested(
+    traffic: Traffic,
+    order: IntArray,
+    amounts: FloatArray,
+    rates: FloatArray,
+    load: FloatArray,
+    rounds: int = 1,
+    own_weight: float = 1.0,
+) -> Traffic:
+    """Every flow with the least congested of its candidates, jobs choosing in this order where ``load`` is already.
+
+    ``amounts`` is what every flow adds to the load of a link of rate 1. Ties go as the module says. In rounds after the
+    first a flow moves to a candidate whose most loaded link is less loaded, now that all others have theirs. What other
+    flows of its own job add weighs ``own_weight``, at least 1: more makes a job spread its flows more evenly.
+    """
+    choose = _choose.of(3 * rounds * len(traffic.links))
+    where = traffic.links, traffic.first_link, traffic.path_length
+    shares = load.copy(), own_weight - 1
+    return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, *shares, rounds))
+
+
+def amounts(
+    traffic: Traffic, alone: Sequence[Iteration], congestion: Congestion = Congestion.UTILISATION
+) -> FloatArray:
+    """What every flow adds to the load of a link of rate 1."""
+    if congestion is Congestion.FLOWS:
+        return (traffic.size_bytes > 0).astype(np.float64)
+    amounts = traffic.size_bytes * 8
+    if congestion is Congestion.UTILISATION:
+        # A job that takes no time sends nothing.
+        durations_s = np.array([iteration.duration_s or 1.0 for iteration in alone])
+        amounts /= np.repeat(durations_s, np.diff(traffic.first_flow))
+    return amounts
+
+
+@Loop
+def _choose(
+    by_intensity: IntArray,
+    first_flow: IntArray,
+    amounts: FloatArray,
+    links: LinkArray,
+    first_link: IntArray,
+    path_length: IntArray,
+    rates: FloatArray,
+    load: FloatArray,
+    more_for_own: float,
+    rounds: int,
+) -> IntArray:
+    """The position of every flow's least congested path, flow after flow in order of the jobs given."""
+    choice = np.zeros(len(amounts), dtype=np.int64)
+    own = np.zeros(len(load))
+    for turn in range(rounds * len(by_intensity)):
+        job, is_first = by_intensity[turn % len(by_intensity)], turn < len(by_intensity)
+        flows = range(first_flow[job], first_flow[job + 1])
+        if more_for_own > 0 and not is_first:
+            for flow in flows:
+                chosen = first_link[flow] + choice[flow] * path_length[flow]
+                for link in links[chosen : chosen + path_length[flow]]:
+                    if link >= 0:
+                        own[link] += more_for_own * amounts[flow] / rates[link]
+        for flow in flows:
+            begin, length = first_link[flow], path_length[flow]
+            num_paths = (first_link[flow + 1] - begin) // length
+            least_most, least_sum = np.inf, np.inf
+            if not is_first:
+                chosen = begin + choice[flow] * length
+                least_most, least_sum = 0.0, 0.0
+                for link in links[chosen : chosen + length]:
+                    if link >= 0:
+                        load[link] = max(load[link] - amounts[flow] / rates[link], 0.0)
+                        own[link] = max(own[link] - more_for_own * amounts[flow] / rates[link], 0.0)
+                        least_most = max(least_most, (load[link] + own[link]) * _LESS)
+            for path in range(num_paths if num_paths > 1 else 0):
+                most, total = 0.0, 0.0
+                for link in links[begin + path * length : begin + (path + 1) * length]:
+                    if link >= 0:
+                        total += load[link] + own[link]
+                        most = max(most, load[link] + own[link])
+                if most < least_most or (most == least_most and total < least_sum):
+                    least_most, least_sum = most, total
+                    choice[flow] = path
+            if amounts[flow] > 0:
+                chosen = begin + choice[flow] * length
+                for link in links[chosen : chosen + length]:
+                    if link >= 0:
+                        load[link] += amounts[flow] / rates[link]
+                        own[link] += more_for_own * amounts[flow] / rates[link]
+        if more_for_own > 0:
+            for flow in flows:
+                for link in links[first_link[flow] : first_link[flow + 1]]:
+                    if link >= 0:
+                        own[link] = 0.0
+    return choice

@@ -1,0 +1,152 @@
+"""Crux: paths, priorities and levels by GPU intensity (Crux, section 4), and its ablations.
+
+Maximises GPU-seconds of computation per second. Inputs: bytes of flows, candidate paths, link rates, profiles. Serves
+by levels, decided at job events. For n jobs that contend and m links of candidate paths: O(m + n^2) for each of the
+orders that compression tries.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from policies.crux.compression import compress
+from policies.crux.correction_factor import DEFAULT_GAINS, GainOptions, correction_factors
+from policies.crux.path_selection import Congestion, select_paths
+from policies.flows import FlowKey
+from policies.intensity import intensity, iterations, most_intense_first, rates_bps
+from policies.job import Job
+from policies.level_mapping import own_levels
+from policies.plan import FlowPlan, JobPlan, Plan, flow_plans
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+from policies.traffic import Loads, Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class CruxOptions:
+    """What the paper leaves open: how congested a path is, how gains are measured, how many orders are tried."""
+
+    congestion: Congestion = Congestion.UTILISATION
+    gains: GainOptions = DEFAULT_GAINS
+    num_orders: int | None = None
+
+
+_DEFAULT = CruxOptions()
+
+
+def crux(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
+    """Choose paths, priorities and levels: the paper's Crux-full."""
+    traffic = select_paths(snapshot, options.congestion)
+    return _plan(snapshot, PolicyName.CRUX, traffic, options, is_steered=True, is_compressed=True)
+
+
+def crux_ps_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
+    """Choose paths and priorities (Crux-PS-PA): one level a rank as far as levels go."""
+    traffic = select_paths(snapshot, options.congestion)
+    return _plan(snapshot, PolicyName.CRUX_PS_PA, traffic, options, is_steered=True, is_compressed=False)
+
+
+def crux_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
+    """Choose priorities alone (Crux-PA): flows stay where the fabric's hash sends them, one level a rank."""
+    traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (flow.hashed_path,))
+    return _plan(snapshot, PolicyName.CRUX_PA, traffic, options, is_steered=False, is_compressed=False)
+
+
+def compressed_levels(
+    snapshot: Snapshot, loads: Loads, order: Sequence[int], intensities: Sequence[float], num_orders: int | None = None
+) -> list[int]:
+    """Levels of jobs in this order, of their numbers, the most urgent first; intensities stand in the same order."""
+    sharing = loads.sharing(order, snapshot.links.has_levels)
+    return compress(intensities, sharing, snapshot.num_levels, snapshot.seed, num_orders)
+
+
+def _plan(
+    snapshot: Snapshot,
+    policy: PolicyName,
+    traffic: Traffic,
+    options: CruxOptions,
+    *,
+    is_steered: bool,
+    is_compressed: bool,
+) -> Plan:
+    """Rank the jobs on the paths they have, and give the ranks levels.
+
+    All flows of a job have its level, and its rank as their order at the host.
+    """
+    loads = traffic.loads(len(snapshot.links))
+    ranked, reference = _rank(snapshot, loads, traffic, options.gains)
+    if is_compressed:
+        order = [entry.number for entry in ranked]
+        intensities = [entry.intensity or 0.0 for entry in ranked]
+        levels = compressed_levels(snapshot, loads, order, intensities, options.num_orders)
+    else:
+        levels = own_levels(len(ranked), snapshot.num_levels)
+    paths = traffic.first_paths if is_steered else [None] * len(traffic.flows)
+    first_flow = traffic.first_flow.tolist()
+    flows: dict[FlowKey, FlowPlan] = {}
+    for rank, (entry, level) in enumerate(zip(ranked, levels, strict=True)):
+        of_job = slice(first_flow[entry.number], first_flow[entry.number + 1])
+        flows.update(flow_plans(traffic.flows[of_job], paths[of_job], level, rank))
+    jobs = tuple(
+        JobPlan(
+            name=entry.job.name,
+            rank=rank,
+            level=level,
+            intensity=entry.intensity,
+            correction_factor=entry.correction_factor,
+            priority=entry.priority,
+            time_shift_s=None,
+            reason=_reason(entry, reference),
+        )
+        for rank, (entry, level) in enumerate(zip(ranked, levels, strict=True))
+    )
+    return Plan(policy, jobs, flows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A job, by its number in the Snapshot, with its priority P = k I; without one if it sends nothing."""
+
+    number: int
+    job: Job
+    intensity: float | None
+    correction_factor: float | None
+    priority: float | None
+
+
+def _rank(snapshot: Snapshot, loads: Loads, traffic: Traffic, gains: GainOptions) -> tuple[list[_Ranked], str]:
+    """All jobs by decreasing priority, ties by name, those that send nothing last; and the reference job's name.
+
+    The reference job is the one that sends most bytes per iteration, ties by name.
+    """
+    jobs = snapshot.jobs
+    if not jobs:
+        return [], ""
+    alone = iterations(jobs, loads.transfer_s(rates_bps(snapshot.links)))
+    sizes = traffic.size_bytes.tolist()
+    first_flow = traffic.first_flow.tolist()
+    bytes_sent = [sum(sizes[begin:end]) for begin, end in pairwise(first_flow)]
+    reference = min(range(len(jobs)), key=lambda number: (-bytes_sent[number], jobs[number].name))
+    factors = correction_factors(alone, alone[reference], gains)
+    ranked = []
+    for number, (job, iteration, factor) in enumerate(zip(jobs, alone, factors, strict=True)):
+        worth = intensity(job, iteration)
+        if worth is None:
+            ranked.append(_Ranked(number, job, None, None, None))
+        else:
+            factor = 1.0 if number == reference else factor
+            ranked.append(_Ranked(number, job, worth, factor, factor * worth))
+    ranked.sort(key=lambda entry: most_intense_first(entry.priority, entry.job.name))
+    return ranked, jobs[reference].name
+
+
+def _reason(entry: _Ranked, reference: str) -> str:
+    if entry.priority is None:
+        return "It sends nothing, so no path and no level can help it."
+    feeds = f"Each second on its bottleneck link feeds {entry.intensity:.4g} of computation"
+    if entry.job.name == reference:
+        return f"{feeds}: its priority. It sends most, and the others are compared with it."
+    return (
+        f"{feeds}. To go first is worth {entry.correction_factor:.3g} times as much link time to it as to"
+        f" {reference!r}, which sends most: priority {entry.priority:.4g}."
+    )

@@ -1,0 +1,205 @@
+"""EchelonFlow: flows finish in the formation that computation needs, and groups that press least on others go first.
+
+Minimises the weighted sum of the tardiness of flow groups. Source: Pan, Lei, Li, Xie, Yuan and Xia, *Efficient Flow
+Scheduling in Distributed Deep Learning Training with Echelon Formation*, HotNets 2022, section 3, and its technical
+report; neither has an algorithm beyond "MADD, by tardiness". Inputs: bytes by link, link rates, ideal finish times
+(offsets), in seconds and bytes. Allocator echelon-MADD, at flow events, where ``open_group_order`` ranks the open flow
+groups; with levels, at job events, all groups as they come in every iteration, for which the order then holds.
+O(h + f log f) for f flows and h pairs of flow and link.
+
+Choices, derived in ``docs/echelonflow.md``: what ranks groups (the paper's sentence allows any ``Rank``); what the flow
+that is latest means for the rates of the others; weights. With offsets of 0 order and rates are those of Varys. Levels
+(``policies.echelonflow.levels``): groups that meet on a link have different ones, by rank, as far as they go;
+those to spare part a group's flows by ideal finish. The order at the host has both in full.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from policies.baselines.varys import bottleneck_times, sebf
+from policies.coflows import JobWeight, job_coflows, occupied_seconds, weights_of
+from policies.echelonflow.levels import layers, levels, stages
+from policies.flows import Flow, FlowGroup
+from policies.intensity import FloatArray
+from policies.job import Job
+from policies.job_order import SENDS_NOTHING, JobDecision, job_plans
+from policies.plan import FlowPlan, Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from policies.rates.network import Network, Order
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Rank(StrEnum):
+    """What a flow group is ranked by against others."""
+
+    GAMMA = "gamma"
+    """The time it still needs if served alone, over its weight; least first."""
+
+    PRESSING = "pressing"
+    """How long it would hold others up and how long it can wait itself, together, over its weight; least first."""
+
+    TARDINESS_ASCENDING = "tardiness_ascending"
+    """How late it will be if served alone, over its weight; least first."""
+
+    TARDINESS_DESCENDING = "tardiness_descending"
+    """How late it will be if served alone, times its weight; most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class EchelonFlowOptions:
+    """What the paper leaves open; ``rank`` is that of whole iterations, open groups have ``open_group_order``."""
+
+    rank: Rank = Rank.GAMMA
+    weight: JobWeight = JobWeight.ONE
+
+
+DEFAULT_OPTIONS = EchelonFlowOptions()
+
+
+def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTIONS) -> Plan:
+    """Serve the flow groups by their rank, and each one's flows by ideal finish; a job has its first group's rank."""
+    coflows = job_coflows(snapshot)
+    weights = weights_of(coflows, options.weight)
+    groups = [(owner, group) for owner, coflow in enumerate(coflows) for group in coflow.job.flow_groups]
+    occupied = occupied_seconds(snapshot, [group.flows for _, group in groups])
+    sending = np.flatnonzero(np.diff(occupied.indptr))
+    key_s = bottleneck_times(occupied)[sending]
+    if options.rank is not Rank.GAMMA:
+        key_s = _keys_s(options.rank, snapshot, [groups[number][1].flows for number in sending])
+    owners = np.array([groups[number][0] for number in sending], dtype=np.int64)
+    order = group_order(options.rank, key_s, weights[owners])
+    formations = _formations(groups, sending[order], key_s[order])
+    stages_of = [stages([flow.offset_s for flow in formation.flows]) for formation in formations]
+    ends = occupied.indptr
+    links_of = [
+        np.unique(np.concatenate([occupied.indices[ends[number] : ends[number + 1]] for number in formation.numbers]))
+        for formation in formations
+    ]
+    levels_of = levels(layers(links_of, snapshot.links.has_levels), stages_of, snapshot.num_levels)
+    first_order = list(accumulate((max(found) + 1 for found in stages_of), initial=0))
+    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for _, group in groups for flow in group.flows}
+    first: dict[int, int] = {}
+    levels_by_owner: defaultdict[int, list[int]] = defaultdict(list)
+    for rank, formation in enumerate(formations):
+        first.setdefault(formation.owner, rank)
+        levels_by_owner[formation.owner] += levels_of[rank]
+        for flow, stage, level in zip(formation.flows, stages_of[rank], levels_of[rank], strict=True):
+            flows[flow.key] = FlowPlan(None, level, first_order[rank] + stage)
+    decisions = []
+    for owner, rank in first.items():
+        group = formations[rank].groups[0]
+        reason = _reason(options.rank, group, formations[rank].key_s, coflows[owner].job, levels_by_owner[owner])
+        decisions.append(JobDecision(coflows[owner], max(levels_by_owner[owner]), first_order[rank], reason))
+    idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
+    decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
+    return Plan(PolicyName.ECHELONFLOW, job_plans(decisions), flows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Formation:
+    """Groups of one job (``owner``, their ``numbers`` among all groups) that are ranked alike, by ``key_s``."""
+
+    owner: int
+    numbers: tuple[int, ...]
+    groups: tuple[FlowGroup, ...]
+    key_s: float
+
+    @property
+    def flows(self) -> list[Flow]:
+        return [flow for group in self.groups for flow in group.flows]
+
+
+def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s: FloatArray) -> list[_Formation]:
+    """The groups in order of rank, those of a job together whose keys, what they are ranked by, differ by rounding."""
+    found: list[_Formation] = []
+    for number, one_s in zip(ranked.tolist(), key_s.tolist(), strict=True):
+        owner, group = groups[number]
+        last = found[-1] if found else None
+        if last is not None and last.owner == owner and math.isclose(last.key_s, one_s):
+            found[-1] = _Formation(owner, (*last.numbers, number), (*last.groups, group), last.key_s)
+        else:
+            found.append(_Formation(owner, (number,), (group,), one_s))
+    return found
+
+
+def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
+    """Numbers of the groups, most urgent first, ties in the order given; those of no weight last.
+
+    ``key_s`` is what the rank says, not weighed: of each group the time that it still needs if served alone (Varys's
+    bottleneck time), what ``pressing_s`` says, or its tardiness if served alone, or that of its flows which have ended
+    where they were later. A larger weight never puts a group further back. Raises ValueError, naming the group, for a
+    weight or time needed that is negative or NaN, or a tardiness that is NaN.
+    """
+    if rank in (Rank.GAMMA, Rank.PRESSING):
+        return sebf(key_s, weights)
+    sebf(np.zeros(len(weights)), weights)
+    if np.isnan(key_s).any():
+        raise ValueError(f"group {int(np.isnan(key_s).argmax())}: its tardiness must be a number, not nan")
+    is_weighed = weights > 0
+    is_ascending = rank is Rank.TARDINESS_ASCENDING
+    divided = np.divide(key_s, weights, out=np.zeros(len(weights)), where=is_weighed)
+    weighed = np.where((key_s > 0) == is_ascending, divided, key_s * weights)
+    return np.where(is_weighed, weighed if is_ascending else -weighed, np.inf).argsort(kind="stable")
+
+
+def open_group_order(network: "Network", order: "Order", remaining_bytes: FloatArray, due_s: FloatArray) -> IntArray:
+    """Numbers of open groups (tiers), most urgent first: by ``Rank.PRESSING``, all of one weight.
+
+    A group is known in full: its flows still to come are among those of its tier. ``due_s`` is that of ``due_s``.
+    Raises ValueError as ``pressing_s``.
+    """
+    from policies.rates.echelon import in_order_of_due, pressing_s
+
+    pressing = pressing_s(network, in_order_of_due(order, due_s), remaining_bytes, due_s)
+    return sebf(pressing, np.ones(len(pressing)))
+
+
+def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> FloatArray:
+    """How long from now each flow may take without making its group later than it is: what echelon-MADD asks for.
+
+    ``tardiness_s`` is the largest of those of the flow's group that have ended; it counts as 0 where it is less.
+    """
+    return ideal_finish_s + np.maximum(tardiness_s, 0.0) - now_s
+
+
+def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) -> FloatArray:
+    """What a rank other than gamma asks of groups whose flows all begin at once, each served alone."""
+    # The allocators bring the compiler, whose import takes longer than a decision by gamma.
+    from policies.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
+    from policies.rates.network import Network, Order
+
+    flows = [flow for group in groups for flow in group]
+    network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
+    numbers = np.arange(len(flows))
+    offsets_s = np.array([flow.offset_s for flow in flows], dtype=np.float64)
+    order = in_order_of_due(
+        Order.by_rank(numbers, np.repeat(np.arange(len(groups)), list(map(len, groups)))), offsets_s
+    )
+    sizes_bytes = np.array([flow.size_bytes if flow.sends else 0.0 for flow in flows], dtype=np.float64)
+    if rank is Rank.PRESSING:
+        return pressing_s(network, order, sizes_bytes, offsets_s)
+    return np.maximum(further_tardiness_s(network, order, sizes_bytes, offsets_s), 0.0)
+
+
+def _reason(rank: Rank, group: FlowGroup, key_s: float, job: Job, levels: Sequence[int]) -> str:
+    key = f"alone would be {key_s:.4g} s late"
+    if rank is Rank.GAMMA:
+        key = f"needs its bottleneck link {key_s:.4g} s an iteration"
+    elif rank is Rank.PRESSING:
+        key = f"holds others up for {key_s:.4g} s at a time"
+    first = f"Its group {group.name!r} {key}"
+    of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
+    parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
+    return f"{first}{of}{parted}."

@@ -1,0 +1,100 @@
+"""What a job asks of the network in one iteration, and the GPU intensity that follows.
+
+Crux, section 3, definition 2: ``I = W / t`` with ``t`` the maximum over all links of the job's bytes per iteration over
+the link's bandwidth. Every link counts, those of the hosts too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.flow_arrays import FloatArray as FloatArray
+from policies.flows import Flow
+from policies.job import Job
+from policies.snapshot import Links
+from policies.traffic import Traffic
+from topologies.fabric import Path
+
+LONGEST_ITERATION_S = 1e7
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One iteration of a job: a compute phase, and a communication that begins when part of it is done.
+
+    ``comm_start`` is that fraction of ``compute_s``; ``comm_s`` the time the communication takes on an idle network.
+    The next iteration begins when both have ended.
+    """
+
+    compute_s: float
+    comm_start: float
+    comm_s: float
+
+    @property
+    def ready_s(self) -> float:
+        """Time into the iteration at which the communication may begin."""
+        return self.compute_s * self.comm_start
+
+    @property
+    def duration_s(self) -> float:
+        """Length of an iteration that waits for no other job."""
+        return max(self.compute_s, self.ready_s + self.comm_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """A job's demand on given paths: bytes per iteration on every link, and the iteration they make."""
+
+    job: Job
+    bytes_by_link: FloatArray
+    iteration: Iteration
+
+    @property
+    def intensity(self) -> float | None:
+        """I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing."""
+        return intensity(self.job, self.iteration)
+
+
+def iterations(jobs: Sequence[Job], transfer_s: FloatArray) -> list[Iteration]:
+    """The iterations of jobs whose communication takes so long.
+
+    Raises ValueError, naming the job, for a transfer that no iteration can be made of.
+    """
+    for number in np.flatnonzero(~(transfer_s <= LONGEST_ITERATION_S / 2)).tolist():
+        raise ValueError(
+            f"job {jobs[number].name!r}: size_bytes make a transfer of {transfer_s[number]:g} s,"
+            f" at most {LONGEST_ITERATION_S / 2:g} s can be compared"
+        )
+    return [
+        Iteration(job.profile.compute_s, job.profile.comm_start, comm_s)
+        for job, comm_s in zip(jobs, transfer_s.tolist(), strict=True)
+    ]
+
+
+def intensity(job: Job, iteration: Iteration) -> float | None:
+    """I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing.
+
+    No path and no level can speed up such a job, so it is ranked after all others.
+    """
+    return job.profile.work / iteration.comm_s if iteration.comm_s > 0 else None
+
+
+def rates_bps(links: Links) -> FloatArray:
+    """Rates of all links as an array."""
+    return links.rates_bps
+
+
+def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequence[Path]]) -> Demand:
+    """Demand of a job whose every flow is spread evenly over the paths that ``paths_of`` gives it.
+
+    Links inside hosts count besides: their share of t is the job's own, whatever the path.
+    """
+    loads = Traffic.with_paths([job], paths_of).loads(len(link_rates_bps))
+    (iteration,) = iterations([job], loads.transfer_s(link_rates_bps))
+    return Demand(job, loads.of(0), iteration)
+
+
+def most_intense_first(value: float | None, name: str) -> tuple[float, str]:
+    """Sort key: decreasing intensity or priority, none at all as nought, ties by name."""
+    return (-(value or 0.0), name)

@@ -1,0 +1,147 @@
+"""What every rate allocator is given: a network with its flows, and who is served before whom.
+
+All of it is arrays, so that a simulator calls an allocator at every event without building anything: the network is
+laid down once, and from event to event only the order changes, or no more than the order of its tiers. A call costs
+what its order touches, however large the network.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from policies.machine_code import compiled
+from topologies.fabric import Path
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scratch:
+    """Room for an allocator to compute in, a place per link, so that a call costs what it touches and no more.
+
+    ``sums`` and ``counts`` are 0 between calls; the others mean nothing then.
+    """
+
+    left: FloatArray
+    sums: FloatArray
+    counts: IntArray
+    ends: IntArray
+    used: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, num_links: int) -> Self:
+        """Room for so many links."""
+        floats, integers = np.zeros((3, num_links)), np.zeros((3, num_links), dtype=np.int64)
+        return cls(floats[0], floats[1], integers[0], integers[1], integers[2], floats[2])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Links with their capacities, and all flows with the links they cross.
+
+    Flow ``f`` crosses ``links[starts[f]:starts[f + 1]]``, each once. A capacity of 0 is a link that is down. A network
+    serves one call at a time. Raises ValueError, naming the link, for a capacity that is negative or not finite, and,
+    naming the flow, for one that crosses no link or one that there is not.
+    """
+
+    capacities_bps: FloatArray
+    starts: IntArray
+    links: IntArray
+    longest_path: int = field(init=False)
+    scratch: Scratch = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        num_links = len(self.capacities_bps)
+        sound = np.isfinite(self.capacities_bps) & (self.capacities_bps >= 0)
+        if not sound.all():
+            link = int((~sound).argmax())
+            capacity_bps = self.capacities_bps[link]
+            raise ValueError(f"link {link}: its capacity must be finite and not negative, not {capacity_bps}")
+        if not len(self.starts) or self.starts[0] != 0 or self.starts[-1] != len(self.links):
+            raise ValueError("starts must lead from 0 to the number of hops")
+        if ((hops := np.diff(self.starts)) < 1).any():
+            raise ValueError(f"flow {int((hops < 1).argmax())}: it crosses no link")
+        if (unknown := (self.links < 0) | (self.links >= num_links)).any():
+            flow = int(self.starts.searchsorted(unknown.argmax(), "right")) - 1
+            raise ValueError(f"flow {flow}: its links must lie between 0 and {num_links - 1}")
+        object.__setattr__(self, "longest_path", int(hops.max(initial=0)))
+        object.__setattr__(self, "scratch", Scratch.of(num_links))
+
+    @classmethod
+    def of(cls, capacities_bps: FloatArray, paths: Sequence[Path]) -> Self:
+        """Flows in the order of their paths."""
+        starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
+        links = np.fromiter(chain.from_iterable(paths), dtype=np.int64, count=int(starts[-1]))
+        return cls(capacities_bps, starts, links)
+
+    def with_capacities(self, capacities_bps: FloatArray) -> Self:
+        """The same flows, where links have come up, gone down or changed."""
+        return type(self)(capacities_bps, self.starts, self.links)
+
+    @property
+    def num_flows(self) -> int:
+        return len(self.starts) - 1
+
+    def untouched(self, order: "Order") -> FloatArray:
+        """What is left on every link that the order's flows cross before anybody has taken anything; in ``scratch``."""
+        left = self.scratch.left
+        if len(order.flows) < len(left):
+            fill(self.starts, self.links, order.flows, self.capacities_bps, left)
+        else:
+            left[:] = self.capacities_bps
+        return left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """The active flows in tiers, most urgent first: tier ``t`` is ``flows[starts[t]:stops[t]]``.
+
+    A tier is what an allocator treats as one: flows of one level, which share fairly, or the flows of one flow group,
+    which finish together. Tiers may stand in ``flows`` in any order and must not overlap; a flow outside all tiers gets
+    nothing. Raises ValueError for a tier that is not a part of ``flows``.
+    """
+
+    flows: IntArray
+    starts: IntArray
+    stops: IntArray
+
+    def __post_init__(self) -> None:
+        if not ((self.starts >= 0) & (self.starts <= self.stops) & (self.stops <= len(self.flows))).all():
+            raise ValueError(f"tiers must lie within the {len(self.flows)} flows")
+
+    @classmethod
+    def by_rank(cls, flows: IntArray, ranks: IntArray) -> Self:
+        """A tier for every rank, lowest first; inside a tier flows stay in the order given."""
+        order = ranks.argsort(kind="stable")
+        is_first = np.ones(len(ranks) + 1, dtype=bool)
+        is_first[1:-1] = np.diff(ranks[order]) > 0
+        bounds = np.flatnonzero(is_first) if len(ranks) else np.zeros(1, dtype=np.int64)
+        return cls(flows[order], bounds[:-1], bounds[1:])
+
+    def rearranged(self, tiers: IntArray) -> Self:
+        """The same tiers in another order, given as their present numbers."""
+        return type(self)(self.flows, self.starts[tiers], self.stops[tiers])
+
+
+def check_values(values: FloatArray, name: str, network: Network, order: Order) -> None:
+    """Raise ValueError, naming the flow, where a value of an active flow is not finite or negative."""
+    if len(values) != network.num_flows:
+        raise ValueError(f"expected {name} of {network.num_flows} flows, got {len(values)}")
+    active = values[order.flows]
+    if not (active.min(initial=0.0) >= 0 and active.max(initial=0.0) < np.inf):
+        flow = int(order.flows[(~(np.isfinite(active) & (active >= 0))).argmax()])
+        raise ValueError(f"flow {flow}: {name} must be finite and not negative, not {values[flow]}")
+
+
+@compiled
+def fill(first_hop: IntArray, links: IntArray, flows: IntArray, capacities: FloatArray, left: FloatArray) -> None:
+    """Let the links that flows cross have all of their capacity left."""
+    for flow in flows:
+        for hop in range(first_hop[flow], first_hop[flow + 1]):
+            left[links[hop]] = capacities[links[hop]]

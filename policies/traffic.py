@@ -1,0 +1,215 @@
+"""What jobs send in one iteration, as arrays: the form in which policies add up loads and compare paths."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from policies.compiled import Loop
+from policies.flow_arrays import FloatArray, FlowArrays, IntArray, LinkArray
+from policies.flows import Flow
+from policies.job import Job
+from topologies.fabric import Path
+from topologies.paths import NO_LINK
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """The flows of jobs, job after job, each with its paths.
+
+    The flows of job j are ``flows[first_flow[j]:first_flow[j + 1]]``. The paths of flow f stand one after the other in
+    ``links[first_link[f]:first_link[f + 1]]``, each ``path_length[f]`` long, short ones filled up with ``NO_LINK``; the
+    links inside its hosts, which it uses on every path, in ``host_links`` from ``first_host_link[f]`` on.
+    """
+
+    flows: tuple[Flow, ...]
+    first_flow: IntArray
+    size_bytes: FloatArray
+    links: LinkArray
+    first_link: IntArray
+    path_length: IntArray
+    host_links: LinkArray
+    first_host_link: IntArray
+
+    @classmethod
+    def with_candidates(cls, jobs: Sequence[Job]) -> "Traffic":
+        """While paths are open: every flow with all its candidates."""
+        arrays = [_NO_FLOWS, *(job.arrays for job in jobs)]
+        return cls(
+            tuple(chain.from_iterable(job.flows for job in jobs)),
+            _starts([len(job.flows) for job in jobs]),
+            np.concatenate([job.size_bytes for job in arrays]),
+            np.concatenate([job.links for job in arrays]),
+            _starts(np.concatenate([job.num_links_listed for job in arrays])),
+            np.concatenate([job.path_length for job in arrays]),
+            np.concatenate([job.host_links for job in arrays]),
+            _starts(np.concatenate([job.num_host_links for job in arrays])),
+        )
+
+    @classmethod
+    def with_paths(cls, jobs: Sequence[Job], paths_of: Callable[[Flow], Sequence[Path]]) -> "Traffic":
+        """Every flow with the paths, at least one, that ``paths_of`` gives it."""
+        traffic = cls.with_candidates(jobs)
+        links: list[int] = []
+        starts, lengths = [0], []
+        for flow in traffic.flows:
+            paths = paths_of(flow)
+            lengths.append(max(map(len, paths)))
+            for path in paths:
+                links += path
+                links += [NO_LINK] * (lengths[-1] - len(path))
+            starts.append(len(links))
+        return replace(
+            traffic,
+            links=np.array(links, np.int32),
+            first_link=np.array(starts),
+            path_length=np.array(lengths, np.int64),
+        )
+
+    def narrowed(self, choice: IntArray) -> "Traffic":
+        """Every flow with only that of its paths which stands at this position."""
+        first_link = _starts(self.path_length)
+        chosen = np.repeat(self.first_link[:-1] + choice * self.path_length - first_link[:-1], self.path_length)
+        links = self.links[chosen + np.arange(first_link[-1])]
+        return replace(self, links=links, first_link=first_link)
+
+    @property
+    def first_paths(self) -> list[Path]:
+        """The first path of every flow."""
+        links, starts = tuple(self.links.tolist()), self.first_link.tolist()
+        paths = [
+            links[start : start + length] for start, length in zip(starts[:-1], self.path_length.tolist(), strict=True)
+        ]
+        if NO_LINK in self.links:
+            paths = [tuple(link for link in path if link != NO_LINK) for path in paths]
+        return paths
+
+    def loads(self, num_links: int) -> "Loads":
+        """Bytes per iteration of every job on every link, flows spread evenly over their paths."""
+        add = _add.of(4 * len(self.links))
+        on_paths = self.links, self.first_link, self.path_length
+        in_hosts = self.host_links, self.first_host_link
+        with np.errstate(over="ignore"):
+            return Loads(*add(self.first_flow, self.size_bytes, on_paths, in_hosts, num_links), num_links)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loads:
+    """Bytes per iteration of jobs on links: job j puts ``num_bytes[n]`` on ``links[n]``, n from ``first[j]`` on.
+
+    Nothing is listed that is 0.
+    """
+
+    first: IntArray
+    links: LinkArray
+    num_bytes: FloatArray
+    num_links: int
+
+    def transfer_s(self, link_rates_bps: FloatArray) -> FloatArray:
+        """t of every job: how long the link that takes longest needs for its bytes; 0 where there are none."""
+        times_s = np.zeros(len(self.first) - 1)
+        sends = np.diff(self.first) > 0
+        with np.errstate(over="ignore"):
+            link_times_s = self.num_bytes * 8 / link_rates_bps[self.links]
+        times_s[sends] = np.maximum.reduceat(link_times_s, self.first[:-1][sends]) if sends.any() else 0.0
+        return times_s
+
+    def sharing(self, jobs: Sequence[int], counts: BoolArray) -> csr_array:
+        """Which of these jobs send over a same link that counts: an entry from the earlier of two to the later one."""
+        share = _share.of(len(jobs) ** 2 + 4 * len(self.links))
+        first, later = share(np.array(jobs, dtype=np.int64), self.first, self.links, counts)
+        return csr_array((np.ones(len(later)), later, first), shape=(len(jobs), len(jobs)))
+
+    def of(self, job: int) -> FloatArray:
+        """Bytes of one job on every link."""
+        entries = slice(self.first[job], self.first[job + 1])
+        bytes_by_link = np.zeros(self.num_links)
+        bytes_by_link[self.links[entries]] = self.num_bytes[entries]
+        return bytes_by_link
+
+
+def _starts(lengths: Sequence[int] | IntArray) -> IntArray:
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+_NO_FLOWS = FlowArrays.of(())
+
+
+@Loop
+def _add(
+    first_flow: IntArray,
+    size_bytes: FloatArray,
+    on_paths: tuple[LinkArray, IntArray, IntArray],
+    in_hosts: tuple[LinkArray, IntArray],
+    num_links: int,
+) -> tuple[IntArray, LinkArray, FloatArray]:
+    """Loads of every job: where each begins, the links, and the bytes on them."""
+    links, first_link, path_length = on_paths
+    host_links, first_host_link = in_hosts
+    on_link = np.zeros(num_links)
+    first = np.zeros(len(first_flow), dtype=np.int64)
+    most = len(links) + len(host_links)
+    loaded, num_bytes = np.empty(most, dtype=np.int32), np.empty(most)
+    num_loaded = 0
+    for job in range(len(first_flow) - 1):
+        for flow in range(first_flow[job], first_flow[job + 1]):
+            begin, end = first_link[flow], first_link[flow + 1]
+            share_bytes = size_bytes[flow] / ((end - begin) // path_length[flow])
+            if share_bytes == 0:
+                continue
+            for link in links[begin:end]:
+                if link >= 0:
+                    if on_link[link] == 0:
+                        loaded[num_loaded] = link
+                        num_loaded += 1
+                    on_link[link] += share_bytes
+            for link in host_links[first_host_link[flow] : first_host_link[flow + 1]]:
+                if on_link[link] == 0:
+                    loaded[num_loaded] = link
+                    num_loaded += 1
+                on_link[link] += size_bytes[flow]
+        first[job + 1] = num_loaded
+        for position in range(first[job], num_loaded):
+            num_bytes[position] = on_link[loaded[position]]
+            on_link[loaded[position]] = 0.0
+    return first, loaded[:num_loaded], num_bytes[:num_loaded]
+
+
+@Loop
+def _share(jobs: IntArray, first: IntArray, links: LinkArray, counts: BoolArray) -> tuple[LinkArray, LinkArray]:
+    """Pairs of jobs on a link that counts: where those of each job begin, and the later job of each, ascending."""
+    # The users of every link, in order of the jobs given.
+    first_user = np.zeros(len(counts) + 1, dtype=np.int64)
+    for job in jobs:
+        for link in links[first[job] : first[job + 1]]:
+            first_user[link + 1] += 1
+    first_user = np.cumsum(first_user)
+    users, num_users = np.zeros(first_user[-1], dtype=np.int32), np.zeros(len(counts), dtype=np.int64)
+    for place, job in enumerate(jobs):
+        for link in links[first[job] : first[job + 1]]:
+            users[first_user[link] + num_users[link]] = place
+            num_users[link] += 1
+    num_users[:] = 0
+    meets = np.full(len(jobs), -1, dtype=np.int32)
+    begins = np.zeros(len(jobs) + 1, dtype=np.int32)
+    later = np.zeros(len(jobs), dtype=np.int32)
+    num_later = 0
+    for place, job in enumerate(jobs):
+        for link in links[first[job] : first[job + 1]]:
+            num_users[link] += 1
+            if counts[link]:
+                for user in users[first_user[link] + num_users[link] : first_user[link + 1]]:
+                    meets[user] = place
+        if num_later + len(jobs) > len(later):
+            later = np.concatenate((later, np.zeros(len(later) + len(jobs), dtype=np.int32)))
+        for other in range(place + 1, len(jobs)):
+            if meets[other] == place:
+                later[num_later] = other
+                num_later += 1
+        begins[place + 1] = num_later
+    return begins, later[:num_later]

@@ -1,0 +1,108 @@
+"""Explanations against what can be worked out by hand on the little Clos."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.api.operations import operations_pb2 as wire
+from controller.api.operations.explanation import Explainer, NothingToExplainError, find_flow
+from tests.controller.api.operations.builders import SENT_BYTES, PlannedController, planned_controller
+
+RATE_BPS = 100e9
+TRANSFER_S = SENT_BYTES * 8 / RATE_BPS
+
+
+@pytest.fixture
+def controller() -> PlannedController:
+    return planned_controller()
+
+
+@pytest.fixture
+def explainer(controller: PlannedController) -> Explainer:
+    return Explainer(controller.decision, controller.fabric)
+
+
+def test_a_job_is_explained_by_its_bottleneck_and_whom_it_meets(
+    explainer: Explainer, controller: PlannedController
+) -> None:
+    resnet = next(job for job in controller.registry.jobs if job.request.name == "resnet")
+    job = explainer.explain_job(resnet, 7.0, wire.ProfileState()).job
+    assert (job.state.rank, job.jobs, job.state.lease_s) == (2, 3, 7.0)
+    assert job.communication_s == pytest.approx(TRANSFER_S)
+    assert job.alone_iteration_s == 1.0
+    # It shares its hosts' links, which the ToRs keep in order downwards, with both other jobs.
+    assert [(other.name, other.rank) for other in job.neighbours] == [("gpt", 0), ("bert", 1)]
+    assert {other.busiest.destination for other in job.neighbours} == {"h1", "h2"}
+    for other in job.neighbours:
+        assert other.busiest.planned_utilisation == pytest.approx(2 * TRANSFER_S)
+        assert other.busiest.jobs == [other.name, "resnet"]
+        assert other.level > job.state.level
+    # The hosts that it sends from are those that others send from too.
+    assert [(other.name, other.busiest.source) for other in job.host_neighbours] == [("gpt", "h2"), ("bert", "h1")]
+    assert job.reason == controller.decision.plan.jobs[2].reason
+
+
+def test_jobs_that_share_no_link_are_no_neighbours(explainer: Explainer, controller: PlannedController) -> None:
+    gpt = next(job for job in controller.registry.jobs if job.request.name == "gpt")
+    assert [other.name for other in explainer.explain_job(gpt, 1.0, wire.ProfileState()).job.neighbours] == ["resnet"]
+
+
+def test_a_flow_is_explained_by_its_candidates_and_rules(explainer: Explainer, controller: PlannedController) -> None:
+    for job in controller.decision.snapshot.jobs:
+        for flow in job.flows:
+            explained = explainer.explain_flow(flow).flow
+            chosen = controller.decision.plan.flows[flow.key].path
+            assert chosen is not None
+            assert len(explained.candidates) == len(flow.candidates) == 8
+            nodes = list(controller.fabric.nodes_of(chosen))
+            assert [c.path.nodes for c in explained.candidates if c.chosen] == [nodes]
+            assert sum(c.hashed for c in explained.candidates) == 1
+            assert [link.source for link in explained.links] == nodes[:-1]
+            wanted = [
+                (switch, rule.next_link is not None, rule.level)
+                for switch in nodes
+                for rule in controller.decision.rules.get(switch, ())
+                if rule.five_tuple == flow.five_tuple
+            ]
+            found = [
+                (rule.switch, rule.HasField("port"), rule.level if rule.HasField("level") else None)
+                for rule in explained.rules
+            ]
+            assert found == wanted
+
+
+def test_what_others_plan_on_a_path_leaves_the_flow_itself_out(
+    explainer: Explainer, controller: PlannedController
+) -> None:
+    flow = find_flow(controller.decision, "gpt/ring/0")
+    candidates = explainer.explain_flow(flow).flow.candidates
+    # Every way ends on the link to h2, where resnet's flow comes too.
+    assert [c.others_utilisation for c in candidates] == pytest.approx([TRANSFER_S] * 8)
+    alone = find_flow(controller.decision, "gpt/ring/1")
+    assert min(c.others_utilisation for c in explainer.explain_flow(alone).flow.candidates if c.chosen) <= TRANSFER_S
+
+
+def test_what_others_than_jobs_send_is_told_of_the_paths_that_it_is_on(controller: PlannedController) -> None:
+    decision = controller.decision
+    flow = find_flow(decision, "gpt/ring/0")
+    full = flow.candidates[0][1]
+    snapshot = replace(decision.snapshot, foreign_loads_bps={full: 0.9 * RATE_BPS})
+    explained = Explainer(replace(decision, snapshot=snapshot), controller.fabric).explain_flow(flow).flow
+    before = Explainer(decision, controller.fabric).explain_flow(flow).flow
+    for path, candidate, other in zip(flow.candidates, explained.candidates, before.candidates, strict=True):
+        assert candidate.foreign_utilisation == (0.9 if full in path else 0.0)
+        assert (candidate.others_utilisation >= 0.9) == (full in path)
+        assert other.foreign_utilisation == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nobody", "no job 'nobody'; it has bert, gpt, resnet"),
+        ("gpt/ring/2", "no flow 'gpt/ring/2'; 'gpt' has gpt/ring/0, gpt/ring/1"),
+        ("gpt/star/0", "no flow 'gpt/star/0'"),
+    ],
+)
+def test_an_unknown_name_is_told_with_what_there_is(controller: PlannedController, name: str, message: str) -> None:
+    with pytest.raises(NothingToExplainError, match=message):
+        find_flow(controller.decision, name)

@@ -1,0 +1,104 @@
+"""Calls at a controller that is not in office, and those that are under way when it leaves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+
+import grpc
+import grpc.aio
+import pytest
+
+from controller.leadership.leader_gate import Reception
+from hostlib.connection import Connection
+from hostlib.errors import UnreachableError
+from hostlib.wire import methods
+from hostlib.wire import trainyard_pb2 as wire
+
+_PATIENCE_S = 20.0
+
+
+class _Office:
+    """Answers heartbeats, all but those for "slow", and sends directives without an end, one to begin with."""
+
+    def __init__(self) -> None:
+        self.begun = self.cancelled = 0
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        return grpc.method_handlers_generic_handler(
+            methods.SERVICE,
+            {
+                methods.HEARTBEAT.name: grpc.unary_unary_rpc_method_handler(
+                    self._heartbeat, wire.HeartbeatRequest.FromString, wire.HeartbeatResponse.SerializeToString
+                ),
+                methods.DIRECTIVES.name: grpc.unary_stream_rpc_method_handler(
+                    self._directives, wire.DirectivesRequest.FromString, wire.DirectivesResponse.SerializeToString
+                ),
+            },
+        )
+
+    async def _heartbeat(self, request: wire.HeartbeatRequest, _: object) -> wire.HeartbeatResponse:
+        if request.job == "slow":
+            with self._counted():
+                await asyncio.Event().wait()
+        return wire.HeartbeatResponse()
+
+    async def _directives(self, _: wire.DirectivesRequest, __: object) -> AsyncIterator[wire.DirectivesResponse]:
+        yield wire.DirectivesResponse(plan_number=1)
+        with self._counted():
+            await asyncio.Event().wait()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self.begun += 1
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+
+@asynccontextmanager
+async def _served() -> AsyncIterator[tuple[Reception, Connection]]:
+    reception = Reception(lambda: "two does")
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((reception,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with Connection(f"127.0.0.1:{port}") as connection:
+        yield reception, connection
+    await server.stop(None)
+
+
+def test_without_an_office_it_is_said_who_leads_and_with_one_calls_are_answered() -> None:
+    async def scenario() -> None:
+        async with _served() as (reception, connection):
+            for _ in range(2):
+                with pytest.raises(UnreachableError, match="this controller does not lead: two does"):
+                    await connection.heartbeat("gpt")
+                with pytest.raises(UnreachableError, match="does not lead"):
+                    await anext(connection.directives("gpt"))
+                with reception.seated((_Office().handler(),)):
+                    await connection.heartbeat("gpt")
+                    assert (await anext(connection.directives("gpt"))).plan_number == 1
+
+    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+
+
+def test_calls_under_way_are_refused_when_the_office_ends() -> None:
+    async def scenario() -> None:
+        async with _served() as (reception, connection):
+            office = _Office()
+            with ExitStack() as seated:
+                seated.enter_context(reception.seated((office.handler(),)))
+                directives = connection.directives("gpt")
+                await anext(directives)
+                waiting = [asyncio.ensure_future(call) for call in (anext(directives), connection.heartbeat("slow"))]
+                while office.begun < 2:
+                    await asyncio.sleep(0.01)
+                seated.close()
+                for call in waiting:
+                    with pytest.raises(UnreachableError, match="does not lead"):
+                        await call
+            assert office.cancelled == 2
+
+    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))

@@ -1,0 +1,200 @@
+"""Links that die: rules over them go first, then base routing, then a Plan; what comes back waits for its Plan."""
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+from controller.clock import DrivenClock
+from controller.links.damping import Damping
+from controller.links.link_health import LinkHealth, PortStates
+from controller.links.link_log import cable_news
+from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.planner import Planner
+from controller.planning.snapshots import Snapshots
+from controller.registry.registration import FlowGroupRequest, JobRequest
+from controller.registry.registry import Registry
+from controller.rules.flow_rules import FlowRule, RulesBySwitch
+from controller.southbound.recording import RecordingSouthbound
+from policies import catalogue
+from policies.flows import Flow
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+from topologies.ecmp import FabricHash
+from topologies.fabric import Path
+from topologies.routing import Routing
+from topologies.steering import Steering
+
+
+class Controlled:
+    """A planner with the one job, whose links are told to be down."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        routing: Routing,
+        job: JobRequest,
+        ring: FlowGroupRequest,
+        damping: Damping | None = None,
+    ) -> None:
+        self.routing, self.clock, self.southbound = routing, DrivenClock(), RecordingSouthbound()
+        self.links = LinkHealth(routing.fabric, damping)
+        self.planner = Planner(
+            registry,
+            Snapshots(registry, routing, num_levels=8, seed=1),
+            routing,
+            PolicyName.CRUX,
+            Steering.RULE,
+            self.southbound,
+            DirectiveBoard(registry),
+            self.clock,
+            FabricHash.UNKNOWN,  # so that every flow that crosses has rules
+            links=self.links,
+        )
+        registry.register_job(job, now_s=0.0)
+        registry.register_flow_groups("gpt", [FlowGroupRequest("pair", ring.flows[:1] * 2)])
+        self.planner.mark_changed()
+        asyncio.run(self.planner.settle())
+
+    def states(self, down: Iterable[int]) -> PortStates:
+        fabric, dead = self.routing.fabric, set(down)
+        return {
+            switch: {link.source_port: link.index not in dead for link in fabric.links_from[switch]}
+            for switch in fabric.switches
+        }
+
+    def tell(self, *down: int) -> None:
+        self.links.note(self.states(down), self.clock.now_s())
+
+    def flows(self) -> tuple[Flow, ...]:
+        assert self.planner.decision is not None
+        return self.planner.decision.snapshot.jobs[0].flows
+
+    def path(self, flow: Flow) -> Path:
+        assert self.planner.decision is not None
+        return self.planner.decision.plan.flows[flow.key].path or flow.hashed_path
+
+
+@pytest.fixture
+def controlled(registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest) -> Controlled:
+    return Controlled(registry, routing, job, ring)
+
+
+def led(rules: RulesBySwitch) -> set[FlowRule]:
+    return {rule for some in rules.values() for rule in some if rule.next_link is not None}
+
+
+def test_rules_of_flows_over_a_dead_link_go_before_anything_is_planned(
+    controlled: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = controlled.flows()
+    dying = controlled.path(first)[2]  # behind the first switch
+    assert dying not in controlled.path(second)
+    held = led(controlled.southbound.written[-1])
+
+    def plan(policy: PolicyName, snapshot: Snapshot) -> Plan:
+        assert len(controlled.southbound.written) == 2
+        assert led(controlled.southbound.written[-1]) == {rule for rule in held if rule.five_tuple != first.five_tuple}
+        dead = {dying, controlled.routing.fabric.reverse(dying)}
+        assert [routing.dead for routing in controlled.southbound.routings] == [dead]
+        return catalogue.decide(policy, snapshot)
+
+    monkeypatch.setattr("controller.planning.planner.decide", plan)
+    controlled.tell(dying)
+    asyncio.run(controlled.planner.settle())
+    # The plan has led it another way.
+    assert len(controlled.southbound.written) == 3
+    moved = {rule.five_tuple for rule in led(controlled.southbound.written[-1])}
+    assert moved == {first.five_tuple, second.five_tuple}
+    assert dying not in controlled.path(controlled.flows()[0])
+
+
+def test_a_flow_without_a_path_is_cut_off_and_has_no_rules_until_there_is_one(controlled: Controlled) -> None:
+    before = controlled.southbound.written[-1]
+    [port] = {
+        link
+        for link in controlled.path(controlled.flows()[0])
+        if controlled.routing.fabric.links[link].destination == "h2"
+    }
+    controlled.tell(port)
+    asyncio.run(controlled.planner.settle())
+    assert [flow.is_cut_off for flow in controlled.flows()] == [True, True]
+    assert controlled.southbound.written[-1] == {}
+    assert controlled.planner.decision is not None
+    assert {(plan.path, plan.level) for plan in controlled.planner.decision.plan.flows.values()} == {(None, 0)}
+    controlled.tell()
+    asyncio.run(controlled.planner.settle())
+    assert controlled.southbound.written[-1] == before
+    assert [routing.dead for routing in controlled.southbound.routings][-1] == frozenset()
+
+
+def test_the_log_says_which_cables_are_used_no_longer_and_again(
+    controlled: Controlled, caplog: pytest.LogCaptureFixture
+) -> None:
+    fabric = controlled.routing.fabric
+    first, *_, last = (link.index for link in fabric.links_from["t0"] if link.destination == "a0")
+    controlled.tell(first, last)
+    asyncio.run(controlled.planner.settle())
+    controlled.tell(fabric.reverse(first))
+    asyncio.run(controlled.planner.settle())
+    asyncio.run(controlled.planner.settle())
+    assert caplog.messages == ["not used any longer: t0.0>a0 (down), t0.1>a0 (down)", "used again: t0.1>a0"]
+
+
+def test_of_many_cables_a_few_are_named(routing: Routing) -> None:
+    fabric = routing.fabric
+    [named] = cable_news(fabric, frozenset(), {0, 1}, unused=())
+    assert named == f"not used any longer: {fabric.links[0].source}.0>{fabric.links[0].destination}"
+    health = LinkHealth(fabric, None)
+    health.note({switch: dict.fromkeys(range(1, 100), False) for switch in fabric.switches}, 0.0)
+    [line] = cable_news(fabric, frozenset(), health.dead(0.0), health.unused(0.0))
+    assert line.endswith(f" and {len(fabric.cables) - 8} more")
+
+
+def test_what_comes_back_is_routed_over_only_together_with_its_plan(controlled: Controlled) -> None:
+    dying = controlled.path(controlled.flows()[0])[2]
+    controlled.tell(dying)
+    asyncio.run(controlled.planner.settle())
+    controlled.tell()
+    asyncio.run(controlled.planner.leave_dead_links())
+    assert len(controlled.southbound.routings) == 1
+    asyncio.run(controlled.planner.settle())
+    assert len(controlled.southbound.routings) == 2
+
+
+def test_a_plan_that_a_dying_link_overtakes_does_not_lead_over_it(
+    controlled: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying = controlled.path(controlled.flows()[0])[2]
+
+    def plan(policy: PolicyName, snapshot: Snapshot) -> Plan:
+        found = catalogue.decide(policy, snapshot)
+        controlled.tell(dying)
+        return found
+
+    monkeypatch.setattr("controller.planning.planner.decide", plan)
+    controlled.planner.mark_changed()
+    asyncio.run(controlled.planner.settle())
+    over = {rule.five_tuple for rule in led(controlled.southbound.written[-1])}
+    assert over == {flow.five_tuple for flow in controlled.flows()[1:]}
+    assert dying in controlled.southbound.routings[-1].dead
+
+
+def test_a_cable_that_flaps_is_planned_for_again_when_its_hold_ends(
+    registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    controlled = Controlled(registry, routing, job, ring, Damping(half_life_s=2.0, longest_hold_s=9.0))
+    dying = controlled.path(controlled.flows()[0])[2]
+    for _ in range(2):
+        controlled.tell(dying)
+        asyncio.run(controlled.planner.settle())
+        controlled.tell()
+        asyncio.run(controlled.planner.settle())
+    assert dying in controlled.southbound.routings[-1].dead
+    release_s = controlled.planner.next_timer_s
+    assert release_s is not None
+    assert 0 < release_s < 9.0
+    controlled.clock.advance_to(release_s)
+    asyncio.run(controlled.planner.settle())
+    assert controlled.southbound.routings[-1].dead == frozenset()

@@ -1,0 +1,53 @@
+"""After a rehearsal a decision finds all its machine code made."""
+
+import sys
+from unittest.mock import patch
+
+import pytest
+
+from controller.planning.snapshots import Snapshots
+from controller.planning.warm_up import rehearse
+from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registry.registry import Registry
+from policies.catalogue import decide
+from policies.compiled import Loop
+from policies.policy_name import PolicyName
+from policies.profile import Profile
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from topologies.specification import StarSpecification
+
+
+def _made() -> dict[str, tuple[object, ...]]:
+    """The argument types that every loop of the policies is compiled for."""
+    loops = {
+        f"{module}.{name}": value
+        for module, loaded in sys.modules.items()
+        if module.startswith("policies")
+        for name, value in vars(loaded).items()
+        if isinstance(value, Loop)
+    }
+    return {name: tuple(vars(loop)["compiled"].signatures) for name, loop in loops.items() if "compiled" in vars(loop)}
+
+
+def test_a_decision_on_other_jobs_makes_nothing_that_the_rehearsal_has_not_made(routing: Routing) -> None:
+    with patch.object(Loop, "_is_compiled_however_short", False):
+        rehearse(PolicyName.CRUX, routing, num_levels=8)
+        made = _made()
+        registry = Registry(routing.fabric, lease_s=10.0)
+        for number in range(3):
+            name = f"job-{number}"
+            registry.register_job(JobRequest(name, ("h0", "h1", "h2"), 24, Profile(1.0, 0.5, 1.0 + number)), 0.0)
+            ends = [NicReference(host, 0) for host in ("h0", "h1", "h2")]
+            flows = tuple(FlowRequest(ends[n], ends[n - 1], 10**9, 0.0) for n in range(3))
+            registry.register_flow_groups(name, [FlowGroupRequest("ring", flows)])
+        decide(PolicyName.CRUX, Snapshots(registry, routing, 8, seed=1).take(0.0, None))
+    assert any(made.values())
+    assert _made() == made
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_the_smallest_fabrics_can_be_rehearsed_on(hosts: int) -> None:
+    fabric = StarSpecification(kind="star", hosts=hosts, host_link_gbps=100).build()
+    with patch.object(Loop, "_is_compiled_however_short", False):
+        rehearse(PolicyName.CRUX, Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)

@@ -1,0 +1,94 @@
+"""The controller as a process: it answers while switches are away, and stops cleanly, whatever it is at."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller.leadership.lease import VACANT, LeaseRecord
+from controller.store.leases import DatabaseLease
+from hostlib.connection import Connection
+from hostlib.types import Job, Profile, Settled
+
+_LEASE_OF_ANOTHER = LeaseRecord("another", 1, 0, 3600.0)
+_PROGRAM = """
+import asyncio
+from controller.config import ControllerConfig
+from controller.process.daemon import serve
+
+topology = {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 100, "bottleneck_gbps": 100}
+switches = [{"name": name, "address": "127.0.0.1:1"} for name in ("t0", "t1")]
+config = {"listen": "127.0.0.1:0", "topology": topology, "switches": switches}
+"""
+_SERVES = """
+asyncio.run(serve(ControllerConfig.model_validate(config)))
+"""
+_DATABASE_HANGS = """
+from itertools import count
+from threading import Event
+from controller.store.database import Database
+
+times, write_now = count(1), Database.write_now
+
+def hang(database, work):
+    if next(times) >= HANGS_FROM:
+        print("hanging", flush=True)
+        Event().wait()
+    return write_now(database, work)
+
+Database.write_now = hang
+"""
+
+
+@contextmanager
+def _running(*program: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", "".join((_PROGRAM, *program, _SERVES))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_plans_and_stops_when_told(number: signal.Signals) -> None:
+    async def register(address: str) -> Settled:
+        async with Connection(address) as client:
+            await client.register_job(Job("gpt", ("h0", "h1"), 16, Profile(1.0, 0.5, 16.0)))
+            return await client.settle(deadline_s=10.0)
+
+    with _running() as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on 127.0.0.1:")
+        settled = asyncio.run(register(line.split()[-1]))
+        assert settled.plan_number == 1
+        process.send_signal(number)
+        assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["as it is opened", "as its lease is read"])
+def test_stops_when_told_while_its_database_hangs(tmp_path: Path, number: int) -> None:
+    hangs = _DATABASE_HANGS.replace("HANGS_FROM", str(number))
+    with _running(f"config['database'] = {str(tmp_path / 'db')!r}", hangs) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "hanging\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+def test_stops_when_told_while_it_looks_whether_another_leads(tmp_path: Path) -> None:
+    database = tmp_path / "db"
+    with closing(DatabaseLease.open(str(database))) as table:
+        assert asyncio.run(table.take(VACANT, _LEASE_OF_ANOTHER))
+        with _running(f"config['database'] = {str(database)!r}") as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == "looking for 3600 s whether another still leads\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=20) == 0
+        assert asyncio.run(table.read()) == _LEASE_OF_ANOTHER

@@ -1,0 +1,124 @@
+"""Group commit: what waits together is written together, and what may rest on something lost is lost with it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from controller.errors import StoreError
+from controller.registry.journal import Journal
+from controller.registry.registration import Change, JobChange, NotStoredError
+
+
+class Disk:
+    """Takes what it is given when it is allowed to; ``fails`` is asked for each write."""
+
+    def __init__(self) -> None:
+        self.written: list[list[str]] = []
+        self.lost: list[str] = []
+        self.stored: list[str] = []
+        self.fails = False
+        self.allowed = asyncio.Event()
+        self.journal = Journal(self._write)
+        self.journal.follow(
+            lambda changes: self.stored.extend(change.job for change in changes),
+            lambda changes, _: self.lost.extend(change.job for change in changes),
+        )
+
+    async def _write(self, changes: Sequence[Change]) -> None:
+        await self.allowed.wait()
+        if self.fails:
+            raise StoreError("database x: database or disk is full")
+        self.written.append([change.job for change in changes])
+
+    async def change(self, name: str) -> None:
+        self.journal.add(JobChange(name, None, None))
+        await self.journal.stored()
+
+
+def test_changes_that_come_during_a_write_go_together_with_the_next() -> None:
+    async def scenario() -> None:
+        disk = Disk()
+        changes = [asyncio.create_task(disk.change("a"))]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        changes += [asyncio.create_task(disk.change(name)) for name in "bcd"]
+        await asyncio.sleep(0)
+        assert not any(change.done() for change in changes)
+        disk.allowed.set()
+        await asyncio.gather(*changes)
+        assert disk.written == [["a"], ["b", "c", "d"]]
+        assert disk.stored == ["a", "b", "c", "d"]
+
+    asyncio.run(scenario())
+
+
+def test_whoever_changes_nothing_waits_for_what_is_being_written() -> None:
+    async def scenario() -> None:
+        disk = Disk()
+        change = asyncio.create_task(disk.change("a"))
+        await asyncio.sleep(0.001)
+        waiting = asyncio.ensure_future(disk.journal.stored())
+        await asyncio.sleep(0.001)
+        assert not waiting.done()
+        disk.allowed.set()
+        await waiting
+        assert disk.stored == ["a"]
+        await change
+        await disk.journal.stored()
+
+    asyncio.run(scenario())
+
+
+def test_with_a_change_all_later_ones_are_lost_and_the_next_is_stored() -> None:
+    async def scenario() -> None:
+        disk = Disk()
+        disk.fails = True
+        changes = [asyncio.create_task(disk.change("a"))]
+        await asyncio.sleep(0.001)
+        changes += [asyncio.create_task(disk.change(name)) for name in "bc"]
+        await asyncio.sleep(0.001)
+        disk.allowed.set()
+        for outcome in await asyncio.gather(*changes, return_exceptions=True):
+            assert isinstance(outcome, NotStoredError)
+            assert "database x: database or disk is full" in str(outcome)
+        assert (disk.written, disk.lost) == ([], ["a", "b", "c"])
+        disk.fails = False
+        await disk.change("d")
+        assert (disk.written, disk.stored) == ([["d"]], ["d"])
+
+    asyncio.run(scenario())
+
+
+def test_what_is_lost_before_anybody_waits_for_it_is_lost_to_whoever_does() -> None:
+    async def scenario() -> None:
+        disk = Disk()
+        disk.fails = True
+        first = asyncio.create_task(disk.change("a"))
+        await asyncio.sleep(0.001)
+        disk.journal.add(JobChange("b", None, None))
+        outcome = disk.journal.stored()
+        disk.allowed.set()
+        with pytest.raises(NotStoredError):
+            await first
+        with pytest.raises(NotStoredError):
+            await outcome
+        assert disk.lost == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_a_waiter_that_gives_up_takes_nothing_with_it() -> None:
+    async def scenario() -> None:
+        disk = Disk()
+        gone, staying = (asyncio.create_task(disk.change(name)) for name in "ab")
+        await asyncio.sleep(0.001)
+        gone.cancel()
+        await asyncio.sleep(0)
+        disk.allowed.set()
+        await staying
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert disk.stored == ["a", "b"]
+
+    asyncio.run(scenario())

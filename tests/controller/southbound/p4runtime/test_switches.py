@@ -1,0 +1,320 @@
+"""The finsy side against a P4Runtime server in memory, over gRPC on loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import grpc.aio
+import pytest
+from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
+
+from controller.config import ControllerConfig, SwitchAddress
+from controller.rules.flow_rules import FlowRule
+from controller.southbound.p4runtime.difference import state_of
+from controller.southbound.p4runtime.entries import base_entries, flow_entry
+from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
+from controller.southbound.southbound import SouthboundError, SwitchCondition
+from topologies.addressing import UDP_PROTOCOL, FiveTuple
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from topologies.specification import GraphSpecification
+
+TIMEOUT_S = 20
+ALREADY_EXISTS = 6
+
+
+class MemoryServer(p4r_grpc.P4RuntimeServicer):
+    """One switch: grants every election id, holds every entity, refuses writes to the tables in ``full``."""
+
+    def __init__(self) -> None:
+        self.config = p4r.ForwardingPipelineConfig()
+        self.entities: dict[bytes, p4r.Entity] = {}
+        self.election_ids: list[int] = []
+        self.num_pushes = 0
+        self.updates: list[p4r.Update] = []
+        self.full: set[int] = set()
+        self.higher_bid = asyncio.Event()
+        self.stop: Callable[[], Awaitable[None]] | None = None
+
+    async def StreamChannel(self, requests: AsyncIterator[Any], _: Any) -> AsyncIterator[Any]:  # noqa: N802
+        async for request in requests:
+            self.election_ids.append(request.arbitration.election_id.high << 64 | request.arbitration.election_id.low)
+            yield p4r.StreamMessageResponse(arbitration=request.arbitration)
+            await self.higher_bid.wait()
+            taken = p4r.MasterArbitrationUpdate()
+            taken.CopyFrom(request.arbitration)
+            taken.election_id.high += 1
+            taken.status.code = ALREADY_EXISTS
+            yield p4r.StreamMessageResponse(arbitration=taken)
+
+    async def Capabilities(self, _: Any, __: Any) -> p4r.CapabilitiesResponse:  # noqa: N802
+        return p4r.CapabilitiesResponse(p4runtime_api_version="1.3.0")
+
+    async def GetForwardingPipelineConfig(self, _: Any, __: Any) -> p4r.GetForwardingPipelineConfigResponse:  # noqa: N802
+        return p4r.GetForwardingPipelineConfigResponse(config=self.config)
+
+    async def SetForwardingPipelineConfig(self, request: Any, _: Any) -> p4r.SetForwardingPipelineConfigResponse:  # noqa: N802
+        self.config = request.config
+        self.num_pushes += 1
+        return p4r.SetForwardingPipelineConfigResponse()
+
+    async def Read(self, request: Any, _: Any) -> AsyncIterator[p4r.ReadResponse]:  # noqa: N802
+        for wanted in request.entities:
+            kind = wanted.WhichOneof("entity")
+            is_default = wanted.table_entry.is_default_action
+            found = [
+                entity
+                for entity in self.entities.values()
+                if entity.WhichOneof("entity") == kind and entity.table_entry.is_default_action == is_default
+            ]
+            yield p4r.ReadResponse(entities=found)
+
+    async def Write(self, request: Any, context: Any) -> p4r.WriteResponse:  # noqa: N802
+        for update in request.updates:
+            if update.entity.table_entry.table_id in self.full:
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "the table is full")
+            self.updates.append(update)
+            if update.type == p4r.Update.DELETE:
+                del self.entities[_identity(update.entity)]
+            else:
+                self.entities[_identity(update.entity)] = update.entity
+        return p4r.WriteResponse()
+
+
+def _identity(entity: p4r.Entity) -> bytes:
+    """The entity without what it does."""
+    named = p4r.Entity()
+    named.CopyFrom(entity)
+    match entity.WhichOneof("entity"):
+        case "table_entry":
+            named.table_entry.ClearField("action")
+        case "action_profile_member":
+            named.action_profile_member.ClearField("action")
+        case "action_profile_group":
+            named.action_profile_group.ClearField("members")
+    return named.SerializeToString(deterministic=True)
+
+
+@asynccontextmanager
+async def _serving(
+    memory: MemoryServer, address: str = "127.0.0.1:0", name: str = "s0"
+) -> AsyncIterator[SwitchAddress]:
+    server = grpc.aio.server()
+    p4r_grpc.add_P4RuntimeServicer_to_server(memory, server)
+    port = server.add_insecure_port(address)
+    await server.start()
+    memory.stop = lambda: server.stop(None)
+    try:
+        yield SwitchAddress(name=name, address=f"127.0.0.1:{port}", device_id=3)
+    finally:
+        await server.stop(None)
+
+
+@pytest.fixture(scope="module")
+def star() -> Routing:
+    """Two hosts on one switch."""
+    fabric = GraphSpecification.model_validate(
+        {
+            "kind": "graph",
+            "hosts": ["h0", "h1"],
+            "switches": ["s0"],
+            "links": [{"ends": ["h0", "s0"], "gbps": 100}, {"ends": ["h1", "s0"], "gbps": 100}],
+        }
+    ).build()
+    return Routing(fabric, hash_multipliers(fabric.switches, seed=1))
+
+
+@pytest.fixture
+def rule(star: Routing) -> FlowRule:
+    source, destination = star.fabric.nics["h0"][0], star.fabric.nics["h1"][0]
+    return FlowRule("s0", FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152, 4791), None, 6)
+
+
+def _southbound(addresses: Sequence[SwitchAddress], routing: Routing) -> P4RuntimeSouthbound:
+    fields = ControllerConfig.model_fields
+    return P4RuntimeSouthbound(addresses, routing, fields["pipeline"].default, fields["election_id"].default)
+
+
+def test_second_controller_finds_everything_in_place(star: Routing, rule: FlowRule) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with _serving(memory) as address:
+            async with _southbound([address], star) as first:
+                await asyncio.wait_for(first.caught_up(), TIMEOUT_S)
+                await first.write({"s0": (rule,)})
+            entities = state_of([*base_entries("s0", star), flow_entry(rule, star.fabric)])
+            assert len(memory.entities) == len(entities)
+            num_updates = len(memory.updates)
+            async with _southbound([address], star) as second:
+                await asyncio.wait_for(second.caught_up(), TIMEOUT_S)
+                await second.write({"s0": (rule,)})
+            assert len(memory.updates) == num_updates
+            assert memory.num_pushes == 1
+            assert min(memory.election_ids) > 1 << 64
+            async with _southbound([address], star) as third:
+                await asyncio.wait_for(third.caught_up(), TIMEOUT_S)
+                await third.write({})
+                assert len(memory.updates) == num_updates
+                await third.forget_found()
+            assert [update.type for update in memory.updates[num_updates:]] == [p4r.Update.DELETE]
+
+    asyncio.run(scenario())
+
+
+def test_refused_write_names_the_switch(star: Routing, rule: FlowRule) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with _serving(memory) as address, _southbound([address], star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            memory.full = {0x0200_0002}
+            with pytest.raises(SouthboundError, match=r"'s0'.*full"):
+                await southbound.write({"s0": (rule,)})
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_refuses_keeps_no_other_from_its_rules() -> None:
+    async def scenario() -> None:
+        fabric = GraphSpecification.model_validate(
+            {
+                "kind": "graph",
+                "hosts": ["h0", "h1"],
+                "switches": ["s0", "s1"],
+                "links": [{"ends": list(ends), "gbps": 100} for ends in (("h0", "s0"), ("s0", "s1"), ("s1", "h1"))],
+            }
+        ).build()
+        routing = Routing(fabric, hash_multipliers(fabric.switches, seed=1))
+        refusing, accepting = MemoryServer(), MemoryServer()
+        async with (
+            _serving(refusing, name="s0") as first,
+            _serving(accepting, name="s1") as second,
+            _southbound([first, second], routing) as southbound,
+        ):
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            refusing.full = {0x0200_0002}
+            five_tuple = FiveTuple(1, 2, UDP_PROTOCOL, 3, 4)
+            with pytest.raises(SouthboundError, match=r"'s0'.*full"):
+                await southbound.write({name: (FlowRule(name, five_tuple, None, 6),) for name in ("s0", "s1")})
+        assert len(accepting.entities) == len(base_entries("s1", routing)) + 1
+
+    asyncio.run(scenario())
+
+
+def test_switch_that_comes_late_is_caught_up(star: Routing, rule: FlowRule) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with _serving(memory) as address:
+            southbound = _southbound([address], star)
+            await southbound.write({"s0": (rule,)})
+            assert memory.updates == []
+            async with southbound:
+                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+        assert len(memory.entities) == len(base_entries("s0", star)) + 1
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_is_closed_under_a_write_leaves_the_switch_away(star: Routing, rule: FlowRule) -> None:
+    class Stuck(MemoryServer):
+        """Once told so it answers no writes, and ends its streams instead."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.is_stuck = False
+            self.asked = asyncio.Event()
+
+        async def StreamChannel(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:  # noqa: N802
+            async for request in requests:
+                yield p4r.StreamMessageResponse(arbitration=request.arbitration)
+                await self.asked.wait()
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "going")
+
+        async def Write(self, request: Any, context: Any) -> p4r.WriteResponse:  # noqa: N802
+            if self.is_stuck:
+                self.asked.set()
+                await asyncio.Event().wait()
+            return await super().Write(request, context)
+
+    async def scenario() -> None:
+        stuck = Stuck()
+        async with _serving(stuck) as address, _southbound([address], star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            stuck.is_stuck = True
+            await asyncio.wait_for(southbound.write({"s0": (rule,)}), TIMEOUT_S)
+            assert southbound.statuses()[0].condition is SwitchCondition.AWAY
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_whose_gnmi_goes_away_while_it_is_connected_to_is_tried_again(star: Routing) -> None:
+    class Gnmi(gnmi_grpc.gNMIServicer):
+        def __init__(self) -> None:
+            self.num_asked = 0
+
+        async def Get(self, _: Any, context: Any) -> gnmi.GetResponse:  # noqa: N802
+            self.num_asked += 1
+            is_first = self.num_asked == 1
+            await context.abort(grpc.StatusCode.UNAVAILABLE if is_first else grpc.StatusCode.UNIMPLEMENTED)
+            raise AssertionError
+
+    async def scenario() -> None:
+        ports = Gnmi()
+        server = grpc.aio.server()
+        p4r_grpc.add_P4RuntimeServicer_to_server(MemoryServer(), server)
+        gnmi_grpc.add_gNMIServicer_to_server(ports, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        address = SwitchAddress(name="s0", address=f"127.0.0.1:{port}", device_id=3)
+        try:
+            async with _southbound([address], star) as southbound:
+                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+                assert ports.num_asked == 2
+        finally:
+            await server.stop(None)
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule) -> None:
+    async def scenario() -> None:
+        before, restarted = MemoryServer(), MemoryServer()
+        async with AsyncExitStack() as stack:
+            address = await stack.enter_async_context(_serving(before))
+            southbound = await stack.enter_async_context(_southbound([address], star))
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await southbound.write({"s0": (rule,)})
+            assert before.stop is not None
+            await before.stop()
+            await stack.enter_async_context(_serving(restarted, address.address))
+            async with asyncio.timeout(TIMEOUT_S):
+                while restarted.entities != before.entities:
+                    await asyncio.sleep(0.02)
+            assert restarted.num_pushes == 1
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            assert restarted.stop is not None
+            await restarted.stop()
+            await asyncio.wait_for(southbound.caught_up(down=["s0"]), TIMEOUT_S)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(southbound.caught_up(), 0.01)
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_a_higher_bidder_takes_is_an_error_and_not_fought_over(star: Routing, rule: FlowRule) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with _serving(memory) as address, _southbound([address], star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            num_bids, num_updates = len(memory.election_ids), len(memory.updates)
+            memory.higher_bid.set()
+            async with asyncio.timeout(TIMEOUT_S):
+                while southbound.statuses()[0].condition is not SwitchCondition.LOST:
+                    await asyncio.sleep(0.02)
+            await southbound.write({"s0": (rule,)})
+            assert "election id" in southbound.statuses()[0].problem
+            with pytest.raises(SouthboundError, match=r"'s0': lost to another controller"):
+                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            assert (len(memory.election_ids), len(memory.updates)) == (num_bids, num_updates)
+
+    asyncio.run(scenario())

@@ -1,0 +1,283 @@
+"""One switch is kept at what it should hold: read back, caught up, never stripped before the first plan."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+from controller.southbound.p4runtime.difference import Update, UpdateKind, state_of
+from controller.southbound.p4runtime.entries import Entity, key_of
+from controller.southbound.p4runtime.writer import (
+    MAX_UPDATES_PER_WRITE,
+    SwitchAwayError,
+    SwitchRefusalError,
+    SwitchWrite,
+    SwitchWriter,
+    WriteOutcome,
+)
+from controller.southbound.southbound import SouthboundError, SwitchCondition
+
+
+def _entry(table: str, number: int, action: str) -> P4TableEntry:
+    field = "next_hop" if table == "next_hop" else "source_port"
+    return P4TableEntry(table, match=P4TableMatch({field: number}), action=P4TableAction(action))
+
+
+BASE = [_entry("next_hop", 1, "forward")]
+FLOW, OTHER_FLOW = _entry("flow", 1, "steer"), _entry("flow", 2, "steer")
+
+
+class FakeAccess:
+    """Access to a switch in memory; ``fail`` is raised by the next write."""
+
+    def __init__(self, *held: Entity) -> None:
+        self.held = {key_of(entity): entity for entity in held}
+        self.requests: list[Sequence[Update]] = []
+        self.fail: Exception | None = None
+
+    async def read(self) -> list[Entity]:
+        return list(self.held.values())
+
+    async def write(self, updates: Sequence[Update]) -> None:
+        if self.fail is not None:
+            failure, self.fail = self.fail, None
+            raise failure
+        self.requests.append(updates)
+        for update in updates:
+            if update.kind is UpdateKind.DELETE:
+                del self.held[key_of(update.entity)]
+            else:
+                self.held[key_of(update.entity)] = update.entity
+
+    def holds(self, *entities: Entity) -> bool:
+        return list(self.held.values()) == list(entities)
+
+
+def test_what_is_held_already_is_not_written_again() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
+        await writer.hold(state_of([FLOW]))
+        await writer.connect(access)
+        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        assert access.requests == []
+
+    asyncio.run(scenario())
+
+
+def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
+        await writer.connect(access)
+        assert access.holds(FLOW, *BASE)
+        await writer.hold(state_of([OTHER_FLOW]))
+        await writer.hold({})
+        assert access.holds(FLOW, *BASE)
+        await writer.forget_found()
+        assert access.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forgotten() -> None:
+    async def scenario() -> None:
+        steered_otherwise = _entry("flow", 1, "prioritise")
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
+        await writer.connect(access)
+        await writer.hold(state_of([steered_otherwise]))
+        assert [update.kind for update in access.requests[-1]] == [UpdateKind.MODIFY]
+        await writer.forget_found()
+        assert access.holds(steered_otherwise, *BASE)
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        await writer.connect(access)
+        await writer.hold(state_of([FLOW]))
+        writer.disconnect()
+        await writer.hold({})
+        await writer.connect(access)
+        assert access.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        await writer.connect(access)
+        writer.lose("lost to another controller")
+        num_requests = len(access.requests)
+        await writer.hold(state_of([FLOW]))
+        assert len(access.requests) == num_requests
+        assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "lost to another controller")
+        with pytest.raises(SouthboundError, match="'t0': lost to another controller"):
+            await asyncio.wait_for(writer.caught_up(), timeout=1)
+        await writer.connect(access)
+        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        assert access.holds(*BASE, FLOW)
+
+    asyncio.run(scenario())
+
+
+def test_switch_that_was_away_is_caught_up() -> None:
+    async def scenario() -> None:
+        writer, first, restarted = SwitchWriter("t0", state_of(BASE)), FakeAccess(), FakeAccess()
+        await writer.connect(first)
+        writer.disconnect()
+        await writer.hold(state_of([FLOW]))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+        await writer.connect(restarted)
+        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        assert restarted.holds(*BASE, FLOW)
+        assert first.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
+def test_connection_lost_during_a_write_is_no_error() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        await writer.connect(access)
+        access.fail = SwitchAwayError("gone")
+        await writer.hold(state_of([FLOW]))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+
+    asyncio.run(scenario())
+
+
+def test_every_request_is_told_with_what_became_of_it() -> None:
+    async def scenario() -> None:
+        told: list[SwitchWrite] = []
+        writer, access = SwitchWriter("t0", state_of(BASE), told.append), FakeAccess()
+        await writer.connect(access)
+        await writer.hold(state_of([FLOW, OTHER_FLOW]))
+        await writer.hold(state_of([_entry("flow", 1, "prioritise")]))
+        access.fail = SwitchRefusalError("table 'flow' is full")
+        with pytest.raises(SouthboundError):
+            await writer.hold(state_of([OTHER_FLOW]))
+        await writer.connect(access)
+        access.fail = SwitchAwayError("the connection is closed")
+        await writer.hold({})
+        assert told == [
+            SwitchWrite("t0", 1, 0, 0, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 2, 0, 0, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 0, 1, 1, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 1, 0, 1, WriteOutcome.REFUSED, "table 'flow' is full"),
+            SwitchWrite("t0", 1, 0, 1, WriteOutcome.ACKNOWLEDGED),
+            SwitchWrite("t0", 0, 0, 1, WriteOutcome.UNANSWERED),
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_refusal_names_the_switch_and_it_is_read_again() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        await writer.connect(access)
+        access.fail = SwitchRefusalError("table 'flow' is full")
+        with pytest.raises(SouthboundError, match=r"'t0': table 'flow' is full"):
+            await writer.hold(state_of([FLOW]))
+        # What the refused request did after all, unseen.
+        access.held[key_of(FLOW)] = FLOW
+        await writer.hold(state_of([FLOW, OTHER_FLOW]))
+        assert [update.entity for update in access.requests[-1]] == [OTHER_FLOW]
+
+    asyncio.run(scenario())
+
+
+def test_requests_are_limited_in_size() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", {}), FakeAccess()
+        await writer.connect(access)
+        await writer.hold(state_of([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)]))
+        assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
+
+    asyncio.run(scenario())
+
+
+def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
+        assert writer.num_rules is None
+        await writer.connect(access)
+        await writer.hold(state_of([OTHER_FLOW]))
+        assert writer.num_rules == 2  # one that was found is kept
+        await writer.forget_found()
+        assert writer.num_rules == 1
+        access.fail = SwitchRefusalError("table full")
+        with pytest.raises(SouthboundError):
+            await writer.hold({})
+        assert writer.num_rules is None
+        await writer.hold({})
+        assert writer.num_rules == 0
+        writer.disconnect()
+        assert writer.num_rules is None
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
+    async def scenario() -> None:
+        writer = SwitchWriter("t0", state_of(BASE))
+        await asyncio.wait_for(writer.away(), timeout=1)
+        await writer.connect(FakeAccess())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.away(), timeout=0.01)
+        writer.disconnect()
+        await asyncio.wait_for(writer.away(), timeout=1)
+
+    asyncio.run(scenario())
+
+
+def test_condition_says_how_things_stand() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        assert writer.condition is SwitchCondition.AWAY
+        access.fail = SwitchRefusalError("table full")
+        with pytest.raises(SouthboundError):
+            await writer.connect(access)
+        assert (writer.condition, writer.problem) == (SwitchCondition.REFUSES, "table full")
+        await writer.hold(state_of([FLOW]))
+        assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
+        access.fail = SwitchAwayError("closed")
+        await writer.hold({})
+        assert writer.condition is SwitchCondition.AWAY
+        writer.lose("somebody has it")
+        assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "somebody has it")
+        await writer.connect(access)
+        assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
+
+    asyncio.run(scenario())
+
+
+def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_lead_into_a_dead_port_goes() -> None:
+    async def scenario() -> None:
+        into_dead_port, elsewhere = (
+            P4TableEntry("flow", match=P4TableMatch(source_port=port), action=P4TableAction("steer", next_hop=port))
+            for port in (3, 4)
+        )
+        other_base = [_entry("next_hop", 2, "forward")]
+        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(into_dead_port, elsewhere)
+        await writer.connect(access)
+        assert access.holds(into_dead_port, elsewhere, *BASE)
+        access.requests.clear()
+        await writer.reroute(state_of([FLOW]), state_of(other_base), dead_ports={3})
+        assert state_of(access.held.values()) == state_of([elsewhere, FLOW, *other_base])
+        first, *others = access.requests
+        assert {key_of(update.entity) for update in first} == {key_of(FLOW), key_of(into_dead_port)}
+        assert [key_of(update.entity) for request in others for update in request] == [
+            key_of(entity) for entity in (*other_base, *BASE)
+        ]
+        # A switch that comes back is given the new ones.
+        writer.disconnect()
+        restarted = FakeAccess()
+        await writer.connect(restarted)
+        assert state_of(restarted.held.values()) == state_of([FLOW, *other_base])
+
+    asyncio.run(scenario())

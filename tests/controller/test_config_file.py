@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controller.config_file import ConfigError, load_config
+from policies.policy_name import PolicyName
+
+Document = dict[str, object]
+
+
+@pytest.fixture
+def document() -> Document:
+    return {
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 100, "bottleneck_gbps": 100},
+        "switches": [{"name": name, "address": "127.0.0.1:9559"} for name in ("t0", "t1")],
+        "policy": "ecmp",
+    }
+
+
+def _problems(path: Path, text: str) -> list[str]:
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    return [message.removeprefix(f"{path}: ") for message in caught.value.messages]
+
+
+def test_a_sound_file_is_read(tmp_path: Path, document: Document) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document))
+    config = load_config(path)
+    assert config.policy is PolicyName.ECMP
+    assert [switch.name for switch in config.switches] == ["t0", "t1"]
+
+
+def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Document) -> None:
+    document |= {
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": -1, "bottleneck_gbps": 100},
+        "switches": [{"name": "t0"}, {"name": "t1", "address": "x", "port": 3}],
+        "policy": "magic",
+        "colour": "red",
+    }
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    *others, last = [repr(name.value) for name in PolicyName]
+    assert problems == [
+        "topology.host_link_gbps: expected greater than 0, got -1",
+        "switches[0].address: missing; this key is required",
+        "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
+        "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
+        f"policy: expected {', '.join(others)} or {last}, got 'magic'",
+        "colour: unknown key; expected one of bytes_per_count, clock, damping, database, election_id, hash, hash_seed,"
+        " leadership, lease_s, listen, num_levels, pipeline, policy, profiling, reads_ports, record, seed, start_s,"
+        " steering, switches, topology, utilisation_window_us",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "127.0.0.1:119559", "127.0.0.1:", ":4790", "a b:1", "::1:4790", "h:1\n", "[::1]4790"]
+)
+def test_what_is_no_address_is_refused_with_its_key(tmp_path: Path, document: Document, address: str) -> None:
+    document |= {"listen": address}
+    document["switches"] = [{"name": "t0", "address": address}, {"name": "t1", "address": "h:9559"}]
+    said = f"expected HOST:PORT with a port up to 65535, got {address!r}"
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problems == [f"listen: {said}", f"switches[0].address: {said}"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:4790", "rack-1.example.org:65535"])
+def test_names_and_addresses_of_both_families_are_taken(tmp_path: Path, document: Document, address: str) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document | {"listen": address}))
+    assert load_config(path).listen == address
+
+
+def test_what_is_wrong_as_a_whole_is_said_too(tmp_path: Path, document: Document) -> None:
+    document["switches"] = [{"name": "t0", "address": "127.0.0.1:9559"}]
+    assert _problems(tmp_path / "controller.yaml", yaml.safe_dump(document)) == ["switches: no address for t1"]
+
+
+@pytest.mark.parametrize(("text", "said"), [("a: [", "not YAML that can be read"), ("- 1", "expected a mapping")])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (problem,) = _problems(tmp_path / "controller.yaml", text)
+    assert said in problem
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):
+        load_config(tmp_path / "nowhere.yaml")

@@ -1,0 +1,101 @@
+import json
+
+import pytest
+
+from experiments.papers.crux_microbench import PUBLISHED, findings, json_object, summary_object
+from experiments.papers.microbench.assumption import Assumption
+from experiments.papers.microbench.measured import CaseMeasured, Reached
+from experiments.papers.microbench.mechanisms import METHODS, Mechanism
+from experiments.report.distributions import DistributionChart
+from experiments.report.findings import findings_page
+from policies.policy_name import PolicyName
+
+
+def a_case(seed: int, load: float, of_crux: float) -> CaseMeasured:
+    """The best is 0.8, the worst 0.4; Crux gets as much as said, the others 0.6."""
+    reached = tuple(
+        Reached(mechanism, policy, of_crux if policy is PolicyName.CRUX else 0.6)
+        for mechanism, policies in METHODS.items()
+        for policy in policies
+    )
+    return CaseMeasured(seed, load, 0.8, dict.fromkeys(Mechanism, 0.4), reached)
+
+
+CASES = [a_case(1, 0.4, 0.8), a_case(2, 1.0, 0.6), a_case(3, 2.0, 0.4)]
+
+
+def rows_of(table: int) -> dict[str, str]:
+    rows = findings(CASES, Assumption.OURS).tables[table].rows
+    return {row[0]: "|".join(row[1:]).replace("\N{NO-BREAK SPACE}", " ").replace("\N{EN DASH}", "-") for row in rows}
+
+
+def test_both_readings_stand_beside_the_paper_for_the_main_loads() -> None:
+    shares, errors = rows_of(0), rows_of(1)
+    assert shares["paths, crux"] == "87.50 %|97.69 %|77.5 %|75.0 %|50.0 %"
+    assert shares["paths, trainyard"] == "75.00 %|-|75.0 %|75.0 %|0.0 %"
+    assert errors["priorities, crux"] == "25.0 %|2.8 %|25.0, 45.0, 50.0|0.5, 9.2, 45.6"
+    assert errors["priorities, varys"] == "50.0 %|57.8 %|50.0, 50.0, 50.0|60.0, 85.7, 100.0"
+
+
+def test_loads_are_apart_and_those_that_no_case_has_are_left_out() -> None:
+    assert findings(CASES, Assumption.OURS).tables[2].columns == (
+        "Mechanism",
+        "0.3 to 0.6",
+        "0.9 to 1.2",
+        "1.8 to 2.5",
+    )
+    assert rows_of(2)["compression, crux"] == "100.0 %|75.0 %|50.0 %"
+    assert rows_of(3)["compression, crux"] == "0.0 %|50.0 %|100.0 %"
+
+
+def test_where_all_comes_to_the_same_nothing_is_wrong() -> None:
+    reached = Reached(Mechanism.PATHS, PolicyName.CRUX, 0.5)
+    case = CaseMeasured(1, 0.4, 0.5, {Mechanism.PATHS: 0.5}, (reached,))
+    assert (case.of_best(reached), case.error(reached)) == (1.0, 0.0)
+
+
+def test_high_loads_alone_have_tables_by_load() -> None:
+    found = findings(CASES[2:], Assumption.OURS)
+    assert [table.title for table in found.tables] == [
+        "U / U_opt by load",
+        "(best - reached) / (best - worst) by load",
+    ]
+
+
+def test_pictures_have_the_papers_quantiles_of_whom_it_measured() -> None:
+    charts = findings(CASES, Assumption.OURS).charts
+    assert len(charts) == 2 * len(Mechanism)
+    priorities = charts[2]
+    assert isinstance(priorities, DistributionChart)
+    by_label = {each.label: each for each in priorities.distributions}
+    assert by_label["crux"].values == pytest.approx((0.0, 0.5))
+    assert by_label["varys"].published == ((0.6, 0.5), (0.857, 0.9), (1.0, 1.0))
+    assert by_label["trainyard"].published == ()
+    assert findings_page(findings(CASES, Assumption.OURS)).count("<polyline") == 2 * sum(map(len, METHODS.values()))
+
+
+def test_the_papers_means_for_crux_are_those_of_its_text() -> None:
+    means = [1 - PUBLISHED[mechanism, PolicyName.CRUX].mean for mechanism in Mechanism]
+    assert means == pytest.approx([0.9769, 0.9724, 0.9712])
+
+
+def test_json_has_a_line_per_case_and_one_of_all() -> None:
+    line = json.loads(json.dumps(json_object(CASES[1], Assumption.IN_TURN)))
+    assert (line["seed"], line["assume"], line["load"]) == (2, "in-turn", 1.0)
+    assert line["methods"][0] == {
+        "mechanism": "paths",
+        "policy": "crux",
+        "gpu_utilisation": 0.6,
+        "of_best": pytest.approx(0.75),
+        "error": pytest.approx(0.5),
+    }
+    whole = json.loads(json.dumps(summary_object(CASES, Assumption.IN_TURN)))
+    assert (whole["num_cases"], whole["num_main_cases"]) == (3, 2)
+    assert whole["methods"][0]["mean_of_best"] == pytest.approx(0.875)
+    assert any("all send when all is computed" in words for words in whole["assumptions"])
+
+
+@pytest.mark.parametrize("assumption", Assumption)
+def test_every_assumption_is_told(assumption: Assumption) -> None:
+    told = findings(CASES, assumption).assumptions
+    assert ("Other than by default" in " ".join(told)) is (assumption is not Assumption.OURS)

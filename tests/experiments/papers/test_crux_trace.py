@@ -1,0 +1,37 @@
+import pytest
+
+from experiments.papers.crux_trace import PUBLISHED, findings
+from policies.policy_name import PolicyName
+from tests.experiments.papers.trace_results import made_up_case, made_up_result
+from workloads.schedulers.scheduler_name import Scheduler
+
+DASH = "\N{EN DASH}"
+
+
+def test_gains_stand_beside_the_papers_by_both_readings() -> None:
+    results = {
+        made_up_case(PolicyName.SINCRONIA, Scheduler.RANDOM): made_up_result(PolicyName.SINCRONIA, 4.5),
+        made_up_case(PolicyName.CRUX, Scheduler.RANDOM): made_up_result(PolicyName.CRUX, 10.0),
+        made_up_case(PolicyName.ECMP, Scheduler.RANDOM): made_up_result(PolicyName.ECMP, 10.0, end_s=None),
+        made_up_case(PolicyName.CRUX, Scheduler.AFFINITY): made_up_result(PolicyName.CRUX, 10.0),
+    }
+    found = findings(results, "made up", "clos", ("assumed",))
+    tables = {table.title: table for table in found.tables}
+    gains = tables["What crux gains, in points, placed by random"]
+    assert gains.rows == (("ecmp", "0.0", "0.0", DASH), ("sincronia", "+50.0", "+27.5", "+23.0"))
+    # Alone it gains over nobody.
+    assert "What crux gains, in points, placed by affinity" not in tables
+    used = tables["GPU utilisation, placed by random"]
+    assert used.rows[2][:5] == ("sincronia", *(f"{number}\N{NO-BREAK SPACE}%" for number in (50.0, 39.0, 72.5, 24.3)))
+    slowed = tables["Slowdown of jobs, placed by random"]
+    assert slowed.rows[0][1:4] == ("0", DASH, DASH)
+    assert slowed.rows[1][1:4] == ("1", "2.000", "2.000")
+    assert findings(results, "made up", "star", ()).tables[0].rows[0][2] == DASH
+
+
+@pytest.mark.parametrize(("topology", "least", "most"), [("clos", 13, 23), ("double_sided", 4, 7)])
+def test_the_papers_gains_are_those_of_its_text(topology: str, least: int, most: int) -> None:
+    printed = PUBLISHED[topology].printed
+    others = (PolicyName.SINCRONIA, PolicyName.TACCL_STAR, PolicyName.CASSINI)
+    gains = {round(100 * (printed[PolicyName.CRUX] - printed[policy])) for policy in others}
+    assert (min(gains), max(gains)) == (least, most)

@@ -1,0 +1,27 @@
+from dataclasses import replace
+
+from experiments.papers.trace_sensitivity import findings
+from policies.policy_name import PolicyName
+from tests.experiments.papers.trace_results import made_up_case, made_up_result
+from workloads.schedulers.scheduler_name import Scheduler
+from workloads.traces.variants import Variant
+
+DASH = "\N{EN DASH}"
+
+
+def test_a_variant_that_lacks_a_run_has_no_gain_and_one_without_runs_no_row() -> None:
+    results = {
+        replace(made_up_case(policy, Scheduler.RANDOM), variant=variant): made_up_result(policy, computing)
+        for variant, policy, computing in (
+            (Variant.DOUBLE_VOLUMES, PolicyName.CRUX, 10.0),
+            (Variant.AS_ASSUMED, PolicyName.ECMP, 4.5),
+            (Variant.AS_ASSUMED, PolicyName.CRUX, 10.0),
+        )
+    }
+    found = findings(results, "made up", "clos", ())
+    (table,) = found.tables
+    assert [(row[0], row[3], row[6]) for row in table.rows] == [
+        ("as assumed", "+50.0", "+27.5"),
+        ("volumes x2", DASH, DASH),
+    ]
+    assert len(found.charts[0].bars) == 3

@@ -1,0 +1,28 @@
+"""What a run notes of a Plan is the same from the same process and by way of a controller's answer."""
+
+from controller.api.messages import plan_pages
+from experiments.scenarios.connections import open_connections
+from experiments.scenarios.in_process import InProcessController
+from experiments.scenarios.noted_plan import NotedPlan
+from hostlib.messages import plan_from_wire
+from policies.crux.policy import crux
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from topologies.steering import Steering
+from workloads.jobs import training_jobs
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+
+
+def test_a_decision_is_noted_as_a_controller_tells_it() -> None:
+    scenario = load_scenario(SHIPPED_SCENARIOS / "fewer-uplinks.yaml")
+    fabric = scenario.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    jobs = training_jobs(scenario, fabric)
+    controller = InProcessController(routing, open_connections(jobs, fabric), crux, Steering.RULE, scenario.seed)
+    for job in jobs:
+        controller.register(job)
+    decision = controller.decide(0.0)
+    noted = NotedPlan.of(decision)
+    assert noted == NotedPlan.from_controller(plan_from_wire(tuple(plan_pages(decision, fabric))), fabric)
+    assert len(noted.jobs) == 5
+    assert noted.num_rules

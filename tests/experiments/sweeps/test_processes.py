@@ -1,0 +1,32 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.sweeps.execution import Failure
+from experiments.sweeps.processes import on_processes
+from tests.experiments.sweeps.work import squared, wait_for_or_sleep
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_item_has_its_answer_and_none_costs_another_its_own(workers: int) -> None:
+    answers = dict(on_processes(squared, range(8), workers))
+    assert answers == {
+        **{number: number * number for number in (0, 1, 2, 5, 6, 7)},
+        3: Failure("ValueError: no three"),
+        4: Failure("its process ended with status 9"),
+    }
+
+
+def test_nothing_to_do_is_done() -> None:
+    assert list(on_processes(squared, [], 2)) == []
+
+
+def test_closed_early_it_ends_its_processes(tmp_path: Path) -> None:
+    """While one item is answered, another would take ten minutes."""
+    note = tmp_path / "process"
+    answers = on_processes(wait_for_or_sleep, [(note, True), (note, False)], 2)
+    assert next(answers)[1] == 1
+    answers.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)

@@ -1,0 +1,99 @@
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from policies.job import Job
+from policies.snapshot import Snapshot
+from policies.validation import check
+from tests.policies.builders import GBPS, make_job, make_links, snapshots
+from topologies.paths import Paths
+
+ONE_LINK = ((0,),)
+SOUND = Snapshot(0.0, make_links(GBPS), (make_job("a", [(1e9, ONE_LINK)]),))
+
+
+@given(snapshots())
+def test_sound_snapshots_pass(snapshot: Snapshot) -> None:
+    check(snapshot)
+
+
+@pytest.mark.parametrize("rate_bps", [0.0, -1.0, math.nan, math.inf])
+def test_bad_rate_names_the_link(rate_bps: float) -> None:
+    with pytest.raises(ValueError, match=r"links\[1\]: rate_bps"):
+        check(replace(SOUND, links=make_links(GBPS, rate_bps)))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("arrival_s", math.nan),
+        ("compute_s", math.nan),
+        ("compute_s", -1.0),
+        ("compute_s", math.inf),
+        ("comm_start", math.nan),
+        ("comm_start", 1.5),
+        ("work", math.nan),
+        ("work", -1.0),
+    ],
+)
+def test_bad_value_names_job_and_field(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"job 'a': {field}"):
+        make_job("a", [(1e9, ONE_LINK)], **{field: value})
+
+
+@pytest.mark.parametrize("gpus", [0, math.nan])
+def test_jobs_have_gpus(gpus: int) -> None:
+    with pytest.raises(ValueError, match="job 'a': gpus"):
+        replace(SOUND.jobs[0], gpus=gpus)
+
+
+@pytest.mark.parametrize("size_bytes", [math.nan, -1.0, math.inf])
+def test_bad_size_names_the_flow(size_bytes: float) -> None:
+    with pytest.raises(ValueError, match="job 'a', group 'all-reduce', flow 1: size_bytes"):
+        make_job("a", [(1e9, ONE_LINK), (size_bytes, ONE_LINK)])
+
+
+def with_flow(**changes: Any) -> Job:
+    job = SOUND.jobs[0]
+    return replace(job, flow_groups=(replace(job.flow_groups[0], flows=(replace(job.flows[0], **changes),)),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"candidates": Paths(())}, "candidates must name at least one path"),
+        ({"candidates": Paths(((0,), ()))}, "candidates and hashed_path must not hold a path without links"),
+        ({"hashed_path": ()}, "candidates and hashed_path must not hold a path without links"),
+        ({"hashed_path": (-1,)}, "hashed_path and host_links must not name negative links"),
+        ({"offset_s": math.nan}, "offset_s must be finite"),
+        ({"offset_s": -math.inf}, "offset_s must be finite"),
+    ],
+)
+def test_bad_fields_name_the_flow(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"job 'a', group 'all-reduce', flow 0: {message}"):
+        with_flow(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"candidates": Paths(((0,), (0, 7)))}, {"hashed_path": (7,)}, {"host_links": (7,)}]
+)
+def test_unknown_links_name_the_job(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="job 'a': candidates, hashed_path or host_links name link 7, there"):
+        check(replace(SOUND, jobs=(with_flow(**changes),)))
+
+
+def test_names_that_repeat_are_refused() -> None:
+    with pytest.raises(ValueError, match="job 'a': its name is taken"):
+        check(replace(SOUND, jobs=SOUND.jobs * 2))
+    with pytest.raises(ValueError, match="job 'a': a key names two flows"):
+        replace(SOUND.jobs[0], flow_groups=SOUND.jobs[0].flow_groups * 2)
+    with pytest.raises(ValueError, match=r"job 'b': key .*'a'.* is not its own"):
+        replace(SOUND.jobs[0], name="b")
+
+
+def test_levels_there_must_be() -> None:
+    with pytest.raises(ValueError, match="num_levels must be at least 1"):
+        check(replace(SOUND, num_levels=0))

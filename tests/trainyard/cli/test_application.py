@@ -1,0 +1,39 @@
+import subprocess
+import sys
+
+from tests.trainyard.cli.conftest import Trainyard
+from workloads.loading import SHIPPED_SCENARIOS
+
+_LOADED = """
+import sys
+from trainyard.cli import main
+sys.argv = ["trainyard", "check", sys.argv[1]]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+print(*sorted({"numba", "numpy", "scipy", "grpc", "finsy"} & sys.modules.keys()))
+"""
+
+
+def test_what_is_slow_to_import_is_left_alone_until_needed() -> None:
+    command = [sys.executable, "-c", _LOADED, str(SHIPPED_SCENARIOS / "fig19-n4.yaml")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["ok"]
+
+
+def test_python_m_controller_is_the_command() -> None:
+    command = [sys.executable, "-m", "trainyard", "check", "nowhere.yaml"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("nowhere.yaml: cannot be read")
+
+
+def test_help_names_every_command_and_the_exit_status(trainyard: Trainyard) -> None:
+    words = trainyard("--help").stdout
+    for command in ("demo", "run", "plan", "check", "policies", "controller", "Exit status"):
+        assert command in words
+
+
+def test_an_unknown_command_is_bad_input(trainyard: Trainyard) -> None:
+    assert trainyard("fly").exit_code == 2

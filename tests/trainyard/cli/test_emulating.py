@@ -1,0 +1,168 @@
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from p4src import P4INFO, PROGRAM
+from tests.trainyard.cli.conftest import Trainyard
+from topologies.fabric import Fabric
+
+Write = Callable[[object], Path]
+
+_DUMBBELL = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 100, "bottleneck_gbps": 100}
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
+    """The fabrics that the emulator would have served, and where; port 13 is taken, and at port 14 the clock ends."""
+    fabrics: list[tuple[Fabric, str]] = []
+
+    class ClockEndError(Exception):
+        pass
+
+    class FabricAlone:
+        def __init__(self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int) -> None:
+            assert (cpu_port, drop_port) == (510, 511)
+            assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
+            self._fabric = fabric
+
+        async def serve(self, address: str, *, port_per_switch: bool, tls: object) -> None:
+            assert (port_per_switch, tls) == (False, None)
+            if address.endswith(":13"):
+                raise OSError(f"{address} is taken or cannot be bound")
+            if address.endswith(":14"):
+                raise ClockEndError("the fabric's clock has come to its end")
+            fabrics.append((self._fabric, address))
+
+    module = ModuleType("trainyard.cli.fabric_alone")
+    module.FabricAlone = FabricAlone  # type: ignore[attr-defined]
+    module.ClockEndError = ClockEndError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trainyard.cli.fabric_alone", module)
+    return fabrics
+
+
+def test_a_topology_alone_is_served(trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [(fabric.switches, address) for fabric, address in served] == [(("t0", "t1"), "127.0.0.1:9559")]
+
+
+def test_the_topology_of_a_scenario_is_served(
+    trainyard: Trainyard, write: Write, document: dict[str, object], served: list[tuple[Fabric, str]]
+) -> None:
+    ended = trainyard(
+        "emulator", "--topology", write(document), "--listen", "[::1]:0", "--p4info", P4INFO, "--json", PROGRAM
+    )
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert [(fabric.hosts, address) for fabric, address in served] == [(("h0", "h1", "h2", "h3"), "[::1]:0")]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:13", "127.0.0.1:13 is taken or cannot be bound"),
+        ("127.0.0.1:14", "the fabric's clock has come to its end"),
+    ],
+)
+def test_an_emulator_that_cannot_go_on_is_status_1(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]], address: str, words: str
+) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), "--listen", address)
+    assert (result.exit_code, served) == (1, [])
+    assert f"the emulator failed: {words}" in result.stderr
+
+
+def _link(*ends: str) -> dict[str, object]:
+    return {"ends": list(ends), "gbps": 100}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"topology": {**_DUMBBELL, "colour": "red"}}, "topology.colour: unknown key"),
+        ({"topology": {**_DUMBBELL, "hosts_per_side": 0}}, "topology.hosts_per_side"),
+        ({"topology": {"kind": "torus"}}, "topology.kind: expected one of"),
+        ({"topology": 3}, "topology: "),
+        (_DUMBBELL, "kind: unknown key"),
+        (
+            {
+                "topology": {
+                    "kind": "graph",
+                    "hosts": ["h0", "h1"],
+                    "switches": ["s0", "s1"],
+                    "links": [_link("h0", "s0"), _link("h1", "s1")],
+                }
+            },
+            "topology.links: expected a connected graph",
+        ),
+    ],
+)
+def test_a_bad_topology_is_refused_by_name(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]], document: object, words: str
+) -> None:
+    path = write(document)
+    result = trainyard("emulator", "--topology", path)
+    assert (result.exit_code, result.stdout, served) == (2, "", [])
+    assert any(line.startswith(f"{path}: {words}") for line in result.stderr.splitlines())
+
+
+def test_only_a_topology_is_asked_for_where_there_is_only_a_topology(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": {"kind": "torus"}}))
+    assert (len(result.stderr.splitlines()), served) == (1, [])
+
+
+def test_a_misspelt_key_beside_a_topology_is_all_that_is_told(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    path = write({"topology": _DUMBBELL, "colour": "red"})
+    result = trainyard("emulator", "--topology", path)
+    assert (result.exit_code, served) == (2, [])
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"{path}: colour: unknown key")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--listen", "9559"), "--listen: expected HOST:PORT with a port up to 65535, got '9559'"),
+        (("--listen", "localhost:99999"), "expected HOST:PORT with a port up to 65535, got 'localhost:99999'"),
+        (("--listen", "[::1]:65535", "--port-per-switch"), "ports of at most 65535, the last would be 65536"),
+        (("--tls-cert", P4INFO), "--tls-cert, --tls-key and --tls-client-ca: expected all three or none"),
+        (("--tls-cert", P4INFO, "--tls-key", P4INFO, "--tls-client-ca", P4INFO), "are not a key pair"),
+        (("--tls-cert", "nowhere", "--tls-key", P4INFO, "--tls-client-ca", P4INFO), "nowhere"),
+        (("--cpu-port", "2"), "the CPU port cannot be 2: switch 't0' has a cable there"),
+        (("--drop-port", "510"), "the CPU port and the drop port are both 510"),
+        (("--drop-port", "512"), "--drop-port"),
+        (("--p4info", P4INFO), "expected both or neither"),
+        (("--json", PROGRAM), "expected both or neither"),
+        (("--p4info", "nowhere", "--json", PROGRAM), "nowhere: cannot be read"),
+        (("--p4info", PROGRAM, "--json", PROGRAM), "the P4Info is not one in text form"),
+        (("--p4info", P4INFO, "--json", P4INFO), "not a BMv2 JSON"),
+    ],
+)
+def test_bad_options_are_refused(
+    trainyard: Trainyard, write: Write, options: tuple[str | Path, ...], words: str
+) -> None:
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+
+
+def test_an_entry_of_the_program_that_cannot_be_is_told_in_one_line(
+    trainyard: Trainyard, write: Write, tmp_path: Path
+) -> None:
+    programs = Path(__file__).parents[1] / "bmv2" / "constructs" / "programs"
+    program = json.loads((programs / "tables.json").read_text())
+    table = next(table for table in program["pipelines"][0]["tables"] if table.get("entries"))
+    table["entries"][0]["match_key"][0] |= {"start": "0x9", "end": "0x5"}
+    path = tmp_path / "reversed.json"
+    path.write_text(json.dumps(program))
+    files = ("--p4info", programs / "tables.p4info.txtpb", "--json", path)
+    result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *files)
+    assert result.exit_code == 2
+    assert "field 'hdr.key.port' of table 'ingress.constant' has no range from 9 to 5" in result.stderr

@@ -1,0 +1,148 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.scenarios.json_form import run_object
+from policies.policy_name import PolicyName
+from tests.experiments.report.builders import make_job, make_result
+from tests.trainyard.cli.conftest import Trainyard
+from trainyard.cli.tables import iteration_times
+from workloads.scenario import ProfileSource, Scenario
+
+Ran = list[tuple[Scenario, PolicyName]]
+
+
+@pytest.fixture
+def scenario(document: dict[str, Any], write: Callable[[object], Path]) -> Path:
+    return write(document)
+
+
+def test_json_is_one_object_per_policy_and_nothing_else(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    result = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux", "--json")
+    assert result.exit_code == 0
+    objects = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(found["policy"], found["gpu_utilisation"]) for found in objects] == [("ecmp", 0.5), ("crux", 0.75)]
+    assert [policy for _, policy in ran] == [PolicyName.ECMP, PolicyName.CRUX]
+
+
+def test_people_get_tables(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    words = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux").stdout
+    for word in ("Utilisation", "Fluid bound", "50.0", "75.0", "gpt", "Change"):
+        assert word in words
+    assert len(ran) == 2
+
+
+def test_tables_and_json_say_which_jobs_are_measured() -> None:
+    told, measured = make_job("gpt"), make_job("bert", profile=ProfileSource.MEASURED)
+    result = make_result(jobs=(told, measured))
+    assert [job["profile"] for job in run_object(result)["jobs"]] == ["told", "measured"]
+    columns = {str(column.header): list(column.cells) for column in iteration_times([result]).columns}
+    assert columns["Profile"] == ["told", "measured"]
+    assert "Profile" not in [str(column.header) for column in iteration_times([make_result(jobs=(told,))]).columns]
+
+
+def test_the_seed_can_be_another(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    trainyard("run", scenario)
+    trainyard("run", scenario, "--seed", "7")
+    assert [accepted.seed for accepted, _ in ran] == [1, 7]
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_report_shows_all_policies(trainyard: Trainyard, scenario: Path, tmp_path: Path) -> None:
+    page = tmp_path / "new" / "page.html"
+    result = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux", "--report", page, "--json")
+    assert len([json.loads(line) for line in result.stdout.splitlines()]) == 2
+    assert f"wrote {page}" in result.stderr
+    assert "under ecmp" in page.read_text(encoding="utf-8")
+    assert "under crux" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, scenario: Path
+) -> None:
+    result = trainyard("run", scenario, "--report", scenario / "page.html")
+    assert result.exit_code == 2
+    assert str(scenario) in result.stderr
+    assert not ran
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_run_that_fails_is_status_1_and_says_why(trainyard: Trainyard, scenario: Path) -> None:
+    result = trainyard("run", scenario, "--seed", "13", "--json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "small under crux: the run failed: no job has departed\n"
+
+
+@pytest.mark.parametrize("arguments", [("--on", "paper"), ("--policy", "magic"), ("--seed", "x"), ("--fast",)])
+def test_a_wrong_option_is_bad_input(
+    trainyard: Trainyard, ran: Ran, scenario: Path, arguments: tuple[str, ...]
+) -> None:
+    result = trainyard("run", scenario, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert arguments[0] in result.stderr
+    assert not ran
+
+
+def test_what_the_backend_does_not_carry_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    document["topology"] |= {"nics_per_host": 2, "pcie": {"gbps": 50, "nics_per_switch": 2}}
+    path = write(document)
+    assert trainyard("check", path).exit_code == 0
+    result = trainyard("run", path, "--on", "emulator", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    expected = "the emulator carries PCIe switches of one NIC, not of 2"
+    assert result.stderr == f"{path}: topology.pcie.nics_per_switch: {expected}\n"
+    assert not ran
+
+
+def test_a_bad_scenario_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    path = write(document | {"colour": "red"})
+    result = trainyard("run", path, "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{path}: colour: unknown key")
+    assert not ran
+
+
+def test_the_simulator_runs_the_same_scenario(trainyard: Trainyard, scenario: Path) -> None:
+    ended = trainyard("run", scenario, "--on", "simulator", "--policy", "varys", "--enforcement", "ideal", "--json")
+    assert ended.exit_code == 0
+    found = json.loads(ended.stdout)
+    assert (found["backend"], found["enforcement"], found["policy"]) == ("simulator", "ideal", "varys")
+    words = trainyard("run", scenario, "--on", "simulator", "--enforcement", "ideal").stdout
+    assert "ideal rates" in words
+
+
+def test_a_controller_that_hears_no_ports_is_the_emulators_alone(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    path = write(document | {"reads_ports": False})
+    assert trainyard("run", path).exit_code == 0
+    assert len(ran) == 1
+    result = trainyard("run", path, "--on", "simulator")
+    assert result.exit_code == 2
+    assert "reads_ports: only the emulator" in result.stderr
+
+
+def test_ideal_rates_are_the_simulators_alone(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:
+    ended = trainyard("run", scenario, "--enforcement", "ideal")
+    assert (ended.exit_code, ended.stdout, ran) == (2, "", [])
+    assert "--enforcement ideal: only the simulator" in ended.stderr
+
+
+def test_the_simulator_lets_events_happen(
+    trainyard: Trainyard, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    times = ((0.1, "down"), (2.0, "up"))
+    events = [{"at_s": at_s, "link": ["t0", "t1"], "state": state} for at_s, state in times]
+    cut, whole = (
+        json.loads(trainyard("run", write({**document, "events": of}), "--on", "simulator", "--json").stdout)
+        for of in (events, [])
+    )
+    assert cut.keys() == whole.keys()
+    assert cut["jobs"][0]["jct_s"] > whole["jobs"][0]["jct_s"] + 1.0

@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+import yaml
+from finsy.log import LOGGER
+
+from controller.config import ControllerConfig
+from controller.process import daemon
+from tests.trainyard.cli.conftest import Trainyard
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    document = {
+        "listen": "127.0.0.1:1",
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 100, "bottleneck_gbps": 100},
+        "switches": [{"name": name, "address": "127.0.0.1:9559"} for name in ("t0", "t1")],
+    }
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_the_controller_serves_what_the_file_says(
+    trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[ControllerConfig] = []
+
+    async def serve(accepted: ControllerConfig) -> None:
+        served.append(accepted)
+
+    monkeypatch.setattr(daemon, "serve", serve)
+    assert trainyard("controller", "--config", config).exit_code == 0
+    assert [accepted.listen for accepted in served] == ["127.0.0.1:1"]
+
+
+def test_switches_without_gnmi_are_no_news(
+    trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve(_: ControllerConfig) -> None:
+        LOGGER.warning("gNMI is not implemented")
+        LOGGER.warning("CapabilitiesRequest is not implemented")
+
+    monkeypatch.setattr(daemon, "serve", serve)
+    trainyard("controller", "--config", config)
+    (said,) = caplog.messages
+    assert said.endswith("CapabilitiesRequest is not implemented")
+
+
+def test_an_address_that_is_taken_is_status_1(
+    trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(accepted: ControllerConfig) -> None:
+        raise OSError(f"cannot listen on {accepted.listen}")
+
+    monkeypatch.setattr(daemon, "serve", serve)
+    result = trainyard("controller", "--config", config)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "cannot listen on 127.0.0.1:1" in result.stderr
+
+
+def test_a_bad_file_is_refused(trainyard: Trainyard, config: Path) -> None:
+    config.write_text("topology: {kind: dumbbell}")
+    result = trainyard("controller", "--config", config)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{config}: switches: missing; this key is required" in result.stderr.splitlines()

@@ -1,0 +1,5 @@
+"""``python -m trainyard`` is the command ``trainyard``."""
+
+from trainyard.cli import main
+
+main()

@@ -1,0 +1,26 @@
+"""The command ``trainyard``.
+
+Exit status: 0 all went well, 1 a run or the controller failed, 2 the input is bad and nothing has been started.
+"""
+
+import sys
+
+_EXTRAS = {"psycopg": "postgresql", "ray": "ray"}
+
+
+def main() -> None:
+    """Run the command that the process's arguments name; says which extra to install where a package is missing."""
+    if sys.argv[1:2] == ["agent"]:
+        # Hosts have none of the packages that the other commands need.
+        from hostlib.agent import main as agent
+
+        sys.exit(agent(sys.argv[2:]))
+    try:
+        from trainyard.cli.application import application
+
+        application()
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        distribution = f"trainyard[{_EXTRAS[package]}]" if package in _EXTRAS else "trainyard"
+        print(f"this needs the package {package}: install {distribution}", file=sys.stderr)
+        sys.exit(2)

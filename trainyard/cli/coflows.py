@@ -1,0 +1,68 @@
+"""``trainyard coflows``."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
+from trainyard.cli.exits import refuse
+from trainyard.cli.inputs import JsonOption
+
+if TYPE_CHECKING:
+    from workloads.coflow_trace import CoflowTrace
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A trace: coflow benchmark or Sincronia's format.")]
+PolicyOption = Annotated[CoflowPolicy, typer.Option("--policy", help="What shares the ports.")]
+RecomputeOption = Annotated[
+    Recompute, typer.Option(help="Set rates as coflows come and end, or at the end of every flow too.")
+]
+PortOption = Annotated[float, typer.Option("--port-gbps", help="Rate of every port, in units of 2^30 bit/s.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="All coflows are there from the start.")]
+
+_LEAST_GBPS, _MOST_GBPS = 1e-6, 1e6
+
+
+def coflows(
+    file: FileArgument,
+    policy: PolicyOption,
+    recompute: RecomputeOption = Recompute.FLOW,
+    port_gbps: PortOption = 1.0,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a trace of coflows on one big switch, and say how long they take."""
+    # What runs it takes a while to import; --help and bad options need none of it.
+    from experiments.report.numbers import count, seconds
+    from simulator.coflows import run_coflows
+    from trainyard.cli.layout import number_table
+
+    if not _LEAST_GBPS <= port_gbps <= _MOST_GBPS:
+        refuse((f"--port-gbps: expected a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}, got {port_gbps}",))
+    trace, _ = read_coflows(file)
+    run = run_coflows(trace, policy, recompute, port_gbps * BPS_PER_PORT_GBPS, offline=offline)
+    measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
+    if as_json:
+        print(json.dumps({"policy": policy, "num_coflows": len(trace.names), **measured}))
+        return
+    table = number_table(f"{file.name} under {policy}", "Coflows", "Flows", "Average CCT", "p95 CCT", "Makespan")
+    table.add_row(count(len(trace.names)), count(trace.num_flows), *map(seconds, measured.values()))
+    Console().print(table)
+
+
+def read_coflows(file: Path) -> "tuple[CoflowTrace, str]":
+    """The coflows of a file and its SHA-256, read once; ends the command with what is wrong with it, and where."""
+    from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
+
+    try:
+        octets = file.read_bytes()
+        return parse_coflow_trace(octets.decode()), hashlib.sha256(octets).hexdigest()
+    except CoflowTraceError as error:
+        refuse((f"{file}: {error}",))
+    except OSError as error:
+        refuse((f"{file}: cannot be read: {error.strerror}",))
+    except UnicodeDecodeError:
+        refuse((f"{file}: is not text",))

@@ -1,0 +1,35 @@
+"""The decision for a scenario by itself: registered as its jobs would register, decided, and turned into rules."""
+
+from functools import partial
+
+from controller.planning.decision import Decision
+from experiments.scenarios.carried import why_not_told
+from experiments.scenarios.connections import open_connections
+from experiments.scenarios.in_process import InProcessController
+from policies.catalogue import decide
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from topologies.ecmp import hash_multipliers
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from workloads.jobs import training_jobs
+from workloads.scenario import Scenario
+
+
+def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previous: Plan | None = None) -> Decision:
+    """What the controller decides once all jobs of the scenario have arrived and none has departed.
+
+    ``previous`` is the Plan in force by then. Raises ValueError where the policy cannot decide or a job is to be
+    measured, and RegistrationError where the controller would refuse a job.
+    """
+    if reason := why_not_told(scenario):
+        raise ValueError(reason)
+    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    jobs = training_jobs(scenario, fabric)
+    connections = open_connections(jobs, fabric)
+    controller = InProcessController(
+        routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels, previous
+    )
+    for job in jobs:
+        controller.register(job)
+    return controller.decide(max(job.specification.arrival_s for job in jobs))

@@ -1,0 +1,44 @@
+"""``trainyard demo``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.scenarios.backend import Backend
+from policies.policy_name import PolicyName
+from trainyard.cli.backend import run_all
+from trainyard.cli.inputs import read_scenario
+from trainyard.cli.outputs import prepare_folder, print_overview, print_results, save_report
+from workloads.loading import SHIPPED_SCENARIOS
+
+SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
+POLICIES = (PolicyName.ECMP, PolicyName.CRUX_PA, PolicyName.CRUX)
+
+FAILURE_SCENARIOS = ("failing-cable",)
+FAILURE_POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+
+FailuresOption = Annotated[
+    bool, typer.Option("--failures", help="A mix on a fabric that fails instead: a cable dies, then a switch.")
+]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where the page goes.")]
+
+
+def demo(failures: FailuresOption = False, out: OutOption = Path("out")) -> None:
+    """Run mixes of the paper without scheduling, with levels alone, and with paths too; ends with tables and a page."""
+    if failures:
+        _show(FAILURE_SCENARIOS, FAILURE_POLICIES, out / "failures.html")
+    else:
+        _show(SCENARIOS, POLICIES, out / "demo.html")
+
+
+def _show(names: Sequence[str], policies: Sequence[PolicyName], page: Path) -> None:
+    scenarios = [read_scenario(SHIPPED_SCENARIOS / f"{name}.yaml") for name in names]
+    prepare_folder(page.parent)
+    comparisons = []
+    for scenario in scenarios:
+        comparisons.append(list(run_all(scenario, policies, Backend.EMULATOR)))
+        print_results(comparisons[-1])
+    print_overview(comparisons)
+    save_report(comparisons, page)

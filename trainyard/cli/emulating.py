@@ -1,0 +1,111 @@
+"""``trainyard emulator``."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.config import check_host_port
+from emulator.ports import CPU_PORT, DROP_PORT
+from p4src import P4INFO, PROGRAM
+from trainyard.cli.exits import fail, refuse
+from trainyard.cli.progress import progress
+from workloads.loading import ScenarioError, load_topology
+
+TopologyOption = Annotated[
+    Path, typer.Option("--topology", metavar="FILE", help="YAML file with a scenario, or with its topology: alone.")
+]
+P4InfoOption = Annotated[
+    Path | None, typer.Option("--p4info", metavar="FILE", help="P4Info as text; Trainyard's own unless given.")
+]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="BMv2 JSON of the same program; given with --p4info.")
+]
+ListenOption = Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0: any that is free.")]
+
+PortsOption = Annotated[
+    bool,
+    typer.Option("--port-per-switch", help="A port for every switch, counted up from that of --listen, with gNMI."),
+]
+
+CpuPortOption = Annotated[
+    int, typer.Option("--cpu-port", min=0, max=511, help="The program's port to and from its controller.")
+]
+DropPortOption = Annotated[
+    int, typer.Option("--drop-port", min=0, max=511, help="The egress port of packets that the program drops.")
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Serve TLS with this certificate chain (PEM).")
+]
+KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")]
+ClientCaOption = Annotated[
+    Path | None, typer.Option("--tls-client-ca", metavar="FILE", help="Authorities of the clients' certificates.")
+]
+
+_HIGHEST_TCP_PORT = 65535
+
+
+def emulator(
+    topology: TopologyOption,
+    p4info: P4InfoOption = None,
+    json: JsonOption = None,
+    listen: ListenOption = "127.0.0.1:9559",
+    port_per_switch: PortsOption = False,
+    cpu_port: CpuPortOption = CPU_PORT,
+    drop_port: DropPortOption = DROP_PORT,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    tls_client_ca: ClientCaOption = None,
+) -> None:
+    """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT."""
+    try:
+        accepted = load_topology(topology)
+    except ScenarioError as error:
+        refuse(error.messages)
+    if (p4info is None) != (json is None):
+        refuse(("--p4info and --json: one pipeline in two files, expected both or neither",))
+    try:
+        check_host_port(listen)
+    except ValueError as error:
+        refuse((f"--listen: {error}, got {listen!r}",))
+    built = accepted.build()
+    port = listen.rpartition(":")[2]
+    last_port = int(port) + (len(built.switches) - 1 if port_per_switch and int(port) else 0)
+    if last_port > _HIGHEST_TCP_PORT:
+        refuse((f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}",))
+    tls_files = (tls_cert, tls_key, tls_client_ca)
+    if any(tls_files) and not all(tls_files):
+        refuse(("--tls-cert, --tls-key and --tls-client-ca: expected all three or none",))
+    p4info, json = p4info or P4INFO, json or PROGRAM
+    p4info_text, json_text = _read(p4info), _read(json)
+    # The emulator takes a while to import.
+    from emulator.p4runtime.tls import ServerTls
+    from trainyard.cli.fabric_alone import ClockEndError, FabricAlone
+
+    tls = None
+    if tls_cert and tls_key and tls_client_ca:
+        tls = ServerTls(tls_cert, tls_key, tls_client_ca)
+        try:
+            tls.credentials()
+        except (OSError, ValueError) as error:
+            refuse((f"TLS: {error}",))
+
+    try:
+        with progress("compiling the pipeline"):
+            fabric = FabricAlone(built, p4info_text, json_text, cpu_port=cpu_port, drop_port=drop_port)
+    except ValueError as error:
+        refuse((f"{p4info} and {json}: {error}",))
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        asyncio.run(fabric.serve(listen, port_per_switch=port_per_switch, tls=tls))
+    except (OSError, ClockEndError) as error:
+        fail(f"the emulator failed: {error}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        refuse((f"{path}: cannot be read: {error}",))

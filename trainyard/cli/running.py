@@ -1,0 +1,48 @@
+"""``trainyard run``."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from experiments.scenarios.backend import Backend
+from experiments.scenarios.json_form import run_object
+from policies.enforcement import Enforcement
+from trainyard.cli.backend import require_carried, run_all
+from trainyard.cli.inputs import JsonOption, PoliciesOption, ReportOption, ScenarioArgument, policies_for, read_scenario
+from trainyard.cli.outputs import prepare_folder, print_results, save_report
+
+BackendOption = Annotated[
+    Backend, typer.Option("--on", help="What runs it; emulator: every packet; simulator: flows, and much faster.")
+]
+EnforcementOption = Annotated[
+    Enforcement, typer.Option(help="levels: what switches can do; ideal: the policy's own rates (simulator only).")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Takes the place of the scenario's seed.")]
+
+
+def run(
+    scenario: ScenarioArgument,
+    policy: PoliciesOption = None,
+    on: BackendOption = Backend.EMULATOR,
+    enforcement: EnforcementOption = Enforcement.LEVELS,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+    seed: SeedOption = None,
+) -> None:
+    """Run a scenario under one policy after the other and say what came of it."""
+    accepted = read_scenario(scenario)
+    require_carried(accepted, scenario, on, enforcement)
+    if seed is not None:
+        accepted = accepted.model_copy(update={"seed": seed})
+    if report is not None:
+        prepare_folder(report.parent)
+    results = []
+    for result in run_all(accepted, policies_for(accepted, policy), on, enforcement):
+        results.append(result)
+        if as_json:
+            print(json.dumps(run_object(result)), flush=True)
+    if not as_json:
+        print_results(results)
+    if report is not None:
+        save_report([results], report)
