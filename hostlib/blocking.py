@@ -1,7 +1,8 @@
 """The host library's client for jobs without an event loop: the same as ``Client``, from any thread.
 
 A daemon thread runs the asynchronous client. No call waits longer than it is told to; where the thread is gone, as
-after a fork or at the end of the interpreter, calls do nothing.
+after a fork or at the end of the interpreter, calls do nothing. Calls go by gRPC's threads, not
+``grpc.aio``, whose one queue for all event loops of a process loses events of one loop when another closes.
 """
 
 import asyncio

@@ -40,7 +40,8 @@ class Journal:
     def stored(self) -> Awaitable[None]:
         """Wait until all that was added before this call is stored. Raises NotStoredError where it is lost instead.
 
-        What is lost before anybody begins to wait is lost to whoever made the call.
+        What is lost before anybody begins to wait is lost to whoever made the call. Not a coroutine: the call must take
+        hold of the outcome at once, or a failed transaction could be acknowledged.
         """
         if self._waiting and self._next is None:
             self._next = asyncio.get_running_loop().create_future()

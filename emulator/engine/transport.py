@@ -66,11 +66,14 @@ MAX_WINDOW = 62
 """Packets in flight at most: the receiver's picture of what has come is one word."""
 
 TIMEOUT_PS = 4_096_000 << 14
-"""4.096 us times 2^14, 67 ms: a queue pair's ack timeout (InfiniBand 9.7.6.1.3), as perftest sets it."""
+"""4.096 us times 2^14, 67 ms: a queue pair's ack timeout (InfiniBand 9.7.6.1.3), as perftest sets it.
+
+A lost tail waits for it too: a tail loss probe (RFC 8985) fails within the reaction delay and gains under 1 ms a flow.
+"""
 
 ACKNOWLEDGEMENT_BYTES = 64
 ACKNOWLEDGEMENT_TOS = 56 << 2
-"""CS7, the most urgent class: what is to be sent hangs on it, and it takes 0.4 % of its data's room (0143)."""
+"""CS7, the most urgent class: what is to be sent hangs on it, and it takes 0.4 % of its data's room."""
 
 _IPV4 = 14
 _TOS = _IPV4 + 1

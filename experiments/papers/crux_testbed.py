@@ -47,8 +47,7 @@ ASSUMPTIONS = (
     "Topology, GPUs of each job and hardware of hosts are the paper's.",
     "The paper prints neither the jobs' compute times nor their volumes: those are ours, one table for all mixes, "
     "sized so that utilisation without scheduling lies near the paper's (workloads/models.py, docs/models.md).",
-    "ResNet's compute time is not determined by that: it was chosen with Crux's gain in Figure 21 in sight (decision "
-    "0064).",
+    "ResNet's compute time is not determined by that: it was chosen with Crux's gain in Figure 21 in sight.",
     "Which hosts a job has is ours as well. GPT has one host under each ToR that it uses; others lie beside.",
     "A seed is that of the fabric's ECMP hash and of the policies; seeds count from 1.",
     "The paper's utilisation is read off its figures, to about a point; its spread over hashes is not published.",

@@ -1,4 +1,7 @@
-"""The methods of the service ``trainyard.v1.Controller``, typed, for both ends of the wire."""
+"""The methods of the service ``trainyard.v1.Controller``, typed, for both ends of the wire.
+
+gRPC's generated stubs are untyped, import by absolute names and tie grpcio to the generator's version.
+"""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

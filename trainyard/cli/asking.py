@@ -32,7 +32,10 @@ def asked(addresses: Sequence[str]) -> Iterator[Operations]:
 
 
 def message_object(message: Message) -> dict[str, Any]:
-    """A message for JSON, its keys as in the wire format. What is absent is left out; wide numbers are numbers too."""
+    """A message for JSON, its keys as in the wire format. What is absent is left out; wide numbers are numbers too.
+
+    Protobuf's own JSON has 64-bit integers as strings, which jq compares letter by letter.
+    """
     return {
         field.name: _value(field, getattr(message, field.name))
         for field in message.DESCRIPTOR.fields

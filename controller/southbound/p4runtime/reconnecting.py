@@ -1,4 +1,7 @@
-"""Keeps a switch of finsy's connected, and finds it again as soon as it is back."""
+"""Keeps a switch of finsy's connected, and finds it again as soon as it is back.
+
+finsy's ``Controller`` pauses ten seconds after a short connection, so a switch that reboots would stay empty that long.
+"""
 
 import asyncio
 

@@ -156,7 +156,7 @@ def test_bad_options_are_refused(
 def test_an_entry_of_the_program_that_cannot_be_is_told_in_one_line(
     trainyard: Trainyard, write: Write, tmp_path: Path
 ) -> None:
-    programs = Path(__file__).parents[1] / "bmv2" / "constructs" / "programs"
+    programs = Path(__file__).parents[2] / "bmv2" / "constructs" / "programs"
     program = json.loads((programs / "tables.json").read_text())
     table = next(table for table in program["pipelines"][0]["tables"] if table.get("entries"))
     table["entries"][0]["match_key"][0] |= {"start": "0x9", "end": "0x5"}
