@@ -13,13 +13,13 @@ from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import Method
 
 ROOT = Path(hostlib.__file__).parent
-PROTO = "trainyard/v1/trainyard.proto"
+PROTO = "hostlib/wire/trainyard.proto"
 
 
 def test_generated_code_is_that_of_the_proto(tmp_path: Path) -> None:
     protoc = pytest.importorskip("grpc_tools.protoc")
     compiled = tmp_path / "descriptors"
-    assert protoc.main(["protoc", f"-I{ROOT / 'wire'}", f"--descriptor_set_out={compiled}", PROTO]) == 0
+    assert protoc.main(["protoc", f"-I{ROOT.parent}", f"--descriptor_set_out={compiled}", PROTO]) == 0
     (expected,) = descriptor_pb2.FileDescriptorSet.FromString(compiled.read_bytes()).file
     generated = descriptor_pb2.FileDescriptorProto()
     wire.DESCRIPTOR.CopyToProto(generated)

@@ -1,7 +1,13 @@
+import inspect
 import subprocess
 import sys
+from importlib import import_module
+
+import pytest
+import typer
 
 from tests.trainyard.cli.conftest import Trainyard
+from trainyard.cli.application import Commands
 from workloads.loading import SHIPPED_SCENARIOS
 
 _LOADED = """
@@ -37,3 +43,26 @@ def test_help_names_every_command_and_the_exit_status(trainyard: Trainyard) -> N
 
 def test_an_unknown_command_is_bad_input(trainyard: Trainyard) -> None:
     assert trainyard("fly").exit_code == 2
+
+
+@pytest.mark.parametrize("name", Commands.commands_by_name)
+def test_the_list_has_the_first_line_of_every_commands_help(trainyard: Trainyard, name: str) -> None:
+    module, _, attribute = Commands.commands_by_name[name].location.partition(":")
+    command = getattr(import_module(module), attribute)
+    own = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
+    assert own.split("\n")[0] == Commands.commands_by_name[name].summary
+
+
+def test_help_imports_no_command() -> None:
+    code = (
+        "import sys; sys.argv = ['trainyard', '--help']\nimport atexit\natexit.register(lambda: print(*sys.modules))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code + "from trainyard.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = set(ended.stdout.split())
+    assert "trainyard.cli.application" in modules
+    assert not modules & {"pydantic", "yaml", "numpy", "grpc", "trainyard.cli.running", "workloads.scenario"}
