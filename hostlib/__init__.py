@@ -10,23 +10,19 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 from hostlib.blocking import BlockingClient
 from hostlib.client import Client
-from hostlib.connection import Connection
-from hostlib.errors import ControllerError, RefusedError, UnreachableError
+from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.start_shift import StartShift
 from hostlib.types import (
     Directives,
     FiveTuple,
     Flow,
-    FlowDecision,
     FlowDirective,
     FlowGroup,
     FlowGroupAssignments,
     GroupInstance,
     Job,
-    JobDecision,
     Nic,
     Path,
-    PlanInForce,
     Profile,
     Settled,
 )
@@ -34,22 +30,19 @@ from hostlib.types import (
 __all__ = [
     "BlockingClient",
     "Client",
-    "Connection",
     "ControllerError",
     "Directives",
     "FiveTuple",
     "Flow",
-    "FlowDecision",
     "FlowDirective",
     "FlowGroup",
     "FlowGroupAssignments",
     "GroupInstance",
     "Job",
-    "JobDecision",
     "Nic",
     "Path",
-    "PlanInForce",
     "Profile",
+    "RefusalReason",
     "RefusedError",
     "Settled",
     "StartShift",

@@ -12,9 +12,16 @@ from typing import TypeVar
 
 import grpc
 
-from hostlib.errors import ControllerError, RefusedError, UnreachableError
+from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.wire.methods import Method, RequestT, ResponseT
 
+_REASONS = {
+    grpc.StatusCode.INVALID_ARGUMENT: RefusalReason.INVALID,
+    grpc.StatusCode.NOT_FOUND: RefusalReason.UNKNOWN_JOB,
+    grpc.StatusCode.ALREADY_EXISTS: RefusalReason.CONFLICT,
+    grpc.StatusCode.PERMISSION_DENIED: RefusalReason.NOT_OWNER,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: RefusalReason.EXHAUSTED,
+}
 _NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _CHANNEL_OPTIONS = (
     # A controller that is back is found within a second; gRPC's own patience grows to two minutes.
@@ -108,7 +115,11 @@ class Channel:
 def error_of(error: grpc.RpcError) -> ControllerError:
     """How a call has failed."""
     message = error.details() or error.code().name
-    return UnreachableError(message) if error.code() in _NO_ANSWER else RefusedError(error.code(), message)
+    return (
+        UnreachableError(message)
+        if error.code() in _NO_ANSWER
+        else RefusedError(_REASONS.get(error.code(), RefusalReason.FAILED), message)
+    )
 
 
 def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[Argument], object], argument: Argument) -> None:

@@ -1,23 +1,40 @@
-"""What a call to the controller may raise.
+"""Errors of calls to the controller.
 
 ControllerError
 ├── RefusedError      the controller answered, and refused
-└── UnreachableError  there was no answer
+└── UnreachableError  no controller answered
 """
 
-import grpc
+from enum import StrEnum
+
+
+class RefusalReason(StrEnum):
+    """Why the controller refused a request."""
+
+    INVALID = "invalid"
+    """A field of the request is wrong; the message names it."""
+    UNKNOWN_JOB = "unknown job"
+    """No job of that name is registered."""
+    CONFLICT = "conflict"
+    """The name is taken by another job or flow group."""
+    NOT_OWNER = "not owner"
+    """The job belongs to another client."""
+    EXHAUSTED = "exhausted"
+    """A limit is reached: source ports, requests per second, or the size of what is registered."""
+    FAILED = "failed"
+    """The controller could not do it, for example because its database failed."""
 
 
 class ControllerError(Exception):
-    """A call to the controller that did not succeed; the controller has changed nothing that it has not said."""
+    """A call to the controller that did not succeed. The controller keeps nothing that it did not acknowledge."""
 
 
 class RefusedError(ControllerError):
     """The controller refused the request and changed nothing; the message names the field."""
 
-    def __init__(self, status: grpc.StatusCode, message: str) -> None:
+    def __init__(self, reason: RefusalReason, message: str) -> None:
         super().__init__(message)
-        self.status = status
+        self.reason = reason
 
 
 class UnreachableError(ControllerError):

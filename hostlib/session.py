@@ -8,11 +8,9 @@ import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
-import grpc
-
 from hostlib.clock import Clock
 from hostlib.connection import Connection
-from hostlib.errors import ControllerError, RefusedError
+from hostlib.errors import ControllerError, RefusalReason, RefusedError
 from hostlib.types import Directives, FiveTuple, FlowGroup, GroupInstance, Job, Profile
 
 _LOG = logging.getLogger(__name__)
@@ -184,7 +182,7 @@ class JobSession:
 
     def _note(self, error: ControllerError) -> None:
         """A refusal is shown once; an absent controller, and one that was restarted, are nothing to tell the user."""
-        if isinstance(error, RefusedError) and error.status is not grpc.StatusCode.NOT_FOUND:
+        if isinstance(error, RefusedError) and error.reason is not RefusalReason.UNKNOWN_JOB:
             if self.refusal is None or str(self.refusal) != str(error):
                 _LOG.error("job %s: refused by the controller, and running without it: %s", self.job.name, error)
             self.refusal = error

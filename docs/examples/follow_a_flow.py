@@ -14,7 +14,8 @@ from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.controller_process import ControllerProcess
-from hostlib import Connection, Flow, FlowGroup, Job, Nic, Profile
+from hostlib import Flow, FlowGroup, Job, Nic, Profile
+from hostlib.connection import Connection
 from p4src import P4INFO, PROGRAM
 from topologies.addressing import FiveTuple
 from topologies.specification import DumbbellSpecification

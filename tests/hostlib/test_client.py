@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-import grpc
 import pytest
 
 from hostlib.client import Client
 from hostlib.clock import DrivenClock
+from hostlib.errors import RefusalReason
 from hostlib.types import Directives, Flow, FlowGroup, Nic, Profile
 from tests.hostlib.served import BERT, GPT, LEASE_S, RING, Served, served
 
@@ -137,7 +137,7 @@ def test_a_refused_job_is_told_why_and_recovers_when_the_cause_is_gone() -> None
             assert not await client.acknowledged("gpt", _PATIENCE_S)
             refusal = client.refusal("gpt")
             assert refusal is not None
-            assert refusal.status is grpc.StatusCode.PERMISSION_DENIED
+            assert refusal.reason is RefusalReason.NOT_OWNER
             other.deregister("gpt")
         while client.refusal("gpt") is not None:
             await asyncio.sleep(0.02)

@@ -15,7 +15,8 @@ _PATIENCE_S = 20.0
 _JOB = textwrap.dedent(
     """
     import asyncio, sys
-    from hostlib import Connection, Flow, FlowGroup, Job, Nic, Profile
+    from hostlib import Flow, FlowGroup, Job, Nic, Profile
+    from hostlib.connection import Connection
 
     async def main(address):
         async with Connection(address) as client:

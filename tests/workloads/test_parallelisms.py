@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from hostlib.arrangements import coflow, gathers, parameters, scatters, staggered
 from topologies.routing import Routing
 from topologies.specification import StarSpecification
 from workloads.alone import run_alone
 from workloads.arrangement import ZeroCommunicationRun
-from workloads.closed_forms.coflow import coflow
-from workloads.closed_forms.sharding import gathers, parameters, scatters
-from workloads.closed_forms.staggered import staggered
 from workloads.expansion import expand
 from workloads.jobs import TrainingJob
 from workloads.models import MODELS, ModelName

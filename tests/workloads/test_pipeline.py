@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hostlib.arrangements import interleaved, one_forward_one_backward, staggered
 from workloads.arrangement import ZeroCommunicationRun
-from workloads.closed_forms.pipeline import interleaved, one_forward_one_backward
-from workloads.closed_forms.staggered import staggered
 from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
 from workloads.parallelism.pipeline_schedules import Kind, schedule

@@ -21,7 +21,7 @@ from controller.southbound.recording import RecordingSouthbound
 from controller.telemetry.drops import Drop
 from controller.telemetry.telemetry import Telemetry
 from hostlib.connection import Connection
-from hostlib.errors import RefusedError, UnreachableError
+from hostlib.errors import RefusalReason, RefusedError, UnreachableError
 from hostlib.telemetry.agent import ProbeExchange
 from hostlib.telemetry.parsing import parse_probe
 from hostlib.telemetry.probes import Mark, Probe, probe_packet
@@ -204,7 +204,7 @@ def test_heartbeats_keep_a_lease_in_virtual_time(run: Run) -> None:
         assert (await client.settle(lease_s * 1.5)).next_timer_s is None
         with pytest.raises(RefusedError, match="job: 'gpt'") as refusal:
             await client.heartbeat("gpt")
-        assert refusal.value.status is grpc.StatusCode.NOT_FOUND
+        assert refusal.value.reason is RefusalReason.UNKNOWN_JOB
 
     run(scenario)
 
@@ -214,7 +214,7 @@ def test_time_never_goes_back(run: Run) -> None:
         await client.settle(2.0)
         with pytest.raises(RefusedError, match="time_s") as refusal:
             await client.settle(1.0)
-        assert refusal.value.status is grpc.StatusCode.INVALID_ARGUMENT
+        assert refusal.value.reason is RefusalReason.INVALID
 
     run(scenario)
 
@@ -223,26 +223,26 @@ def test_a_switch_that_there_is_not_cannot_be_down(run: Run) -> None:
     async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         with pytest.raises(RefusedError, match="switches_down: unknown switch 't9'") as refusal:
             await client.settle(1.0, ["t0", "t9"])
-        assert refusal.value.status is grpc.StatusCode.INVALID_ARGUMENT
+        assert refusal.value.reason is RefusalReason.INVALID
         await client.settle(0.5, ["t0"])
 
     run(scenario)
 
 
 @pytest.mark.parametrize(
-    ("job", "status", "field"),
+    ("job", "reason", "field"),
     [
-        (replace(GPT, hosts=("h0", "h9")), grpc.StatusCode.INVALID_ARGUMENT, "hosts"),
-        (replace(GPT, gpus=8), grpc.StatusCode.ALREADY_EXISTS, "name"),
+        (replace(GPT, hosts=("h0", "h9")), RefusalReason.INVALID, "hosts"),
+        (replace(GPT, gpus=8), RefusalReason.CONFLICT, "name"),
     ],
 )
-def test_refused_job_changes_nothing(run: Run, job: Job, status: grpc.StatusCode, field: str) -> None:
+def test_refused_job_changes_nothing(run: Run, job: Job, reason: RefusalReason, field: str) -> None:
     async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.settle(0.0)
         with pytest.raises(RefusedError, match=field) as refusal:
             await client.register_job(job)
-        assert refusal.value.status is status
+        assert refusal.value.reason is reason
         assert (await client.settle(0.0)).plan_number == 1
         assert len(southbound.written) == 1
 
@@ -256,7 +256,7 @@ def test_refused_flow_names_the_field_and_changes_nothing(run: Run) -> None:
         bad = FlowGroup("bad", (replace(RING.flows[0], size_bytes=(1 << 63) + 1),))
         with pytest.raises(RefusedError, match=r"flow_groups\[1\].flows\[0\].size_bytes") as refusal:
             await client.register_flow_groups("gpt", [RING, bad])
-        assert refusal.value.status is grpc.StatusCode.INVALID_ARGUMENT
+        assert refusal.value.reason is RefusalReason.INVALID
         assert (await client.settle(0.0)).plan_number == 1
 
     run(scenario)
@@ -285,7 +285,7 @@ def test_stream_for_an_unknown_job_is_refused(run: Run) -> None:
     async def scenario(client: Connection, _: RecordingSouthbound) -> None:
         with pytest.raises(RefusedError, match="job: 'nobody'") as refusal:
             await anext(client.directives("nobody"))
-        assert refusal.value.status is grpc.StatusCode.NOT_FOUND
+        assert refusal.value.reason is RefusalReason.UNKNOWN_JOB
 
     run(scenario)
 
@@ -335,7 +335,7 @@ def test_only_the_hosts_own_agent_speaks_for_it(run: Run, telemetry: Telemetry) 
         probe = parse_probe(probe_packet(Probe(flow, 0, Mark(1, 0, 0, 0))))
         with pytest.raises(RefusedError, match="owner_token: host 'h0'") as refused:
             await client.exchange_probes(replace(exchange("h0", 1), reports=(ProbeReport(probe, 0),)))
-        assert refused.value.status is grpc.StatusCode.PERMISSION_DENIED
+        assert refused.value.reason is RefusalReason.NOT_OWNER
         assert telemetry.dropped == {Drop.NOT_OWNER: 1}
         with pytest.raises(RefusedError, match="host: unknown host 'h99'"):
             await client.exchange_probes(exchange("h99"))
