@@ -42,10 +42,9 @@ types: setup
 p4: setup
 	$(BIN)/python -m p4src.compile
 
-# Regenerate the wire formats of the host library and of the operations service from their .proto files.
+# Regenerate the wire formats of the host library, of the operations service and of driven time from their .proto files.
 proto: setup
-	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. hostlib/wire/trainyard.proto
-	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. controller/api/operations/operations.proto
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. hostlib/wire/trainyard.proto controller/api/operations/operations.proto experiments/scenarios/driven/driven_time.proto
 
 clean:
 	rm -rf $(VENV) out build *.egg-info hostlib/build hostlib/*.egg-info

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
 
-from controller.clock import DrivenClock
-from controller.config import ClockName, ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig, SwitchAddress
 from controller.process.core import Controller
 from controller.southbound.gnmi import GnmiPorts
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
@@ -20,6 +19,7 @@ from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.connections import open_connections
+from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.in_process import flow_group_requests, job_request
 from hostlib.telemetry import Mark, Probe, parse_probe, probe_packet
 from hostlib.telemetry.probes import ETHERNET_BYTES
@@ -173,7 +173,7 @@ async def controlled(scenario: Scenario, policy: PolicyName, seed: int) -> Async
             policy=policy,
             seed=seed,
             lease_s=_LEASE_S,
-            clock=ClockName.DRIVEN,
+            policy_time_limit_s=None,
             damping=None,
         )
         southbound = P4RuntimeSouthbound(addresses, routing, config.pipeline, config.election_id)

@@ -32,7 +32,7 @@ from benchmarks.emulator import LARGE, TESTBED
 from benchmarks.provenance import print_figures, provenance
 from controller.api.operations import operations_pb2
 from controller.api.operations.client import Operations
-from controller.api.operations.methods import LIST_SWITCHES
+from controller.api.operations.methods import LIST_LEVELS, LIST_SWITCHES
 from controller.config import ControllerConfig, SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.connection import Connection
@@ -93,13 +93,18 @@ async def registrations_to_rules_s(database: str | None = None) -> list[float]:
                 figures = []
                 for number in range(NUM_RUNNING + NUM_REGISTRATIONS):
                     if number >= NUM_RUNNING:
-                        await client.deregister(f"job-{number - NUM_RUNNING}")
-                        await client.settle()
+                        left = f"job-{number - NUM_RUNNING}"
+                        await client.deregister(left)
+                        while left in {job.name for job in (await client.plan()).jobs}:
+                            await asyncio.sleep(0.01)
                     job, group = _testbed_job(number, chance)
                     start_s = time.perf_counter()
                     await client.register_job(job)
                     await client.register_flow_groups(job.name, [group])
-                    await client.settle()
+                    # Directives come once every switch has acknowledged its rules.
+                    async for directives in client.directives(job.name):
+                        if directives.flows:
+                            break
                     figures.append(time.perf_counter() - start_s)
     return figures[NUM_RUNNING:]
 
@@ -109,6 +114,13 @@ def _switches_are_caught_up(address: str) -> None:
     with Operations(address) as operations:
         while any(switch.condition != operations_pb2.CAUGHT_UP for switch in operations.list(LIST_SWITCHES)):
             time.sleep(0.1)
+
+
+def _all_flows_are_planned(address: str) -> None:
+    """Wait until the Plan in force decides on every registered flow."""
+    with Operations(address) as operations:
+        while sum(level.flows for level in operations.list(LIST_LEVELS)) < NUM_JOBS * GROUPS_PER_JOB:
+            time.sleep(0.05)
 
 
 def _testbed_job(number: int, chance: random.Random) -> tuple[Job, FlowGroup]:
@@ -186,7 +198,7 @@ async def register_100k_groups(database: str | None = None) -> tuple[float, floa
         start_s = time.perf_counter()
         await asyncio.gather(*(register() for _ in range(CALLS_AT_ONCE)))
         registered_s = time.perf_counter() - start_s
-        await client.settle()
+        await asyncio.to_thread(_all_flows_are_planned, f"127.0.0.1:{port}")
         planned_s = time.perf_counter() - start_s
         plan = await client.plan()
         assert (len(plan.jobs), len(plan.flows)) == (NUM_JOBS, NUM_JOBS * GROUPS_PER_JOB)

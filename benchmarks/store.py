@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.emulator import TESTBED
 from benchmarks.provenance import print_figures, provenance
-from controller.clock import DrivenClock
 from controller.registry.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
 from tests.postgresql import NotInstalledError, running
 

@@ -18,19 +18,3 @@ class WallClock:
 
     def now_s(self) -> float:
         return self._origin_s + time.monotonic()
-
-
-class DrivenClock:
-    """Virtual time: from ``start_s`` on it stands still until somebody moves it forward."""
-
-    def __init__(self, start_s: float = 0.0) -> None:
-        self._now_s = start_s
-
-    def now_s(self) -> float:
-        return self._now_s
-
-    def advance_to(self, time_s: float) -> None:
-        """Move to ``time_s``; raises ValueError where that is in the past."""
-        if not time_s >= self._now_s:
-            raise ValueError(f"time_s: the clock stands at {self._now_s} and never goes back to {time_s}")
-        self._now_s = time_s

@@ -2,7 +2,6 @@
 
 import re
 import socket
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -36,13 +35,6 @@ HostPort = Annotated[str, AfterValidator(check_host_port)]
 """Where something listens, or is to listen: a name or an address, and a port (0 for any that is free)."""
 
 
-class ClockName(StrEnum):
-    """The time that the controller goes by: as it passes, or driven through ``Settle``."""
-
-    WALL = "wall"
-    DRIVEN = "driven"
-
-
 class SwitchAddress(BaseModel):
     """Where a switch of the topology answers P4Runtime, and where gNMI if that is another address."""
 
@@ -70,9 +62,10 @@ class ControllerConfig(BaseModel):
     """All that the controller process is told.
 
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
-    known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; ``steering`` is what makes
-    flows leave the paths of the hash; ``start_s`` is where a driven clock stands at first; ``pipeline`` is the folder
-    of the compiled P4 program, ``utilisation_window_us`` how long the switches' windows are in which they count bytes.
+    known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; a decision that takes longer
+    than ``policy_time_limit_s`` is abandoned and the Plan before it stays in force (None: there is no limit);
+    ``steering`` is what makes flows leave the paths of the hash; ``pipeline`` is the folder of the compiled P4 program,
+    ``utilisation_window_us`` how long the switches' windows are in which they count bytes.
     ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap (None: one
     that is up is used). ``database`` is a path or an SQLAlchemy URL (None: nothing outlives the process), ``record``
     how long decisions stay there. ``leadership`` is what several controllers on it have (None: it is the only one).
@@ -92,8 +85,7 @@ class ControllerConfig(BaseModel):
     seed: int = 1
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8
     lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
-    clock: ClockName = ClockName.WALL
-    start_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    policy_time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 30.0
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
     database: Annotated[str, Field(min_length=1)] | None = None
@@ -109,8 +101,6 @@ class ControllerConfig(BaseModel):
     def _leadership_has_what_it_needs(self) -> Self:
         if self.leadership is not None and self.database is None:
             raise ValueError("leadership: needs the database that the controllers share")
-        if self.leadership is not None and self.clock is not ClockName.WALL:
-            raise ValueError("leadership: goes by time as it passes, not by a driven clock")
         return self
 
     @model_validator(mode="after")

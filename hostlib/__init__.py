@@ -24,7 +24,6 @@ from hostlib.types import (
     Nic,
     Path,
     Profile,
-    Settled,
 )
 
 __all__ = [
@@ -44,7 +43,6 @@ __all__ = [
     "Profile",
     "RefusalReason",
     "RefusedError",
-    "Settled",
     "StartShift",
     "UnreachableError",
 ]

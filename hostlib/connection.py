@@ -4,7 +4,7 @@ For tools and tests that want to know. A training job uses ``Client``, which out
 """
 
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +17,6 @@ from hostlib.messages import (
     job_to_wire,
     plan_from_wire,
     profile_to_wire,
-    settled_from_wire,
 )
 from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
@@ -30,7 +29,6 @@ from hostlib.types import (
     Job,
     PlanInForce,
     Profile,
-    Settled,
 )
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
@@ -117,25 +115,6 @@ class Connection:
         """Tell what probes have met at a host; returns which ones it is to send."""
         request = exchange_to_wire(exchange, self.owner_token)
         return answer_from_wire(await self._channels.call(methods.EXCHANGE_PROBES, request, self._deadline_s))
-
-    async def settle(
-        self,
-        time_s: float = 0.0,
-        switches_down: Iterable[str] = (),
-        deadline_s: float | None = None,
-        ports_down: Iterable[tuple[str, int]] | None = None,
-    ) -> Settled:
-        """Wait until nothing is pending at the controller; where the caller drives its clock, at ``time_s``.
-
-        There it waits for every switch but those that the caller knows to be down, and, where ``ports_down`` says which
-        ports are (switch and number), until it has heard the same from the switches. Planning may take long: there is
-        no deadline but the one given here.
-        """
-        request = wire.SettleRequest(time_s=time_s, switches_down=switches_down)
-        if ports_down is not None:
-            ports = (wire.SwitchPort(switch=switch, port=port) for switch, port in ports_down)
-            request.ports_down.MergeFrom(wire.PortsDown(ports=ports))
-        return settled_from_wire(await self._channels.call(methods.SETTLE, request, deadline_s))
 
     async def plan(self) -> PlanInForce:
         """The plan in force, of all jobs, with its reasons."""

@@ -16,7 +16,6 @@ from hostlib.types import (
     Path,
     PlanInForce,
     Profile,
-    Settled,
 )
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION
@@ -86,11 +85,6 @@ def directives_from_wire(pages: Sequence[wire.DirectivesResponse]) -> Directives
             for flow in page.flows
         ),
     )
-
-
-def settled_from_wire(message: wire.SettleResponse) -> Settled:
-    next_timer_s = message.next_timer_s if message.HasField("next_timer_s") else None
-    return Settled(message.plan_number, next_timer_s, message.num_rules)
 
 
 def plan_from_wire(pages: Sequence[wire.GetPlanResponse]) -> PlanInForce:

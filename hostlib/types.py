@@ -119,19 +119,6 @@ class Directives:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """Nothing is pending at the controller.
-
-    ``next_timer_s`` is when it next does something by itself, None where nothing waits; ``num_rules`` counts the rules
-    for single flows over all switches.
-    """
-
-    plan_number: int
-    next_timer_s: float | None
-    num_rules: int
-
-
-@dataclass(frozen=True, slots=True)
 class JobDecision:
     """The plan for one job; None where the policy has no such thing."""
 

@@ -1,10 +1,22 @@
-"""What every policy may assume of a Snapshot, beyond what each of its jobs assures by itself."""
+"""What every policy may assume of a Snapshot, and what everybody else may assume of a Plan."""
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import NoReturn, TypeGuard
 
 import numpy as np
 
+from policies.flows import Flow
+from policies.plan import JobPlan, Plan
 from policies.snapshot import Snapshot
+from topologies.fabric import Path
+from topologies.paths import NO_LINK
+
+
+class InvalidPlanError(ValueError):
+    """A policy has returned no Plan, or none for its Snapshot; the message names the job or flow and the field."""
 
 
 def check(snapshot: Snapshot) -> None:
@@ -28,3 +40,92 @@ def check(snapshot: Snapshot) -> None:
                 f"job {job.name!r}: candidates, hashed_path or host_links name link {job.highest_link},"
                 f" there are {num_links} links"
             )
+
+
+def check_plan(plan: Plan, snapshot: Snapshot) -> None:
+    """Check that a Plan decides on every job and flow of its Snapshot, each once and within its bounds.
+
+    Raises:
+        InvalidPlanError: It does not.
+    """
+    if not isinstance(plan, Plan):
+        raise InvalidPlanError(f"expected a Plan, got {type(plan).__name__}")
+    _check_names([job.name for job in plan.jobs], [job.name for job in snapshot.jobs])
+    for rank, job in enumerate(plan.jobs):
+        _check_job_plan(job, rank, snapshot.num_levels)
+    flows = [flow for job in snapshot.jobs for flow in job.flows]
+    keys = set(map(attrgetter("key"), flows))
+    if different := keys ^ plan.flows.keys():
+        key = min(different, key=repr)
+        raise InvalidPlanError(f"flow {key}: {'is missing' if key in keys else 'is not in the Snapshot'}")
+    plans = [plan.flows[flow.key] for flow in flows]
+    # A Plan has few different levels and orders, and many flows.
+    bad = {
+        decided for decided in {decided[1:] for decided in plans} if not _is_in_bounds(*decided, snapshot.num_levels)
+    }
+    for flow, decided in zip(flows, plans, strict=True) if bad else ():
+        if decided[1:] in bad:
+            raise InvalidPlanError(
+                f"flow {flow.key}: level must lie between 0 and {snapshot.num_levels - 1} and order be a whole number"
+                f" from 0, not {decided.level!r} and {decided.order!r}"
+            )
+    chosen = [
+        (flow, one.path) for flow, one in zip(flows, plans, strict=True) if one.path not in (None, flow.hashed_path)
+    ]
+    _check_paths(chosen)
+
+
+def _check_names(planned: Iterable[str], expected: Iterable[str]) -> None:
+    left = dict.fromkeys(expected)
+    for name in planned:
+        if name not in left:
+            raise InvalidPlanError(f"job {name!r}: is there twice, or not in the Snapshot")
+        del left[name]
+    if left:
+        raise InvalidPlanError(f"job {next(iter(left))!r}: is missing")
+
+
+def _check_job_plan(job: JobPlan, rank: int, num_levels: int) -> None:
+    if job.rank != rank:
+        raise InvalidPlanError(f"job {job.name!r}: rank must be {rank}, its place in the Plan, not {job.rank!r}")
+    if not _is_in_bounds(job.level, 0, num_levels):
+        raise InvalidPlanError(f"job {job.name!r}: level must lie between 0 and {num_levels - 1}, not {job.level!r}")
+    for field in ("intensity", "correction_factor", "priority"):
+        value = getattr(job, field)
+        if value is not None and math.isnan(value):
+            raise InvalidPlanError(f"job {job.name!r}: {field} must be a number or None, not {value}")
+    if job.time_shift_s is not None and not 0 <= job.time_shift_s < math.inf:
+        raise InvalidPlanError(
+            f"job {job.name!r}: time_shift_s must be finite and not negative, not {job.time_shift_s}"
+        )
+
+
+def _is_in_bounds(level: object, order: object, num_levels: int) -> bool:
+    return _is_whole(level) and _is_whole(order) and level in range(num_levels) and order >= 0
+
+
+def _is_whole(number: object) -> TypeGuard[int]:
+    return isinstance(number, int | np.integer)
+
+
+def _check_paths(chosen: Sequence[tuple[Flow, Path]]) -> None:
+    """Check that each path is one of the flow's candidates, many flows at once: most have as many, as long ones."""
+    by_shape: defaultdict[tuple[int, ...], list[tuple[Flow, Path]]] = defaultdict(list)
+    for flow, path in chosen:
+        by_shape[flow.candidates.links.shape].append((flow, path))
+    for (_, longest), alike in by_shape.items():
+        paths = [path for _, path in alike]
+        short = [path + (NO_LINK,) * (longest - len(path)) if len(path) < longest else path for path in paths]
+        if set(map(len, short)) != {longest} or (links := np.array(short)).dtype.kind != "i":
+            _refuse_first(alike)
+        candidates = np.stack([flow.candidates.links for flow, _ in alike])
+        if not (candidates == links[:, np.newaxis]).all(axis=2).any(axis=1).all():
+            _refuse_first(alike)
+
+
+def _refuse_first(chosen: Iterable[tuple[Flow, Path]]) -> NoReturn:
+    """Name the first flow with a path that is none of its candidates; there is one."""
+    for flow, path in chosen:
+        if path not in tuple(flow.candidates) or not all(map(_is_whole, path)):
+            raise InvalidPlanError(f"flow {flow.key}: path {path} is none of its candidates")
+    raise AssertionError("every path is a candidate")

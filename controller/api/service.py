@@ -17,12 +17,10 @@ from controller.api.messages import (
     profile,
 )
 from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION, FloodError, FloodGate
-from controller.clock import Clock, DrivenClock
-from controller.links.port_states import HeardPorts
+from controller.clock import Clock
 from controller.planning.decision import Decision
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
-from controller.profiling.profiler import Profiler
 from controller.registry.admission import check_name
 from controller.registry.registration import (
     ConflictError,
@@ -35,7 +33,6 @@ from controller.registry.registration import (
     UnknownJobError,
 )
 from controller.registry.registry import Registry
-from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.planned_loads import PlannedLoads
 from controller.telemetry.telemetry import Telemetry
 from hostlib.batches import MAX_MESSAGE_BYTES
@@ -58,7 +55,6 @@ _STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     FloodError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     NotStoredError: grpc.StatusCode.INTERNAL,
-    SouthboundError: grpc.StatusCode.INTERNAL,
 }
 
 
@@ -70,20 +66,14 @@ class ControllerService:
         registry: Registry,
         planner: Planner,
         board: DirectiveBoard,
-        southbound: Southbound,
         clock: Clock,
         telemetry: Telemetry,
-        ports: HeardPorts,
-        profiler: Profiler | None = None,
     ) -> None:
         self._registry = registry
         self._planner = planner
         self._board = board
-        self._southbound = southbound
         self._clock = clock
         self._telemetry = telemetry
-        self._ports = ports
-        self._profiler = profiler
         self._watched: Decision | None = None
         self._gate = FloodGate()
 
@@ -102,7 +92,6 @@ class ControllerService:
                 methods.DEREGISTER_JOB.name: self._unary(methods.DEREGISTER_JOB, self._deregister_job),
                 methods.EXCHANGE_PROBES.name: self._unary(methods.EXCHANGE_PROBES, self._exchange_probes),
                 methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._directives),
-                methods.SETTLE.name: self._unary(methods.SETTLE, self._settle),
                 methods.GET_PLAN.name: self._streaming(methods.GET_PLAN, self._get_plan),
             },
         )
@@ -198,37 +187,6 @@ class ControllerService:
             self._planner.mark_changed()
         return answer
 
-    async def _settle(self, request: wire.SettleRequest) -> wire.SettleResponse:
-        if unknown := set(request.switches_down) - set(self._registry.fabric.switches):
-            raise InvalidFieldError(f"switches_down: unknown switch {min(unknown)!r}")
-        if isinstance(self._clock, DrivenClock):
-            try:
-                self._clock.advance_to(request.time_s)
-            except ValueError as error:
-                raise InvalidFieldError(str(error)) from error
-            if request.HasField("ports_down"):
-                down = [(port.switch, port.port) for port in request.ports_down.ports]
-                await self._ports.caught_up(down, silent=request.switches_down)
-                self._planner.links.note(self._ports.states, self._clock.now_s())
-            if self._profiler is not None and await self._profiler.turn(request.time_s, self._planner.snapshot):
-                self._planner.mark_changed()
-        # Who asks may leave; a Plan that has begun is made.
-        await asyncio.shield(asyncio.ensure_future(self._planner.settle()))
-        if isinstance(self._clock, DrivenClock):
-            # Time stands still until all that have power are there, and it is known of all that have none.
-            await self._southbound.caught_up(down=request.switches_down)
-        decision = self._planner.decision
-        return wire.SettleResponse(
-            plan_number=decision.number if decision else 0,
-            next_timer_s=self._next_timer_s,
-            num_rules=decision.num_rules if decision else 0,
-        )
-
-    @property
-    def _next_timer_s(self) -> float | None:
-        timers = (self._planner.next_timer_s, None if self._profiler is None else self._profiler.next_turn_s)
-        return min((timer for timer in timers if timer is not None), default=None)
-
     async def _get_plan(self, _: wire.GetPlanRequest, connection: str) -> AsyncIterator[wire.GetPlanResponse]:
         decision = self._planner.decision
         if decision is None:
@@ -272,7 +230,7 @@ async def _refusals(context: grpc.aio.ServicerContext[bytes, ResponseT]) -> Asyn
     """Own errors as gRPC statuses."""
     try:
         yield
-    except (RegistrationError, FloodError, SouthboundError) as error:
+    except (RegistrationError, FloodError) as error:
         await context.abort(_STATUS_OF[type(error)], str(error))
 
 

@@ -14,7 +14,7 @@ class HeardPorts:
     """The states of the ports of these switches, as far as each is heard from."""
 
     def __init__(self, switches: Iterable[str]) -> None:
-        self._switches = frozenset(switches)
+        self.switches = frozenset(switches)
         self._states: dict[str, Mapping[int, bool]] = {}
         self.news = asyncio.Event()
         """Set when something else is heard than before; then there is another one for what is heard after that."""
@@ -36,12 +36,12 @@ class HeardPorts:
 
     async def all_heard(self) -> None:
         """Return once all switches are heard from."""
-        while self._states.keys() != self._switches:
+        while self._states.keys() != self.switches:
             await self.news.wait()
 
     async def caught_up(self, down: Collection[Port], silent: Collection[str] = ()) -> None:
         """Return once all switches but the ``silent`` ones are heard from, and these ports are those that are down."""
-        expected = self._switches.difference(silent)
+        expected = self.switches.difference(silent)
         while self._states.keys() != expected or self._down() != set(down):
             await self.news.wait()
 

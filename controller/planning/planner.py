@@ -5,7 +5,6 @@ Links that die come before it: nothing is led over them any longer, and then a P
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -13,15 +12,14 @@ from typing import Protocol
 from controller.clock import Clock
 from controller.links.link_health import LinkHealth
 from controller.links.link_log import cable_news
+from controller.planning.contained_policy import ContainedPolicy
 from controller.planning.decision import Decision, directives_of
+from controller.planning.decision_pipeline import DecisionPipeline, Draft
 from controller.planning.directive_publisher import DirectiveBoard
-from controller.planning.failover_rules import best_effort_where_cut_off, without_dead_ways
+from controller.planning.failover_rules import without_dead_ways
 from controller.planning.snapshots import Snapshots
-from controller.planning.steering import probed_port_changes, source_port_changes, with_source_ports
 from controller.registry.registration import NotStoredError
 from controller.registry.registry import Registry
-from controller.rules.flow_rules import flow_rules
-from controller.rules.job_rules import job_rules
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.probed_paths import ProbedPaths
 from policies.catalogue import decide
@@ -30,7 +28,6 @@ from policies.flows import FlowKey
 from policies.plan import Plan
 from policies.policy_name import PolicyName
 from policies.snapshot import Snapshot
-from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
@@ -92,17 +89,18 @@ class Planner:
         links: LinkHealth | None = None,
         grace_end_s: float | None = None,
         recorder: PlanRecorder | None = None,
+        policy_time_limit_s: float | None = None,
     ) -> None:
         self.decision: Decision | None = None
         self._registry = registry
         self._snapshots = snapshots
         self._routing = routing
-        self._policy = policy
-        self._steering = steering
+        # Looked up at each call, so that tests can replace it.
+        self._pipeline = DecisionPipeline(lambda snapshot: decide(policy, snapshot), steering, fabric_hash, probed)
+        self.policy = ContainedPolicy(policy, self._pipeline.decide, policy_time_limit_s)
         self._southbound = southbound
         self._board = board
         self._clock = clock
-        self._fabric_hash = fabric_hash
         self._cadence = cadence
         self._probed = probed
         self.links = links or LinkHealth(routing.fabric, None)
@@ -187,9 +185,12 @@ class Planner:
     async def settle(self) -> None:
         """Leave dead links, end leases, plan if anything changed; return when the Plan of what there is is in force.
 
-        Raises SouthboundError where a switch refuses its part of the Plan, NotStoredError where it cannot be stored
-        that leases have ended, and ValueError, naming job and field, where the policy can make none; the Plan before it
-        stays in force. What the database takes later than a Plan waits is planned with then.
+        Where the policy makes no Plan, the one before stays in force until something changes again. What the database
+        takes later than a Plan waits is planned with then.
+
+        Raises:
+            SouthboundError: A switch refuses its part of the Plan.
+            NotStoredError: That leases have ended cannot be stored.
         """
         await self.leave_dead_links()
         async with self._planning:
@@ -245,32 +246,34 @@ class Planner:
             await self._recorder.recorded()
 
     async def _plan(self) -> None:
+        """Make the next Decision and have it carried out; nothing where the policy makes no Plan."""
         number, now_s = self._number + 1, self._clock.now_s()
         routing = self._routing.without(self.links.dead(now_s))
         # In threads of their own, so that heartbeats are answered meanwhile.
-        decided_on = snapshot = await asyncio.to_thread(self._snapshots.take, now_s, self._last_plan, routing)
-        decided = await asyncio.to_thread(decide, self._policy, snapshot)
-        plan = best_effort_where_cut_off(decided, snapshot)
-        if self._steering is Steering.SOURCE_PORT:
-            changes = await asyncio.to_thread(self._source_port_changes, plan, snapshot, routing)
-            changed = {key: changes[key] for key in self._registry.change_source_ports(changes)}
-            if changed and not await self._are_ports_stored():
-                changed = {}  # rules lead these flows for now
-            is_probed = self._fabric_hash is FabricHash.UNKNOWN
-            snapshot = with_source_ports(snapshot, plan, changed, is_probed=is_probed)
-        rules = await asyncio.to_thread(flow_rules, plan, snapshot, routing, self._fabric_hash)
-        of_jobs = job_rules(plan, snapshot, routing.fabric)
-        decision = Decision(number, snapshot, plan, rules, of_jobs)
+        snapshot = await asyncio.to_thread(self._snapshots.take, now_s, self._last_plan, routing)
+        decided = await self.policy.decide(snapshot)
+        if decided is None:
+            return
+        draft = await asyncio.to_thread(self._pipeline.draft, snapshot, decided, routing)
+        changed = await self._change_source_ports(draft)
+        decision = await asyncio.to_thread(self._pipeline.finish, number, draft, changed, routing)
         if self._recorder is not None:
             self._recorder.begin(number)
         async with self._writing:
             decision = self.decision = await self._write(decision, routing)
         self._number, self._last_plan = number, decided
         if self._recorder is not None:
-            self._recorder.record(number, decided_on, decided)
+            self._recorder.record(number, snapshot, decided)
         if self._probed is not None:
             self._probed.note_rules(decision.rules)
         await self._board.publish(directives_of(decision))
+
+    async def _change_source_ports(self, draft: Draft) -> frozenset[FlowKey]:
+        """Change the source ports that a draft asks for; returns the flows that have theirs now."""
+        if not draft.port_changes:
+            return frozenset()
+        changed = frozenset(self._registry.change_source_ports(draft.port_changes))
+        return changed if changed and await self._are_ports_stored() else frozenset()
 
     async def _write(self, decision: Decision, routing: Routing) -> Decision:
         """Have the switches carry a decision out, but for what has died since it was begun; returns what they do."""
@@ -293,9 +296,3 @@ class Planner:
         self._routing = routing
         if self._probed is not None:
             self._probed.rerouted(routing)
-
-    def _source_port_changes(self, plan: Plan, snapshot: Snapshot, routing: Routing) -> Mapping[FlowKey, FiveTuple]:
-        """By the hash where that is known, else by what probes have found, if there are any."""
-        if self._fabric_hash is FabricHash.KNOWN:
-            return source_port_changes(plan, snapshot, routing)
-        return probed_port_changes(plan, snapshot, self._probed) if self._probed is not None else {}

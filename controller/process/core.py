@@ -88,19 +88,18 @@ class Controller:
             LinkHealth(routing.fabric, config.damping),
             grace_end_s,
             recorder,
+            config.policy_time_limit_s,
         )
         if self.registry.jobs:
             self.planner.mark_changed()
-        self._profiler = None
+        self.profiler = None
         if counters is not None:
-            self._profiler = Profiler(
+            self.profiler = Profiler(
                 *(self.registry, results, routing, counters),
                 *(config.profiling, config.num_levels, config.bytes_per_count),
                 *(() if profiles is None else (profiles.keep,)),
             )
-        service = ControllerService(
-            *(self.registry, self.planner, board, southbound, clock, self.telemetry, self.ports, self._profiler)
-        )
+        service = ControllerService(self.registry, self.planner, board, clock, self.telemetry)
         name = None if config.leadership is None else config.leadership.name
         operations = OperationsService(
             *(self.registry, self.planner, southbound, clock, self.telemetry, results, store, name)
@@ -124,7 +123,7 @@ class Controller:
 
     async def measure(self) -> None:
         """Measure the jobs that tell nothing of themselves, as time passes; until cancelled."""
-        profiler = self._profiler
+        profiler = self.profiler
         while profiler is not None:
             if await profiler.turn(self._clock.now_s(), self.planner.snapshot):
                 self.planner.mark_changed()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import grpc.aio
 
 from controller.api.service import SERVER_OPTIONS
-from controller.clock import Clock, DrivenClock, WallClock
-from controller.config import ClockName, ControllerConfig, LeadershipConfig
+from controller.clock import Clock, WallClock
+from controller.config import ControllerConfig, LeadershipConfig
 from controller.planning.warm_up import rehearse
-from controller.process.active_controller import in_office
+from controller.process.active_controller import ExternalTime, in_office
 from controller.store.writing import in_own_thread
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 _Answering = Callable[[Sequence[grpc.GenericRpcHandler]], AbstractAsyncContextManager[None]]
 
+_LOG = logging.getLogger(__name__)
+
 _STOP_GRACE_S = 1.0
+_REHEARSAL_LIMIT_S = 120.0
 _SWITCH_INTERVAL_S = 0.0005
 _COLLECTION_THRESHOLDS = (50_000, 20, 50)
 
@@ -59,13 +62,13 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().endswith("] gNMI is not implemented")
 
 
-async def serve(config: ControllerConfig) -> None:
-    """Run a controller until SIGTERM or SIGINT.
+async def serve(config: ControllerConfig, external_time: ExternalTime | None = None) -> None:
+    """Run a controller until SIGTERM or SIGINT, by the time as it passes unless another is given.
 
     Prints ``listening on HOST:PORT`` when it answers. Rules stay on the switches when it stops. Raises OSError where
     the address cannot be bound, and StoreError where the database cannot be used.
     """
-    serving = asyncio.create_task(_serve(config))
+    serving = asyncio.create_task(_serve(config, external_time))
 
     def stop() -> None:
         # Whatever it is at: it may be waiting for a database, or for another's lease.
@@ -79,18 +82,18 @@ async def serve(config: ControllerConfig) -> None:
         await serving
 
 
-async def _serve(config: ControllerConfig) -> None:
+async def _serve(config: ControllerConfig, external_time: ExternalTime | None) -> None:
     """Run a controller until cancelled."""
     favour_answers()
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
-    clock: Clock = DrivenClock(config.start_s) if config.clock is ClockName.DRIVEN else WallClock()
+    clock = WallClock() if external_time is None else external_time.clock
     server = grpc.aio.server(options=SERVER_OPTIONS)
     port = _bind(server, config.listen)
     answering = partial(_answering, server, f"{config.listen.rpartition(':')[0]}:{port}")
     async with _opened(config.database, clock) as store:
-        if config.clock is ClockName.WALL:
-            await asyncio.to_thread(rehearse, config.policy, routing, config.num_levels)
+        if external_time is None:
+            await _rehearse(config, routing)
         if config.leadership is not None:
             assert config.database is not None
             assert store is not None
@@ -99,10 +102,21 @@ async def _serve(config: ControllerConfig) -> None:
         if store is not None:
             store = await _for_itself(store)
         async with (
-            in_office(config, routing, clock, store) as controller,
-            answering(controller.handlers),
+            in_office(config, routing, clock, store, plans_by_itself=external_time is None) as controller,
+            answering(
+                (*controller.handlers, *(external_time.services(controller) if external_time is not None else ()))
+            ),
         ):
             await asyncio.Event().wait()
+
+
+async def _rehearse(config: ControllerConfig, routing: Routing) -> None:
+    """Have machine code made; a policy that fails at it does not keep the controller from starting."""
+    try:
+        async with asyncio.timeout(_REHEARSAL_LIMIT_S):
+            await in_own_thread(partial(rehearse, config.policy, routing, config.num_levels))
+    except (Exception, SystemExit) as error:
+        _LOG.error("policy %s has failed at a rehearsal: %s: %s", config.policy, type(error).__name__, error)
 
 
 async def _for_itself(store: "Store") -> "Store":

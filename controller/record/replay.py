@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
+from controller.planning.decision_pipeline import DecisionPipeline
 from controller.record.decisions import RecordedDecision
 from policies.catalogue import decide
 from policies.plan import Plan
@@ -34,7 +36,7 @@ class Replayed:
 def replay(decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
     """Decide each again, on its Snapshot and the recorded Plan before it, so that one difference makes no others."""
     for recorded in decisions:
-        plan = decide(recorded.setting.policy, recorded.snapshot)
+        plan = _pipeline(recorded.setting.policy).decide(recorded.snapshot)
         is_same = plan == recorded.plan
         verdict = Verdict.SAME if is_same else Verdict.DIFFERENT
         yield _replayed(recorded, plan, verdict if recorded.is_complete else Verdict.NOT_CHECKED)
@@ -42,11 +44,16 @@ def replay(decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
 
 def replay_under(policy: PolicyName, decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
     """What another policy would have decided, had it been the one all along."""
+    pipeline = _pipeline(policy)
     previous: Plan | None = None
     for recorded in decisions:
-        previous = decide(policy, replace(recorded.snapshot, previous=previous))
+        previous = pipeline.decide(replace(recorded.snapshot, previous=previous))
         is_same = replace(previous, policy=recorded.plan.policy) == recorded.plan
         yield _replayed(recorded, previous, Verdict.SAME if is_same else Verdict.DIFFERENT)
+
+
+def _pipeline(policy: PolicyName) -> DecisionPipeline:
+    return DecisionPipeline(partial(decide, policy))
 
 
 def _replayed(recorded: RecordedDecision, plan: Plan, verdict: Verdict) -> Replayed:

@@ -6,7 +6,7 @@ The code that each line of the output comes from is named in ``docs/following-a-
 import asyncio
 from ipaddress import IPv4Address
 
-from controller.config import ClockName, ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig, SwitchAddress
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion, TraceKind
@@ -14,6 +14,7 @@ from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.controller_process import ControllerProcess
+from experiments.scenarios.driven.client import DrivenTime
 from hostlib import Flow, FlowGroup, Job, Nic, Profile
 from hostlib.connection import Connection
 from p4src import P4INFO, PROGRAM
@@ -37,18 +38,20 @@ async def main() -> None:
             SwitchAddress(name=switch.name, address=f"127.0.0.1:{port}", device_id=switch.device_id)
             for switch in emulated.switches.values()
         )
-        config = ControllerConfig(
-            listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, clock=ClockName.DRIVEN, hash_seed=1
-        )
-        async with ControllerProcess(config) as process, Connection(process.address) as client:
-            flows = await register(client, emulated)
+        config = ControllerConfig(listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, hash_seed=1)
+        async with (
+            ControllerProcess(config, is_driven=True) as process,
+            Connection(process.address) as client,
+            DrivenTime(process.address) as time,
+        ):
+            flows = await register(client, time, emulated)
     print("\nflow rules of t0, as P4Runtime left them")
     for key, action in emulated.switches["t0"].entries("ingress.flow"):
         print(f"  from {IPv4Address(key.match[0].value)}: {action}")
     show_queues(emulated, flows)
 
 
-async def register(client: Connection, emulated: EmulatedFabric) -> dict[int, str]:
+async def register(client: Connection, time: DrivenTime, emulated: EmulatedFabric) -> dict[int, str]:
     """Register the jobs, print what they are told, and open their connections; names of the flows by number."""
     opened = {}
     for name, job in JOBS.items():
@@ -63,7 +66,7 @@ async def register(client: Connection, emulated: EmulatedFabric) -> dict[int, st
             five_tuple.source_port,
             five_tuple.destination_port,
         )
-    await client.settle()  # planned, written to every switch, published to every job
+    await time.settle()  # planned, written to every switch, published to every job
     print("\nthe plan")
     for decision in (await client.plan()).jobs:
         print(f"  {decision.name}: rank {decision.rank}, level {decision.level}. {decision.reason}")

@@ -13,7 +13,8 @@ from experiments.papers.crux_testbed import PUBLISHED
 from experiments.papers.random_jobs import FabricName, random_mix
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, percent, signed
-from experiments.scenarios.backend import Backend, run_on
+from experiments.scenarios.backend import Backend
+from experiments.scenarios.runner import run_on
 from policies.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError, Scenario

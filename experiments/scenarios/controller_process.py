@@ -11,6 +11,7 @@ import yaml
 
 from controller.config import ControllerConfig
 
+_PRODUCTION = ("controller",)
 _READY = "listening on "
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
@@ -21,19 +22,21 @@ class ControllerProcessError(Exception):
 
 
 class ControllerProcess:
-    """``trainyard controller`` with a configuration, as an async context manager: started while entered, then stopped.
+    """A controller with a configuration, as an async context manager: started while entered, then stopped.
 
-    ``address`` is where it listens, the same after a restart. Whatever starts it raises ControllerProcessError where it
-    does not start.
+    It is ``python -m controller`` or, where ``is_driven``, ``python -m experiments.scenarios.driven``. ``address`` is
+    where it listens, the same after a restart. Whatever starts it raises ControllerProcessError where it does not
+    start.
     """
 
-    def __init__(self, config: ControllerConfig) -> None:
+    def __init__(self, config: ControllerConfig, *, is_driven: bool = False) -> None:
         self.address = config.listen
         self._config = config
+        self._is_driven = is_driven
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
-        await self._start(self._config)
+        await self._start(self._config, 0.0)
         return self
 
     async def __aexit__(
@@ -49,16 +52,16 @@ class ControllerProcess:
 
     async def restart(self, start_s: float = 0.0) -> None:
         """After ``kill``, start another one there; a driven clock stands at ``start_s``."""
-        await self._start(self._config.model_copy(update={"listen": self.address, "start_s": start_s}))
+        await self._start(self._config.model_copy(update={"listen": self.address}), start_s)
 
-    async def _start(self, config: ControllerConfig) -> None:
+    async def _start(self, config: ControllerConfig, start_s: float) -> None:
         with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
             path = Path(folder) / "controller.yaml"
             path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
+            program = ("experiments.scenarios.driven", "--start-s", repr(start_s)) if self._is_driven else _PRODUCTION
             with (Path(folder) / "errors").open("w+b") as errors:
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    *("-m", "controller", "--config", str(path)),
+                    *(sys.executable, "-m", *program, "--config", str(path)),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=errors,

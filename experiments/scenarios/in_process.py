@@ -1,19 +1,18 @@
-"""The controller's decisions without its process: the same registry, Snapshots, policies, steering and rules."""
+"""The controller's decisions without its process: the same registry, Snapshots and decision pipeline."""
 
 from collections.abc import Callable
 
 from controller.links.link_health import LinkHealth
 from controller.planning.decision import Decision
-from controller.planning.failover_rules import best_effort_where_cut_off
+from controller.planning.decision_pipeline import DecisionPipeline
 from controller.planning.snapshots import Snapshots
-from controller.planning.steering import source_port_changes, with_source_ports
 from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
-from controller.rules.flow_rules import flow_rules
 from experiments.scenarios.connections import Connections
 from policies.plan import Plan
 from policies.profile import Profile
 from policies.snapshot import Snapshot
+from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
@@ -37,21 +36,21 @@ class InProcessController:
         num_levels: int = 8,
         previous: Plan | None = None,
         links: LinkHealth | None = None,
+        fabric_hash: FabricHash = FabricHash.KNOWN,
     ) -> None:
         self.links = links
         self.routing = routing
         self._previous = previous
         self._number = 0
         self._connections = connections
-        self._policy = policy
-        self._steering = steering
+        self._pipeline = DecisionPipeline(policy, steering, fabric_hash)
         self._registry = Registry(routing.fabric, _LEASE_S)
         self._snapshots = Snapshots(self._registry, routing, num_levels, seed)
 
     def register(self, job: TrainingJob) -> None:
         """Register a job with its flow groups. Raises RegistrationError where the controller would refuse it."""
         self._registry.register_job(job_request(job), job.specification.arrival_s)
-        assigned = self._steering is Steering.SOURCE_PORT
+        assigned = self._pipeline.steering is Steering.SOURCE_PORT
         self._registry.register_flow_groups(job.name, flow_group_requests(job, self._connections, assigned=assigned))
 
     def deregister(self, job: str) -> None:
@@ -59,24 +58,36 @@ class InProcessController:
         self._registry.deregister(job)
 
     def decide(self, now_s: float) -> Decision:
-        """The Plan for the jobs that are registered; ``routing`` is what it is for. Raises ValueError where the policy
-        cannot decide."""
-        snapshot, plan = self.plan(now_s)
-        if self._steering is Steering.SOURCE_PORT:
-            changes = source_port_changes(plan, snapshot, self.routing)
-            changed = self._registry.change_source_ports(changes)
-            snapshot = with_source_ports(snapshot, plan, {key: changes[key] for key in changed})
-        rules = flow_rules(plan, snapshot, self.routing)
+        """The Decision for the jobs that are registered, as a live controller makes it; ``routing`` is what it is for.
+
+        Raises:
+            ValueError: The policy cannot decide, or its Plan is invalid.
+        """
+        snapshot = self._take_snapshot(now_s)
+        self._previous = self._pipeline.decide(snapshot)
+        draft = self._pipeline.draft(snapshot, self._previous, self.routing)
+        changed = self._registry.change_source_ports(draft.port_changes)
         self._number += 1
-        return Decision(self._number, snapshot, plan, rules)
+        return self._pipeline.finish(self._number, draft, changed, self.routing)
 
     def plan(self, now_s: float) -> tuple[Snapshot, Plan]:
-        """The Plan alone, without rules or changed source ports, and what it was decided on; raises as ``decide``."""
+        """The Snapshot and the policy's Plan alone, unchecked and without rules: traces need many of them.
+
+        Raises:
+            ValueError: The policy cannot decide.
+        """
+        snapshot = self._take_snapshot(now_s)
+        self._previous = self._pipeline.policy(snapshot)
+        return snapshot, self._previous
+
+    def is_rerouted(self, now_s: float) -> bool:
+        """Whether other links are dead than those that the last decision left out."""
+        return self.links is not None and self.links.dead(now_s) != self.routing.dead
+
+    def _take_snapshot(self, now_s: float) -> Snapshot:
         if self.links is not None:
             self.routing = self.routing.without(self.links.dead(now_s))
-        snapshot = self._snapshots.take(now_s, self._previous, self.routing)
-        self._previous = best_effort_where_cut_off(self._policy(snapshot), snapshot)
-        return snapshot, self._previous
+        return self._snapshots.take(now_s, self._previous, self.routing)
 
 
 def job_request(job: TrainingJob) -> JobRequest:

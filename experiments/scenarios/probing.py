@@ -6,6 +6,7 @@ from ipaddress import IPv4Address
 
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Capture
+from experiments.scenarios.controller_session import LiveSession
 from hostlib.telemetry.agent import ProbeAgent, ProbeExchange
 from hostlib.telemetry.prober import Pace
 from hostlib.telemetry.probes import ETHERNET_BYTES, probe_packet
@@ -70,6 +71,38 @@ class Probing:
         agent = self.agents.get(self._emulated.fabric.links[capture.link].destination)
         if agent is not None:
             agent.receive(capture.octets[ETHERNET_BYTES:], capture.time_ps / PS_PER_S)
+
+
+class HostProbes:
+    """The probes of a run's hosts, told to the controller of a live session."""
+
+    def __init__(self, probing: Probing, session: LiveSession) -> None:
+        self._probing = probing
+        self._session = session
+
+    @property
+    def next_turn_s(self) -> float:
+        """When agents are to have their next turn."""
+        return self._probing.next_turn_s
+
+    async def exchange(self, now_s: float) -> bool:
+        """Tell the controller of the probes that have arrived; whether there was anything to tell, and a controller."""
+        self._probing.receive()
+        exchanges = self._probing.exchanges()
+        if not (exchanges and self._session.is_open):
+            return False
+        await self._session.move_clocks(now_s)
+        for agent, exchange in exchanges:
+            agent.answered(await self._session.exchange_probes(exchange), now_s)
+        return True
+
+    def send(self) -> None:
+        """Let the agents send what is due."""
+        self._probing.send()
+
+    def set_host(self, host: str, *, up: bool) -> None:
+        """A host dies with its agent, or is back with one that knows nothing."""
+        (self._probing.restore if up else self._probing.lose)(host)
 
 
 def agents_of(fabric: Fabric, pace: Pace | None = None, session: int = 1, level: int = 0) -> list[ProbeAgent]:

@@ -1,6 +1,7 @@
 """What one run of a scenario under one policy has shown; what tables, JSON and reports are made from."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from policies.enforcement import Enforcement
 from topologies.fabric import Fabric, Path
@@ -108,3 +109,44 @@ class RunResult:
     def total_tardiness_s(self) -> float:
         """Sum of the groups' mean tardiness."""
         return sum(group.tardiness_s for group in self.flow_groups if group.tardiness_s is not None)
+
+
+def run_object(result: RunResult) -> dict[str, Any]:
+    """The object that ``trainyard run --json`` prints."""
+    return {
+        "scenario": result.scenario,
+        "policy": result.policy,
+        "backend": result.backend,
+        "enforcement": result.enforcement,
+        "gpu_utilisation": result.gpu_utilisation,
+        "ideal_gpu_utilisation": result.ideal_gpu_utilisation,
+        "fluid_bound_gpu_utilisation": result.fluid_bound_gpu_utilisation,
+        "jobs": [
+            {
+                "name": job.name,
+                "profile": job.profile,
+                "iteration_time_s": job.iteration_time_s,
+                "ideal_iteration_time_s": job.ideal_iteration_time_s,
+                "jct_s": job.jct_s,
+                "intensity": job.intensity,
+                "correction_factor": job.correction_factor,
+                "priority": job.priority,
+                "level": job.level,
+            }
+            for job in result.jobs
+        ],
+        "flow_groups": [
+            {
+                "job": group.job,
+                "group": group.group,
+                "tardiness_s": group.tardiness_s,
+                "excess_tardiness_s": group.excess_tardiness_s,
+            }
+            for group in result.flow_groups
+        ],
+        "total_tardiness_s": result.total_tardiness_s,
+        "stretches": [
+            {"from_s": stretch.from_s, "to_s": stretch.to_s, "gpu_utilisation": stretch.gpu_utilisation}
+            for stretch in result.stretches
+        ],
+    }

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from experiments.scenarios.backend import RunError, run_on
-from experiments.scenarios.json_form import run_object
+from experiments.scenarios.backend import RunError
+from experiments.scenarios.results import run_object
+from experiments.scenarios.runner import run_on
 from experiments.sweeps.execution import Failure
 from experiments.sweeps.result_line import Asked, Measured, ResultLine
 from workloads.scenario import Scenario

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.scenarios.backend import Backend, why_not_carried
+from experiments.scenarios.backend import Backend
+from experiments.scenarios.compatibility import unsupported_on
 from experiments.sweeps.axes import Settings, described, with_settings
 from experiments.sweeps.case import Case, versions
 from experiments.sweeps.result_line import Asked
@@ -107,7 +108,7 @@ def _cells(
                 messages += (f"{where}: {problem}" for problem in problems)
                 continue
             scenario = Scenario.model_validate(document)
-            if problem := why_not_carried(scenario, backend, enforcement):
+            if problem := unsupported_on(scenario, backend, enforcement):
                 messages.append(f"{where}: {problem}")
             yield file, setting, scenario
     if messages:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from experiments.scenarios.ways import undecided_tier
+from experiments.scenarios.routes import undecided_tier
 from policies.enforcement import Tiers
 from policies.flows import FlowKey
 from policies.plan import FlowPlan

@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.scenarios.connections import Connections, open_connections
 from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.ways import tiers_of_levels
+from experiments.scenarios.routes import tiers_of_levels
 from experiments.traces.component import Component, Passed
 from experiments.traces.joining import joined
 from experiments.traces.network_job import NetworkJob

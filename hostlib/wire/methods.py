@@ -19,16 +19,17 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[RequestT, ResponseT]):
-    """One method of the service and the types it takes and returns."""
+    """One method of a service and the types it takes and returns."""
 
     name: str
     request: type[RequestT]
     response: type[ResponseT]
+    service: str = SERVICE
 
     @property
     def path(self) -> str:
         """The method as gRPC addresses it."""
-        return f"/{SERVICE}/{self.name}"
+        return f"/{self.service}/{self.name}"
 
 
 REGISTER_JOB = Method("RegisterJob", wire.RegisterJobRequest, wire.RegisterJobResponse)
@@ -39,5 +40,4 @@ HEARTBEAT = Method("Heartbeat", wire.HeartbeatRequest, wire.HeartbeatResponse)
 DIRECTIVES = Method("Directives", wire.DirectivesRequest, wire.DirectivesResponse)
 DEREGISTER_JOB = Method("DeregisterJob", wire.DeregisterJobRequest, wire.DeregisterJobResponse)
 EXCHANGE_PROBES = Method("ExchangeProbes", wire.ExchangeProbesRequest, wire.ExchangeProbesResponse)
-SETTLE = Method("Settle", wire.SettleRequest, wire.SettleResponse)
 GET_PLAN = Method("GetPlan", wire.GetPlanRequest, wire.GetPlanResponse)

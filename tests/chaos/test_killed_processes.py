@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from controller.api.operations.client import Operations
-from controller.api.operations.methods import LIST_JOBS
+from controller.api.operations.methods import LIST_JOBS, LIST_LEVELS
 from controller.config import ControllerConfig
 from emulator.fabric import EmulatedFabric
 from experiments.scenarios.controller_process import ControllerProcess
@@ -116,8 +116,17 @@ async def _heartbeats(address: str, jobs: Iterable[str]) -> None:
 
 
 async def _planned(address: str) -> None:
-    async with Connection(address, _TOKEN) as connection:
-        await connection.settle(deadline_s=_PATIENCE_S)
+    """Return once the Plan in force is that of all flows that are registered."""
+
+    def is_planned() -> bool:
+        with Operations(address) as operations:
+            jobs, levels = operations.list(LIST_JOBS), operations.list(LIST_LEVELS)
+        is_ranked = all(job.HasField("rank") for job in jobs)
+        return is_ranked and sum(job.flows for job in jobs) == sum(level.flows for level in levels)
+
+    async with asyncio.timeout(_PATIENCE_S):
+        while not await asyncio.to_thread(is_planned):
+            await asyncio.sleep(0.05)
 
 
 async def _hold_the_same(served: ServedFabric, empty: ServedFabric) -> None:

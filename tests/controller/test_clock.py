@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.clock import DrivenClock
+from experiments.scenarios.driven.clock import DrivenClock
 
 
 def test_driven_clock_stands_where_it_was_put() -> None:

@@ -22,6 +22,8 @@ def test_defaults_leave_room_for_other_controllers_below() -> None:
     ("changes", "named"),
     [
         ({"leases": 3}, "leases"),
+        ({"clock": "driven"}, "clock"),
+        ({"policy_time_limit_s": 0}, "policy_time_limit_s"),
         ({"policy": "best"}, "policy"),
         ({"lease_s": 0}, "lease_s"),
         ({"hash": "md5"}, "hash"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import grpc.aio
 
 from controller.api.service import SERVER_OPTIONS, ControllerService
-from controller.clock import Clock, DrivenClock
+from controller.clock import Clock
 from controller.links.port_states import HeardPorts
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
@@ -17,6 +17,8 @@ from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
+from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.driven.service import DrivenTimeService
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 from policies.enforcement import Cadence
 from policies.policy_name import PolicyName
@@ -81,8 +83,11 @@ async def served(
         probed,
     )
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(fabric.switches))
+    service = ControllerService(registry, planner, board, clock, telemetry)
     server.add_generic_rpc_handlers((service.handler(),))
+    if isinstance(clock, DrivenClock):
+        driven = DrivenTimeService(planner, southbound, HeardPorts(fabric.switches), clock)
+        server.add_generic_rpc_handlers((driven.handler(),))
     port = server.add_insecure_port(address)
     await server.start()
     planning = asyncio.create_task(planner.run()) if plans_by_itself else None

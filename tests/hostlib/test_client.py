@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.client import Client
-from hostlib.clock import DrivenClock
 from hostlib.errors import RefusalReason
 from hostlib.types import Directives, Flow, FlowGroup, Nic, Profile
 from tests.hostlib.served import BERT, GPT, LEASE_S, RING, Served, served

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from controller.clock import DrivenClock
+from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.client import Client
 from hostlib.types import FlowGroup, GroupInstance
 from policies.enforcement import Cadence

@@ -6,8 +6,7 @@ import json
 import pytest
 
 from experiments.scenarios.emulated import run_on_emulator
-from experiments.scenarios.json_form import run_object
-from experiments.scenarios.results import RunResult
+from experiments.scenarios.results import RunResult, run_object
 from policies.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.scenarios.emulated import run_on_emulator
-from experiments.scenarios.json_form import run_object
-from experiments.scenarios.results import RunResult
+from experiments.scenarios.results import RunResult, run_object
 from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario

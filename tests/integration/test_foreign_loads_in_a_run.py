@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.emulated_network import EmulatedNetwork
 from experiments.scenarios.results import RunResult
-from experiments.scenarios.traffic import Traffic
 from policies.policy_name import PolicyName
 from tests.controller.telemetry.probed import flow_between
 from topologies.ecmp import hash_multipliers
@@ -59,13 +59,13 @@ def test_a_job_that_comes_later_leaves_an_uplink_to_who_has_it(
     by_ports = (flow_between(*ends, source_port) for source_port in range(1000, 2000))
     stranger = next(flow for flow in by_ports if _uplink(fabric, number) in routing.hashed_path(flow))
 
-    def with_stranger(*arguments: Any) -> Traffic:
-        traffic = Traffic(*arguments)
+    def with_stranger(*arguments: Any) -> EmulatedNetwork:
+        traffic = EmulatedNetwork(*arguments)
         emulated = traffic.emulated
         emulated.start_transfer(emulated.add_flow(stranger), round(_FOREIGN_BYTES / traffic.scale))
         return traffic
 
-    monkeypatch.setattr("experiments.scenarios.emulated.Traffic", with_stranger)
+    monkeypatch.setattr("experiments.scenarios.emulated.EmulatedNetwork", with_stranger)
     result = asyncio.run(run_on_emulator(_SCENARIO, policy, on_progress=lambda *_: None))
     [path] = _paths(result, "later")
     assert _uplink(fabric, 1 - number) in path

@@ -23,7 +23,9 @@ _JOB = textwrap.dedent(
             await client.register_job(Job(sys.argv[2], ("h0", "h2"), 16, Profile(1.0, 0.5, 16.0)))
             flow = Flow(Nic("h0"), Nic("h2"), 1_000_000_000)
             await client.register_flow_groups(sys.argv[2], [FlowGroup("gradients", (flow,))])
-            await client.settle()
+            async for directives in client.directives(sys.argv[2]):
+                if directives.flows:
+                    break
             print("registered", flush=True)
             while True:
                 await client.heartbeat(sys.argv[2])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.scenarios.carried import as_carried
+from experiments.scenarios.compatibility import as_emulated
 from experiments.scenarios.emulated import run_on_emulator
 from policies.policy_name import PolicyName
 from topologies.fabric import Fabric
@@ -44,7 +44,7 @@ def test_a_pcie_switch_with_one_nic_is_a_slower_nic_and_others_are_refused() -> 
     one = scenario(WORKLOADS["1F1B"])
     fabric = one.topology.build()
     assert rates_bps(fabric) == {500e9}
-    assert rates_bps(as_carried(fabric)) == {250e9}
+    assert rates_bps(as_emulated(fabric)) == {250e9}
     shared = {**one.topology.model_dump(), "pcie": {"gbps": 250, "nics_per_switch": 2}}
     with pytest.raises(ValueError, match="PCIe switches of one NIC, not of 2"):
-        as_carried(type(one.topology).model_validate(shared).build())
+        as_emulated(type(one.topology).model_validate(shared).build())

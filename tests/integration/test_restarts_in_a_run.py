@@ -11,8 +11,7 @@ from emulator.entries import EntryKey
 from emulator.switch import EmulatedSwitch
 from experiments.scenarios import emulated
 from experiments.scenarios.emulated import run_on_emulator
-from experiments.scenarios.json_form import run_object
-from experiments.scenarios.results import JobResult, RunResult
+from experiments.scenarios.results import JobResult, RunResult, run_object
 from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
@@ -68,7 +67,6 @@ def deleted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, list[str]]]
     monkeypatch.setattr(EmulatedSwitch, "delete", noted)
     # So that the grace of the new controller, in which it deletes nothing, is over when the jobs depart.
     monkeypatch.setattr(emulated, "LEASE_S", _LEASE_S)
-    monkeypatch.setattr(emulated, "RENEWAL_S", _LEASE_S / 3)
     return rules
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.scenarios.json_form import run_object
-from experiments.scenarios.results import RunResult
+from experiments.scenarios.results import RunResult, run_object
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Enforcement
 from policies.policy_name import PolicyName

@@ -1,13 +1,17 @@
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 
+from policies.catalogue import decide
 from policies.job import Job
+from policies.plan import Plan
+from policies.policy_name import PolicyName
 from policies.snapshot import Snapshot
-from policies.validation import check
+from policies.validation import InvalidPlanError, check, check_plan
 from tests.policies.builders import GBPS, make_job, make_links, snapshots
 from topologies.paths import Paths
 
@@ -97,3 +101,58 @@ def test_names_that_repeat_are_refused() -> None:
 def test_levels_there_must_be() -> None:
     with pytest.raises(ValueError, match="num_levels must be at least 1"):
         check(replace(SOUND, num_levels=0))
+
+
+# ---- Plans -----------------------------------------------------------------------------------------------------------
+
+TWO_PATHS = Snapshot(
+    0.0, make_links(*(GBPS,) * 4), tuple(make_job(name, [(1e9, ((0, 1), (2, 3, 1)))]) for name in ("a", "b"))
+)
+KEY = TWO_PATHS.jobs[0].flows[0].key
+
+
+@pytest.mark.parametrize("policy", PolicyName)
+@given(snapshots())
+def test_plans_of_our_policies_are_valid(policy: PolicyName, snapshot: Snapshot) -> None:
+    check_plan(decide(policy, snapshot), snapshot)
+
+
+def _with_job(plan: Plan, **changes: Any) -> Plan:
+    return replace(plan, jobs=(replace(plan.jobs[0], **changes), *plan.jobs[1:]))
+
+
+def _with_flow(plan: Plan, **changes: Any) -> Plan:
+    return replace(plan, flows={**plan.flows, KEY: plan.flows[KEY]._replace(**changes)})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda _: None, "expected a Plan, got NoneType"),
+        (lambda plan: replace(plan, jobs=plan.jobs[:1]), "job '[ab]': is missing"),
+        (lambda plan: replace(plan, jobs=(plan.jobs[0], *plan.jobs)), "job '[ab]': is there twice"),
+        (lambda plan: _with_job(plan, name="c"), "job 'c': is there twice, or not in the Snapshot"),
+        (lambda plan: _with_job(plan, rank=1), "rank must be 0"),
+        (lambda plan: _with_job(plan, rank=math.nan), "rank must be 0"),
+        (lambda plan: _with_job(plan, level=8), "level must lie between 0 and 7"),
+        (lambda plan: _with_job(plan, level=-1), "level must lie between 0 and 7"),
+        (lambda plan: _with_job(plan, level=1.5), "level must lie between 0 and 7"),
+        (lambda plan: _with_job(plan, priority=math.nan), "priority must be a number"),
+        (lambda plan: _with_job(plan, time_shift_s=math.nan), "time_shift_s must be finite"),
+        (lambda plan: replace(plan, flows={}), "is missing"),
+        (lambda plan: replace(plan, flows={**plan.flows, KEY._replace(flow=7): plan.flows[KEY]}), "not in the Snap"),
+        (lambda plan: _with_flow(plan, level=8), "level must lie between 0 and 7"),
+        (lambda plan: _with_flow(plan, level=math.nan), "level must lie between 0 and 7"),
+        (lambda plan: _with_flow(plan, order=-1), "order be a whole number"),
+        (lambda plan: _with_flow(plan, path=(0, 3)), r"path \(0, 3\) is none of its candidates"),
+        (lambda plan: _with_flow(plan, path=(0,)), "none of its candidates"),
+        (lambda plan: _with_flow(plan, path=(2, 3, 1, 0)), "none of its candidates"),
+        (lambda plan: _with_flow(plan, path=(0.5, 1)), "none of its candidates"),
+        (lambda plan: _with_flow(plan, path=()), "none of its candidates"),
+    ],
+)
+def test_invalid_plans_name_the_job_or_flow_and_the_field(spoil: Callable[[Plan], Plan], named: str) -> None:
+    plan = decide(PolicyName.CRUX, TWO_PATHS)
+    check_plan(plan, TWO_PATHS)
+    with pytest.raises(InvalidPlanError, match=named):
+        check_plan(spoil(plan), TWO_PATHS)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from experiments.scenarios.backend import Backend, RunError, run_on, why_not_carried
+from experiments.scenarios.backend import Backend, RunError
+from experiments.scenarios.compatibility import unsupported_on
 from experiments.scenarios.results import RunResult
+from experiments.scenarios.runner import run_on
 from policies.enforcement import Enforcement
 from policies.policy_name import PolicyName
 from trainyard.cli.exits import fail, refuse
@@ -14,7 +16,7 @@ from workloads.scenario import Scenario
 
 def require_carried(scenario: Scenario, path: Path, backend: Backend, enforcement: Enforcement) -> None:
     """End the command where a sound scenario, or what is asked of it, is nothing that the backend can run."""
-    if (problem := why_not_carried(scenario, backend, enforcement)) is not None:
+    if (problem := unsupported_on(scenario, backend, enforcement)) is not None:
         refuse((f"{path}: {problem}",))
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from controller.planning.decision import Decision
-from experiments.scenarios.carried import why_not_told
+from experiments.scenarios.compatibility import unsupported_reason
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
 from policies.catalogue import decide
@@ -22,13 +22,15 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previo
     ``previous`` is the Plan in force by then. Raises ValueError where the policy cannot decide or a job is to be
     measured, and RegistrationError where the controller would refuse a job.
     """
-    if reason := why_not_told(scenario):
+    if reason := unsupported_reason(scenario):
         raise ValueError(reason)
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
     connections = open_connections(jobs, fabric)
     controller = InProcessController(
-        routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels, previous
+        *(routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels),
+        previous=previous,
+        fabric_hash=scenario.hash,
     )
     for job in jobs:
         controller.register(job)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from experiments.scenarios.backend import Backend
-from experiments.scenarios.json_form import run_object
+from experiments.scenarios.results import run_object
 from policies.enforcement import Enforcement
 from trainyard.cli.backend import require_carried, run_all
 from trainyard.cli.inputs import JsonOption, PoliciesOption, ReportOption, ScenarioArgument, policies_for, read_scenario

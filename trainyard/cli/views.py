@@ -127,6 +127,10 @@ def _controllers(states: Sequence[wire.ControllerState]) -> Table:
         if state.HasField("name"):
             table.add_row("Leading", Text(f"{state.name}, term {state.term}"))
         table.add_row("Plan in force", count(state.plan_number or None))
+        table.add_row("Policy", Text(state.policy))
+        table.add_row("Decisions that failed", count(state.failed_decisions))
+        if state.policy_problem:
+            table.add_row("Last decision failed", Text(state.policy_problem))
         table.add_row("Last plan recorded", count(state.recorded_plan_number or None))
         table.add_row("Database", Text(state.database or "none"))
         if state.database:

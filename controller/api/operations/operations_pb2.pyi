@@ -47,7 +47,7 @@ class ListRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ControllerState(_message.Message):
-    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes")
+    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +55,9 @@ class ControllerState(_message.Message):
     DATABASE_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     RECORDED_PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
     LOST_WRITES_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    FAILED_DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    POLICY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     name: str
     term: int
     plan_number: int
@@ -62,7 +65,10 @@ class ControllerState(_message.Message):
     database_problem: str
     recorded_plan_number: int
     lost_writes: int
-    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ...) -> None: ...
+    policy: str
+    failed_decisions: int
+    policy_problem: str
+    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority", "profile")

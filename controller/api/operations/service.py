@@ -125,7 +125,14 @@ class OperationsService:
 
     def _controllers(self) -> Iterable[wire.ControllerState]:
         decision, store = self._planner.decision, self._store
-        state = wire.ControllerState(name=self._name, plan_number=0 if decision is None else decision.number)
+        policy = self._planner.policy
+        state = wire.ControllerState(
+            name=self._name,
+            plan_number=0 if decision is None else decision.number,
+            policy=policy.name,
+            failed_decisions=policy.num_failures,
+            policy_problem=policy.problem,
+        )
         if store is not None:
             database = store.database
             state.MergeFrom(

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import replace
 
 from hostlib.batches import MAX_MESSAGE_BYTES
-from hostlib.connection import Connection
 from hostlib.messages import flow_group_to_wire
 from hostlib.types import Flow, FlowGroup, Nic
+from tests.driven import DrivenConnection
 from tests.hostlib.served import GPT, served
 
 _PATIENCE_S = 120.0
@@ -21,7 +21,7 @@ def test_a_plan_and_directives_of_many_mebibytes_come_in_pages() -> None:
         ]
         async with (
             served(plans_by_itself=False) as controller,
-            Connection(controller.address, deadline_s=_PATIENCE_S) as client,
+            DrivenConnection(controller.address, deadline_s=_PATIENCE_S) as client,
         ):
             await client.register_job(GPT)
             five_tuples = await client.register_flow_groups("gpt", groups)
@@ -49,7 +49,7 @@ def test_a_registration_of_many_mebibytes_is_sent_in_several() -> None:
         assert sum(flow_group_to_wire(group).ByteSize() for group in groups) > MAX_MESSAGE_BYTES
         async with (
             served(plans_by_itself=False) as controller,
-            Connection(controller.address, deadline_s=_PATIENCE_S) as client,
+            DrivenConnection(controller.address, deadline_s=_PATIENCE_S) as client,
         ):
             await client.register_job(replace(GPT, name="large"))
             five_tuples = await client.register_flow_groups("large", groups)

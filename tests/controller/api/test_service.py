@@ -11,7 +11,6 @@ import grpc.aio
 import pytest
 
 from controller.api.service import SERVER_OPTIONS, ControllerService
-from controller.clock import DrivenClock
 from controller.links.port_states import HeardPorts
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
@@ -20,7 +19,8 @@ from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from controller.telemetry.drops import Drop
 from controller.telemetry.telemetry import Telemetry
-from hostlib.connection import Connection
+from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.driven.service import DrivenTimeService
 from hostlib.errors import RefusalReason, RefusedError, UnreachableError
 from hostlib.telemetry.agent import ProbeExchange
 from hostlib.telemetry.parsing import parse_probe
@@ -30,6 +30,7 @@ from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from policies.policy_name import PolicyName
+from tests.driven import DrivenConnection
 from topologies.routing import Routing
 from topologies.steering import Steering
 
@@ -39,7 +40,7 @@ BERT_AS_GPT = replace(BERT, name="gpt")
 RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)))
 OTHER_RING = FlowGroup("ring", (Flow(Nic("h1"), Nic("h3"), 10**9), Flow(Nic("h3"), Nic("h1"), 10**9)))
 
-Scenario = Callable[[Connection, RecordingSouthbound], Awaitable[None]]
+Scenario = Callable[[DrivenConnection, RecordingSouthbound], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -51,8 +52,9 @@ async def _served(
     planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     telemetry = telemetry or Telemetry(routing, lease_s=10.0)
-    service = ControllerService(registry, planner, board, southbound, clock, telemetry, HeardPorts(()))
-    server.add_generic_rpc_handlers((service.handler(),))
+    service = ControllerService(registry, planner, board, clock, telemetry)
+    driven = DrivenTimeService(planner, southbound, HeardPorts(routing.fabric.switches), clock)
+    server.add_generic_rpc_handlers((service.handler(), driven.handler()))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -74,7 +76,7 @@ def run(registry: Registry, routing: Routing, telemetry: Telemetry) -> Callable[
         async def connected() -> None:
             async with (
                 _served(registry, routing, telemetry=telemetry) as (address, southbound),
-                Connection(address) as client,
+                DrivenConnection(address) as client,
             ):
                 await asyncio.wait_for(scenario(client, southbound), timeout=20)
 
@@ -87,7 +89,7 @@ Run = Callable[[Scenario], None]
 
 
 def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -> None:
-    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, southbound: RecordingSouthbound) -> None:
         lease_s = await client.register_job(GPT)
         await client.register_job(BERT)
         five_tuples = await client.register_flow_groups("gpt", [RING])
@@ -111,7 +113,7 @@ def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -
 
 
 def test_directives_are_for_the_job_that_has_the_name_now(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.register_flow_groups("gpt", [RING])
         await client.settle(0.0)
@@ -132,7 +134,7 @@ def test_directives_are_for_the_job_that_has_the_name_now(run: Run) -> None:
 
 
 def test_plan_in_force_tells_its_reasons(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         assert (await client.plan()).number == 0
         await client.register_job(GPT)
         await client.register_job(BERT)
@@ -152,7 +154,7 @@ def test_plan_in_force_tells_its_reasons(run: Run) -> None:
 
 
 def test_same_registration_twice_plans_once(run: Run) -> None:
-    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, southbound: RecordingSouthbound) -> None:
         for _ in range(2):
             await client.register_job(GPT)
             first = await client.register_flow_groups("gpt", [RING])
@@ -164,7 +166,7 @@ def test_same_registration_twice_plans_once(run: Run) -> None:
 
 
 def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
-    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, southbound: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.register_flow_groups("gpt", [RING])
         stream = client.directives("gpt")
@@ -182,7 +184,7 @@ def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
 
 
 def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         stream = client.directives("gpt")
         waiting = asyncio.ensure_future(anext(stream))
@@ -196,7 +198,7 @@ def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run) -> None:
 
 
 def test_heartbeats_keep_a_lease_in_virtual_time(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         lease_s = await client.register_job(GPT)
         await client.settle(lease_s / 2)
         await client.heartbeat("gpt")
@@ -210,7 +212,7 @@ def test_heartbeats_keep_a_lease_in_virtual_time(run: Run) -> None:
 
 
 def test_time_never_goes_back(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.settle(2.0)
         with pytest.raises(RefusedError, match="time_s") as refusal:
             await client.settle(1.0)
@@ -220,12 +222,26 @@ def test_time_never_goes_back(run: Run) -> None:
 
 
 def test_a_switch_that_there_is_not_cannot_be_down(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         with pytest.raises(RefusedError, match="switches_down: unknown switch 't9'") as refusal:
             await client.settle(1.0, ["t0", "t9"])
         assert refusal.value.reason is RefusalReason.INVALID
         await client.settle(0.5, ["t0"])
 
+    run(scenario)
+
+
+def test_a_run_is_told_that_a_decision_has_failed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("h0")
+
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
+        await client.register_job(GPT)
+        with pytest.raises(RefusedError, match="policy crux: KeyError: 'h0'") as refusal:
+            await client.settle(1.0)
+        assert refusal.value.reason is RefusalReason.FAILED
+
+    monkeypatch.setattr("controller.planning.planner.decide", fail)
     run(scenario)
 
 
@@ -237,7 +253,7 @@ def test_a_switch_that_there_is_not_cannot_be_down(run: Run) -> None:
     ],
 )
 def test_refused_job_changes_nothing(run: Run, job: Job, reason: RefusalReason, field: str) -> None:
-    async def scenario(client: Connection, southbound: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, southbound: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.settle(0.0)
         with pytest.raises(RefusedError, match=field) as refusal:
@@ -250,7 +266,7 @@ def test_refused_job_changes_nothing(run: Run, job: Job, reason: RefusalReason, 
 
 
 def test_refused_flow_names_the_field_and_changes_nothing(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.settle(0.0)
         bad = FlowGroup("bad", (replace(RING.flows[0], size_bytes=(1 << 63) + 1),))
@@ -282,7 +298,7 @@ def test_other_protocol_versions_are_refused(registry: Registry, routing: Routin
 
 
 def test_stream_for_an_unknown_job_is_refused(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         with pytest.raises(RefusedError, match="job: 'nobody'") as refusal:
             await anext(client.directives("nobody"))
         assert refusal.value.reason is RefusalReason.UNKNOWN_JOB
@@ -292,7 +308,7 @@ def test_stream_for_an_unknown_job_is_refused(run: Run) -> None:
 
 def test_no_controller_is_an_error_of_its_own() -> None:
     async def scenario() -> None:
-        async with Connection("127.0.0.1:1", deadline_s=2.0) as client:
+        async with DrivenConnection("127.0.0.1:1", deadline_s=2.0) as client:
             with pytest.raises(UnreachableError):
                 await client.heartbeat("gpt")
 
@@ -307,7 +323,7 @@ def exchange(host: str, number: int = 0) -> ProbeExchange:
 
 
 def test_a_host_is_told_to_probe_what_jobs_send(run: Run) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         assert (await client.exchange_probes(exchange("h0"))).targets == ()
         await client.register_job(GPT)
         assignments = await client.register_flow_groups("gpt", [RING])
@@ -328,7 +344,7 @@ def test_a_host_is_told_to_probe_what_jobs_send(run: Run) -> None:
 
 
 def test_only_the_hosts_own_agent_speaks_for_it(run: Run, telemetry: Telemetry) -> None:
-    async def scenario(client: Connection, _: RecordingSouthbound) -> None:
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.exchange_probes(exchange("h0"))
         client.owner_token = "another"
         flow = FiveTuple(IPv4Address("10.0.2.1"), IPv4Address("10.0.0.1"), 17, 50_000, 4791)

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from controller.clock import DrivenClock
 from controller.links.damping import Damping
 from controller.links.link_health import LinkHealth, PortStates
 from controller.links.link_log import cable_news
@@ -16,6 +15,7 @@ from controller.registry.registration import FlowGroupRequest, JobRequest
 from controller.registry.registry import Registry
 from controller.rules.flow_rules import FlowRule, RulesBySwitch
 from controller.southbound.recording import RecordingSouthbound
+from experiments.scenarios.driven.clock import DrivenClock
 from policies import catalogue
 from policies.flows import Flow
 from policies.plan import Plan

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from controller.clock import DrivenClock
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
@@ -13,6 +12,7 @@ from controller.registry.registry import Registry
 from controller.rules.flow_rules import RulesBySwitch
 from controller.southbound.recording import RecordingSouthbound
 from controller.southbound.southbound import Southbound, SouthboundError
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.catalogue import decide
 from policies.plan import Plan
 from policies.policy_name import PolicyName
@@ -133,29 +133,48 @@ def test_refused_plan_does_not_come_into_force_and_is_tried_again(
     asyncio.run(scenario())
 
 
-def test_planning_by_itself_goes_on_where_a_policy_makes_no_plan(
-    registry: Registry, routing: Routing, job: JobRequest, monkeypatch: pytest.MonkeyPatch
+def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_planned(
+    registry: Registry,
+    routing: Routing,
+    job: JobRequest,
+    ring: FlowGroupRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    refusals = iter([ValueError("job 'gpt': size_bytes")])
+    fails = False
 
-    def refuse_once(policy: PolicyName, snapshot: Snapshot) -> Plan:
-        for refusal in refusals:
-            raise refusal
+    def decide_or_fail(policy: PolicyName, snapshot: Snapshot) -> Plan:
+        if fails:
+            raise KeyError("size_bytes")
         return decide(policy, snapshot)
 
     async def scenario() -> None:
-        planner = _planner(registry, routing, RecordingSouthbound(), DrivenClock())
+        nonlocal fails
+        southbound = RecordingSouthbound()
+        planner = _planner(registry, routing, southbound, DrivenClock())
         registry.register_job(job, now_s=0.0)
         planner.mark_changed()
-        async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-            loop = tasks.create_task(planner.run())
-            while planner.decision is None:
-                await asyncio.sleep(0.001)
-            loop.cancel()
-        assert not list(refusals), "it was refused once"
+        await planner.settle()
+        in_force, fails = planner.decision, True
+        registry.register_flow_groups("gpt", [ring])
+        planner.mark_changed()
+        await planner.settle()
+        await planner.settle()
+        assert planner.decision is in_force
+        assert len(southbound.written) == 1
+        assert (planner.policy.num_failures, planner.policy.problem) == (1, "KeyError: 'size_bytes'")
+        assert [record.getMessage() for record in caplog.records] == [
+            "policy ecmp has made no plan: KeyError: 'size_bytes'; the plan before it stays in force"
+        ]
+        fails = False
+        planner.mark_changed()
+        await planner.settle()
+        assert planner.decision is not None
+        assert planner.decision.number == 2
+        assert len(planner.decision.plan.flows) == len(ring.flows)
+        assert (planner.policy.num_failures, planner.policy.problem) == (1, "")
 
-    monkeypatch.setattr("controller.planning.planner.decide", refuse_once)
-    monkeypatch.setattr("controller.planning.planner._RETRY_S", 0.0)
+    monkeypatch.setattr("controller.planning.planner.decide", decide_or_fail)
     asyncio.run(scenario())
 
 

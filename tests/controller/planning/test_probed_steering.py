@@ -7,15 +7,15 @@ from itertools import count
 
 import pytest
 
-from controller.clock import DrivenClock
 from controller.telemetry.candidates import AGREEING
-from hostlib.connection import Connection
+from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.types import Directives, Flow, FlowGroup, Nic
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from policies.catalogue import decide
 from policies.policy_name import PolicyName
 from tests.controller.telemetry.reports import five_tuple_to_wire, stack
+from tests.driven import DrivenConnection
 from tests.hostlib.served import GPT, Served, served
 from topologies.addressing import FIRST_SOURCE_PORT, FiveTuple
 from topologies.ecmp import FabricHash, hash_multipliers
@@ -59,7 +59,7 @@ class Prober:
         )
 
 
-async def tell(client: Connection, request: wire.ExchangeProbesRequest, now_s: float) -> None:
+async def tell(client: DrivenConnection, request: wire.ExchangeProbesRequest, now_s: float) -> None:
     """An exchange of h2's agent, and of h0's, which looks at how old everything is."""
     await client.settle(now_s)
     for host in ("h2", "h0"):
@@ -91,7 +91,7 @@ def the_flow(controller: Served) -> FiveTuple:
     return FiveTuple(nics["h0"][0].address, nics["h2"][0].address, 17, FIRST_SOURCE_PORT, 4791)
 
 
-async def newest(client: Connection) -> Directives:
+async def newest(client: DrivenConnection) -> Directives:
     return await anext(client.directives("gpt"))
 
 
@@ -104,7 +104,7 @@ def test_where_the_hash_is_unknown_ports_steer_once_probes_know_them() -> None:
                 fabric_hash=FabricHash.UNKNOWN,
                 clock=DrivenClock(),
             ) as controller,
-            Connection(controller.address) as client,
+            DrivenConnection(controller.address) as client,
         ):
             await client.register_job(GPT)
             await client.register_flow_groups("gpt", [_FLOWS])
@@ -148,7 +148,7 @@ def test_paths_that_have_stopped_answering_are_no_candidates() -> None:
     async def scenario() -> None:
         async with (
             served(plans_by_itself=False, clock=DrivenClock()) as controller,
-            Connection(controller.address) as client,
+            DrivenConnection(controller.address) as client,
         ):
             await client.register_job(GPT)
             await client.register_flow_groups("gpt", [_FLOWS])
@@ -181,7 +181,7 @@ def test_what_silence_makes_of_everything_is_nothing() -> None:
     async def scenario() -> None:
         async with (
             served(plans_by_itself=False, clock=DrivenClock()) as controller,
-            Connection(controller.address) as client,
+            DrivenConnection(controller.address) as client,
         ):
             await client.register_job(GPT)
             await client.register_flow_groups("gpt", [_FLOWS])
@@ -204,7 +204,7 @@ def test_without_agents_an_unknown_hash_is_led_by_rules(steering: Steering) -> N
     async def scenario() -> None:
         async with (
             served(steering=steering, plans_by_itself=False, fabric_hash=FabricHash.UNKNOWN) as controller,
-            Connection(controller.address) as client,
+            DrivenConnection(controller.address) as client,
         ):
             await client.register_job(GPT)
             await client.register_flow_groups("gpt", [_FLOWS])

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from hostlib.connection import Connection
 from hostlib.types import FiveTuple, Flow, FlowGroup, Nic
+from tests.driven import DrivenConnection
 from tests.hostlib.served import BERT, GPT, Served, served
 from topologies.addressing import FiveTuple as FlowFiveTuple
 from topologies.steering import Steering
@@ -33,7 +33,7 @@ def test_flows_take_their_paths_by_port_and_no_rule_steers_them() -> None:
     async def scenario() -> None:
         async with (
             served(steering=Steering.SOURCE_PORT, plans_by_itself=False) as controller,
-            Connection(controller.address) as client,
+            DrivenConnection(controller.address) as client,
         ):
             await client.register_job(GPT)
             five_tuples = await client.register_flow_groups("gpt", [_FLOWS])
@@ -61,7 +61,7 @@ def test_flows_that_hosts_have_opened_keep_their_ports_and_get_rules() -> None:
     async def scenario() -> None:
         async with (
             served(steering=Steering.SOURCE_PORT, plans_by_itself=False) as controller,
-            Connection(controller.address) as client,
+            DrivenConnection(controller.address) as client,
         ):
             nics = controller.routing.fabric.nics
             source, destination = nics["h0"][0].address, nics["h2"][0].address

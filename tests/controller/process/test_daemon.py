@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.store.leases import DatabaseLease
+from experiments.scenarios.driven.client import DrivenTime
 from hostlib.connection import Connection
-from hostlib.types import Job, Profile, Settled
+from hostlib.errors import RefusedError
+from hostlib.types import Directives, Job, Profile
 
 _LEASE_OF_ANOTHER = LeaseRecord("another", 1, 0, 3600.0)
 _PROGRAM = """
@@ -57,19 +60,51 @@ def _running(*program: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_plans_and_stops_when_told(number: signal.Signals) -> None:
-    async def register(address: str) -> Settled:
-        async with Connection(address) as client:
+    async def register(address: str) -> Directives:
+        async with asyncio.timeout(20), Connection(address) as client:
             await client.register_job(Job("gpt", ("h0", "h1"), 16, Profile(1.0, 0.5, 16.0)))
-            return await client.settle(deadline_s=10.0)
+            return await anext(client.directives("gpt"))
 
     with _running() as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("listening on 127.0.0.1:")
-        settled = asyncio.run(register(line.split()[-1]))
-        assert settled.plan_number == 1
+        directives = asyncio.run(register(line.split()[-1]))
+        assert directives.plan_number == 1
         process.send_signal(number)
         assert process.wait(timeout=20) == 0
+
+
+def test_nobody_moves_the_time_of_a_controller_in_production() -> None:
+    async def settle(address: str) -> RefusedError:
+        async with asyncio.timeout(20), DrivenTime(address) as time:
+            with pytest.raises(RefusedError) as refused:
+                await time.settle(1e9)
+            return refused.value
+
+    with _running() as process:
+        assert process.stdout is not None
+        refused = asyncio.run(settle(process.stdout.readline().split()[-1]))
+    assert refused.status is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_the_production_controller_imports_nothing_of_runs() -> None:
+    listed = "import sys; print([name for name in sys.modules if name.startswith('experiments.scenarios')])"
+    told = subprocess.run([sys.executable, "-c", f"{_PROGRAM}\n{listed}"], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_a_policy_that_fails_at_the_rehearsal_does_not_keep_the_controller_from_starting() -> None:
+    fails = """
+def rehearse(*_):
+    raise SystemExit("no")
+
+import controller.process.daemon
+controller.process.daemon.rehearse = rehearse
+"""
+    with _running(fails) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("listening on 127.0.0.1:")
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["as it is opened", "as its lease is read"])

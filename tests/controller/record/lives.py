@@ -3,7 +3,6 @@
 import random
 from pathlib import Path
 
-from controller.clock import DrivenClock
 from controller.config import ControllerConfig, SwitchAddress
 from controller.process.core import Controller
 from controller.record.lines import text_of
@@ -12,6 +11,7 @@ from controller.registry.registration import FlowGroupRequest, FlowRequest, Inst
 from controller.southbound.recording import RecordingSouthbound
 from controller.store.dump import LAST, dump
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.policy_name import PolicyName
 from policies.profile import Profile
 from topologies.ecmp import hash_multipliers

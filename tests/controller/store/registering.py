@@ -7,7 +7,6 @@ import asyncio
 import sys
 from random import Random
 
-from controller.clock import DrivenClock
 from controller.registry.registration import (
     FlowGroupRequest,
     FlowRequest,
@@ -19,6 +18,7 @@ from controller.registry.registration import (
 )
 from controller.registry.registry import Registry
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
 from topologies.specification import DumbbellSpecification
 

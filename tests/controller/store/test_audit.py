@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from controller.clock import DrivenClock
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
 from controller.store import audit
 from controller.store.audit import AuditTrail, writes_between
 from controller.store.database import Database
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from tests.controller.store.held_up import held_up
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select
 
-from controller.clock import DrivenClock
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.record.lines import read_decisions
 from controller.record.replay import Verdict, replay
@@ -16,6 +15,7 @@ from controller.registry.registration import JobRequest, NotStoredError
 from controller.store.database import Database
 from controller.store.schema import JOB
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.policy_name import PolicyName
 from policies.profile import Profile
 from tests.controller.record.lives import Life

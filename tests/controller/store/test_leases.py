@@ -6,13 +6,13 @@ from contextlib import closing
 
 import pytest
 
-from controller.clock import DrivenClock
 from controller.errors import StoreError
 from controller.leadership.exclusive import own_term
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.registry.registration import JobRequest, NotStoredError
 from controller.store.leases import DatabaseLease
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
 from topologies.specification import DumbbellSpecification
 

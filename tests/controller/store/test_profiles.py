@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from controller.clock import DrivenClock
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
@@ -14,6 +13,7 @@ from controller.registry.registration import JobRequest, NotStoredError, Registe
 from controller.registry.registry import Registry
 from controller.store.schema import MEASURED
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
 from tests.controller.store.held_up import held_up
 from topologies.ecmp import hash_multipliers

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, event
 
-from controller.clock import DrivenClock
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.registry.registration import (
     FlowGroupRequest,
@@ -31,6 +30,7 @@ from controller.registry.registration import (
 )
 from controller.registry.registry import Registry
 from controller.store.store import Store
+from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
 from policies.profile import Profile
 from tests.controller.store.registering import held

@@ -1,4 +1,4 @@
-from experiments.scenarios.host_order import host_queues
+from experiments.scenarios.routes import host_queues
 
 
 def test_ranks_that_meet_at_a_nic_have_a_queue_each() -> None:

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from experiments.scenarios.agent import JobAgent
 from experiments.scenarios.connections import open_connections
+from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.job_agent import JobAgent
 from hostlib.client import Client
-from hostlib.clock import DrivenClock
-from hostlib.connection import Connection
 from hostlib.errors import RefusedError
+from tests.driven import DrivenConnection
 from tests.hostlib.served import LEASE_S, served
 from topologies.steering import Steering
 from workloads.jobs import training_jobs
@@ -36,7 +36,7 @@ async def _outlive_two_leases() -> tuple[bool, bool, int]:
     clock = DrivenClock()
     async with (
         served(plans_by_itself=False) as controller,
-        Connection(controller.address) as connection,
+        DrivenConnection(controller.address) as connection,
         Client(controller.address, clock=clock) as client,
         _agent(client) as agent,
     ):

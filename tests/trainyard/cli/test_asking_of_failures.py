@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.clock import DrivenClock
 from controller.store.store import Store
 from controller.telemetry.telemetry import Telemetry
+from experiments.scenarios.driven.clock import DrivenClock
 from tests.controller.api.operations.builders import planned_controller, served
 from tests.trainyard.cli.conftest import Trainyard
 
@@ -55,6 +55,18 @@ def test_flows_without_a_path_are_marked(trainyard: Trainyard, address: str) -> 
     explained = trainyard("explain", "gpt/ring/0", "--controller", address).stdout
     assert "Failures have left it no path" in explained
     assert "Failures" not in trainyard("explain", "bert/ring/0", "--controller", address).stdout
+
+
+def test_decisions_that_fail_are_shown(trainyard: Trainyard) -> None:
+    controller = planned_controller()
+    controller.planner.policy.num_failures = 2
+    controller.planner.policy.problem = "KeyError: 'h0'"
+    with served(controller) as address:
+        [state] = json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout)["controller"]
+        table = trainyard("show", "controller", "--controller", address).stdout
+    shown = (state["policy"], state["failed_decisions"], state["policy_problem"])
+    assert shown == (controller.planner.policy.name, 2, "KeyError: 'h0'")
+    assert "KeyError: 'h0'" in table
 
 
 def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path: Path) -> None:

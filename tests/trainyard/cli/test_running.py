@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.scenarios.json_form import run_object
+from experiments.scenarios.results import run_object
 from policies.policy_name import PolicyName
 from tests.experiments.report.builders import make_job, make_result
 from tests.trainyard.cli.conftest import Trainyard

@@ -10,7 +10,6 @@ import grpc.aio
 import pytest
 
 from controller.api.operations.service import OperationsService
-from controller.clock import DrivenClock
 from controller.planning.decision import Decision
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
@@ -21,6 +20,7 @@ from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from controller.store.store import Store
 from controller.telemetry.telemetry import Telemetry
+from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire import trainyard_pb2 as wire
 from policies.policy_name import PolicyName

@@ -1,22 +1,21 @@
-"""The jobs of a run in time, whatever carries their flows: what they do when, and what is noted of it."""
+"""The jobs of a run in time, whatever carries their flows: what they do when, and the record of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
-from experiments.scenarios.calendar import (
+from experiments.scenarios.event_queue import (
     PS_PER_S,
     Arrival,
-    Calendar,
     ComputationEnd,
-    HandOver,
+    ControllerUpdate,
+    EventQueue,
     HoldEnd,
     JobEvent,
     Sample,
 )
-from experiments.scenarios.instances import TransferEnd
-from experiments.scenarios.record import Record
-from experiments.scenarios.results import LoadSample
+from experiments.scenarios.interfaces import NetworkBackend
+from experiments.scenarios.run_record import RunRecord
+from experiments.scenarios.transfers import TransferEnd
 from workloads.host_pauses import HostPauses
 from workloads.jitter import ComputeJitter
 from workloads.jobs import TrainingJob
@@ -30,60 +29,47 @@ _SAMPLES = 400
 _SHORTEST_SAMPLE_PS = PS_PER_S // 1_000_000
 
 
-class Carrier(Protocol):
-    """What carries the flows of a run's jobs, and keeps its time."""
-
-    @property
-    def now_ps(self) -> int: ...
-
-    def start(self, job: str, transfer: StartTransfer) -> None:
-        """Let the flows of a transfer send now."""
-
-    def sample_loads(self) -> LoadSample:
-        """How busy every link was with each level since the last sample."""
-
-
-class Stage:
+class JobDriver:
     """Jobs that arrive, compute, send, and depart; the run that owns it lets time pass.
 
     ``alone_s`` is how long an iteration of each job takes with the fabric to itself; ``delay_s`` is asked for how long
     to hold an iteration of a job that could begin at a time. What happens to jobs is to be told ``reaction_delay_s``
-    later: then there is a ``HandOver`` in the calendar.
+    later: then there is a ``ControllerUpdate`` in the queue.
     """
 
     def __init__(
         self,
         scenario: Scenario,
         jobs: Sequence[TrainingJob],
-        carrier: Carrier,
+        network: NetworkBackend,
         alone_s: Mapping[str, float],
         delay_s: Callable[[str, float], float],
     ) -> None:
-        self.calendar = Calendar()
+        self.queue = EventQueue()
         pauses = HostPauses(scenario.events)
         self.replays = {
             job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job), pauses)
             for job in jobs
         }
-        self.record = Record(list(self.replays.values()))
-        self._carrier = carrier
+        self.record = RunRecord(list(self.replays.values()))
+        self._network = network
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
-        self._hand_over_ps: int | None = None
+        self._update_ps: int | None = None
         self._expected_end_s = max(_expected_end_s(job, alone_s[job.name]) for job in jobs)
         self._sample_ps = max(_SHORTEST_SAMPLE_PS, round(self._expected_end_s / _SAMPLES * PS_PER_S))
 
     def begin(self) -> None:
-        """Put the jobs' arrivals and the first sample into the calendar."""
+        """Put the jobs' arrivals and the first sample into the queue."""
         for name, replay in self.replays.items():
-            self.calendar.add(round(replay.job.specification.arrival_s * PS_PER_S), Arrival(name))
-        self.calendar.add(self._sample_ps, Sample())
+            self.queue.add(round(replay.job.specification.arrival_s * PS_PER_S), Arrival(name))
+        self.queue.add(self._sample_ps, Sample())
 
     @property
     def now_s(self) -> float:
         """Virtual time."""
-        return self._carrier.now_ps / PS_PER_S
+        return self._network.now_ps / PS_PER_S
 
     @property
     def is_over(self) -> bool:
@@ -95,7 +81,7 @@ class Stage:
         replay = self.replays[event.job]
         match event:
             case Arrival():
-                self._arrived_ps[event.job] = self._carrier.now_ps
+                self._arrived_ps[event.job] = self._network.now_ps
                 self._tell_later()
                 actions = replay.start(max(self.now_s, replay.job.specification.arrival_s))
             case ComputationEnd():
@@ -113,41 +99,41 @@ class Stage:
 
     def sample(self, on_progress: Progress) -> None:
         """Note the loads and say how far the run is."""
-        self.record.loads.append(self._carrier.sample_loads())
-        self.calendar.add(self._carrier.now_ps + self._sample_ps, Sample())
+        self.record.loads.append(self._network.sample_loads())
+        self.queue.add(self._network.now_ps + self._sample_ps, Sample())
         on_progress(self.now_s, max(self.now_s, self._expected_end_s))
 
-    def hand_over_begins(self) -> None:
-        """The hand-over of this time takes place: what happens now to a job needs another one."""
-        if self._hand_over_ps == self._carrier.now_ps:
-            self._hand_over_ps = None
+    def update_begins(self) -> None:
+        """The controller is updated now: what happens to a job at this time needs another update."""
+        if self._update_ps == self._network.now_ps:
+            self._update_ps = None
 
     def due(self) -> tuple[list[str], list[str]]:
         """The jobs whose arrival, and those whose departure, is due to be told, in the scenario's order; once each."""
-        until_ps = self._carrier.now_ps - self._reaction_ps
+        until_ps = self._network.now_ps - self._reaction_ps
         return self._take(self._arrived_ps, until_ps), self._take(self._departed_ps, until_ps)
 
     def _act(self, job: str, actions: Sequence[Action]) -> None:
         """Start what a replay asks for, and note when it has departed."""
-        now_ps = self._carrier.now_ps
+        now_ps = self._network.now_ps
         for action in actions:
             match action:
                 case StartComputation(task, _, ends_at_s):
-                    self.calendar.add(max(now_ps, round(ends_at_s * PS_PER_S)), ComputationEnd(job, task))
+                    self.queue.add(max(now_ps, round(ends_at_s * PS_PER_S)), ComputationEnd(job, task))
                 case HoldIteration(until_s):
-                    self.calendar.add(max(now_ps, round(until_s * PS_PER_S)), HoldEnd(job))
+                    self.queue.add(max(now_ps, round(until_s * PS_PER_S)), HoldEnd(job))
                 case StartTransfer():
-                    self._carrier.start(job, action)
+                    self._network.start(job, action)
         if self.replays[job].departed:
             self._departed_ps[job] = now_ps
             self._tell_later()
 
     def _tell_later(self) -> None:
-        """One hand-over is for all that happens at one time."""
-        due_ps = self._carrier.now_ps + self._reaction_ps
-        if self._hand_over_ps != due_ps:
-            self._hand_over_ps = due_ps
-            self.calendar.add(due_ps, HandOver())
+        """One update is for all that happens at one time."""
+        due_ps = self._network.now_ps + self._reaction_ps
+        if self._update_ps != due_ps:
+            self._update_ps = due_ps
+            self.queue.add(due_ps, ControllerUpdate())
 
     def _take(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
         """Take out the jobs to which something happened up to a time."""

@@ -1,14 +1,17 @@
 """The record of a run, and the results that it amounts to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
-from experiments.scenarios.noted_plan import NotedPlan
+from controller.planning.decision import Decision
 from experiments.scenarios.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult, Stretch
+from hostlib import types as told
 from policies.enforcement import Enforcement
 from policies.flows import FlowKey
 from policies.plan import JobPlan
 from policies.policy_name import PolicyName
+from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.alone import Alone, run_alone
 from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
@@ -27,8 +30,44 @@ from workloads.replay import JobReplay
 from workloads.scenario import Scenario
 
 
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """Decisions for jobs, the paths of flows, and how many rules for single flows all switches hold together."""
+
+    num_rules: int
+    jobs: tuple[JobPlan, ...]
+    paths: Mapping[FlowKey, Path]
+
+    @classmethod
+    def of(cls, decision: Decision) -> Self:
+        """A decision of the same process."""
+        plans = decision.plan.flows
+        flows = (flow for job in decision.snapshot.jobs for flow in job.told_flows)
+        paths = {flow.key: plans[flow.key].path or flow.hashed_path for flow in flows}
+        return cls(decision.num_rules, decision.plan.jobs, paths)
+
+    @classmethod
+    def from_controller(cls, plan: told.PlanInForce, fabric: Fabric) -> Self:
+        """What a controller has told of the Plan in force."""
+        jobs = tuple(
+            JobPlan(
+                name=job.name,
+                rank=job.rank,
+                level=job.level,
+                intensity=job.intensity,
+                correction_factor=job.correction_factor,
+                priority=job.priority,
+                time_shift_s=job.time_shift_s,
+                reason=job.reason,
+            )
+            for job in plan.jobs
+        )
+        paths = {FlowKey(flow.job, flow.flow_group, flow.flow): _links(flow.path, fabric) for flow in plan.flows}
+        return cls(plan.num_rules, jobs, paths)
+
+
 @dataclass
-class Record:
+class RunRecord:
     """What is noted while a run goes on.
 
     ``tardiness`` holds (finish, tardiness) in seconds per job and flow group, ``plans`` when each came into force.
@@ -37,10 +76,10 @@ class Record:
     replays: list[JobReplay]
     loads: list[LoadSample] = field(default_factory=list)
     tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
-    plans: list[tuple[float, NotedPlan]] = field(default_factory=list)
+    plans: list[tuple[float, PlanSummary]] = field(default_factory=list)
     ended_s: float = 0.0
 
-    def plans_until(self, time_s: float) -> list[NotedPlan]:
+    def plans_until(self, time_s: float) -> list[PlanSummary]:
         """The plans that came into force up to a time, oldest first; the first of all where none had."""
         return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
 
@@ -49,7 +88,7 @@ def result_of(
     scenario: Scenario,
     policy: PolicyName,
     routing: Routing,
-    record: Record,
+    record: RunRecord,
     *,
     backend: str,
     enforcement: Enforcement = Enforcement.LEVELS,
@@ -139,9 +178,14 @@ def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | No
     )
 
 
-def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, record: Record) -> FlowGroupResult:
+def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, record: RunRecord) -> FlowGroupResult:
     instances = record.tardiness.get((replay.job.name, group), [])
     measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]
     tardiness_s = sum(measured) / len(measured) if measured else None
     excess_s = None if tardiness_s is None else tardiness_s - alone.tardiness_s[group]
     return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)
+
+
+def _links(path: told.Path, fabric: Fabric) -> Path:
+    hops = zip(path.nodes, path.nodes[1:], path.links, strict=False)
+    return tuple(fabric.links_between(here, there)[parallel] for here, there, parallel in hops)

@@ -1,9 +1,12 @@
-"""Which transfers and flow groups of a run are under way, and how late the groups are."""
+"""Transfers under way in a run: which are, how late their flow groups are, and which wait to be sent again."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from emulator.engine.transport import TIMEOUT_PS
+from experiments.scenarios.routes import Route
+from simulator.fluid import NEVER_PS
 from workloads.replay import StartTransfer
 from workloads.task_graph import FlowSpec
 
@@ -82,3 +85,54 @@ class Instances:
     def open(self) -> Mapping[GroupKey, Instance]:
         """The groups that are under way, in the order in which their head flows started."""
         return self._groups
+
+
+def next_try_ps(since_ps: int, now_ps: int) -> int:
+    """When a sender that has got nothing through since a time tries again, now or later.
+
+    Now, if that is the time: packets are under way for a while, and find what switches are told meanwhile.
+    """
+    return since_ps - (since_ps - now_ps) // TIMEOUT_PS * TIMEOUT_PS
+
+
+class RetransmissionTimers:
+    """The flows under way that have got nothing through since a time; by number, as their network counts them."""
+
+    def __init__(self) -> None:
+        self._since_ps: dict[int, int] = {}
+        self._try_ps: dict[int, int] = {}
+
+    def renumber(self, new: Mapping[int, int]) -> None:
+        """Flows have other numbers from now on; ``new`` has the old one of each."""
+        self._since_ps = {number: self._since_ps[old] for number, old in new.items() if old in self._since_ps}
+        self._try_ps = {number: self._try_ps[old] for number, old in new.items() if old in self._try_ps}
+
+    @property
+    def waiting(self) -> Set[int]:
+        """Those that wait."""
+        return self._since_ps.keys()
+
+    @property
+    def next_try_ps(self) -> int:
+        """When the next of them tries again on a route that is there; NEVER_PS where none will."""
+        return min(self._try_ps.values(), default=NEVER_PS)
+
+    def take_trying(self, now_ps: int) -> list[int]:
+        """Take out those that try again now."""
+        trying = [number for number, try_ps in self._try_ps.items() if try_ps <= now_ps]
+        for number in trying:
+            del self._since_ps[number], self._try_ps[number]
+        return trying
+
+    def update(self, routes: Mapping[int, Route], now_ps: int) -> list[int]:
+        """Note which flows get nothing through on these routes; returns those that have begun to wait."""
+        stalled = []
+        for number, route in routes.items():
+            if route.is_lost:
+                self._try_ps.pop(number, None)
+                if number not in self._since_ps:
+                    self._since_ps[number] = now_ps
+                    stalled.append(number)
+            elif number in self._since_ps:
+                self._try_ps[number] = next_try_ps(self._since_ps[number], now_ps)
+        return stalled

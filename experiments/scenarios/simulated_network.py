@@ -1,4 +1,4 @@
-"""The flows of a run's jobs on the simulator: which are under way, and what links carry meanwhile."""
+"""The network of a run on the simulator: carries the jobs' transfers as fluid flows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -8,11 +8,11 @@ import numpy as np
 
 from controller.planning.decision import Decision
 from experiments.scenarios.connections import Connections
-from experiments.scenarios.flow_ways import FlowWays
-from experiments.scenarios.instances import GroupKey, Instance, Instances, TransferEnd
+from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample
-from experiments.scenarios.stalls import Stalls
-from experiments.scenarios.ways import LAST_TIER, Way
+from experiments.scenarios.route_table import RouteTable
+from experiments.scenarios.routes import LAST_TIER, Route
+from experiments.scenarios.transfers import GroupKey, Instance, Instances, RetransmissionTimers, TransferEnd
 from policies.echelonflow.policy import open_group_order
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import FlowKey
@@ -35,27 +35,27 @@ _IDLE = (0.0,) * NUM_LEVELS
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Flows of one transfer that have one way, size and offset; ``numbers`` are their positions in the group.
+    """Flows of one transfer that have one route, size and offset; ``numbers`` are their positions in the group.
 
     Where links may fail it is a flow alone, sent as ``five_tuple``.
     """
 
     key: GroupKey
     task: int
-    way: Way
+    route: Route
     size_bytes: float
     offset_s: float
     five_tuple: FiveTuple | None
     numbers: tuple[int, ...]
 
 
-class FluidTraffic:
-    """Starts transfers and tells when they have ended.
+class SimulatedNetwork:
+    """The simulated fabric that carries a run's flows.
 
-    There is a bundle for what each transfer may start, and one for what is under way. When a new Plan comes, that goes
-    on in its new way; but by its old port where it is ports that steer, until its next transfer. Links may only fail
-    where they ``may_fail``: there flows take the ways that switches lead them now, whatever the Plan says, and are not
-    bundled.
+    There is a bundle for what each transfer may start, and one for what is under way. Under a new Plan the latter goes
+    on by its new route; but by its old port where ports steer, until its next transfer. Links may only fail where they
+    ``may_fail``: there each flow takes the route that switches forward it by now, whatever the Plan says, and flows are
+    not bundled.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class FluidTraffic:
         fabric = routing.fabric
         self._fabric = fabric
         self._may_fail = may_fail
-        self._stalls = Stalls()
+        self._retransmissions = RetransmissionTimers()
         self._policy = policy
         self._control = control
         self._steering = steering
@@ -87,7 +87,7 @@ class FluidTraffic:
                     self._transfers[job.name, task.group].append(number)
         self._capacities_bps = np.array(fabric.rates_bps)
         self._delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
-        self._ways = FlowWays(routing, self._specifications, connections, control.tiers, may_fail=may_fail)
+        self._routes = RouteTable(routing, self._specifications, connections, control.tiers, may_fail=may_fail)
         self._templates: dict[str, list[_Bundle]] = {}
         self._under_way: set[int] = set()
         self._open: tuple[GroupKey, ...] = ()
@@ -114,11 +114,11 @@ class FluidTraffic:
         self._stall()
         self._order_groups()
 
-    def run(self, until_ps: int) -> list[TransferEnd]:
+    async def run(self, until_ps: int) -> list[TransferEnd]:
         """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
         ends = []
-        arrived = self.fluid.run(min(until_ps, self._stalls.next_try_ps))
-        if trying := self._stalls.take_trying(self.now_ps):
+        arrived = self.fluid.run(min(until_ps, self._retransmissions.next_try_ps))
+        if trying := self._retransmissions.take_trying(self.now_ps):
             self.fluid.resume(np.array(trying))
         for number in arrived:
             self._under_way.remove(number)
@@ -135,17 +135,17 @@ class FluidTraffic:
 
         Switches hold its rules now, and base routing is this.
         """
-        changed = self._ways.follow(decision, routing)
+        changed = self._routes.follow(decision, routing)
         decided = {job.name for job in decision.snapshot.jobs}
         busy = {job for job, _ in self._instances.open}
         self._reroute(changed, self._templates.keys() - decided - busy)
 
-    def lose(self, links: frozenset[int]) -> None:
-        """From now on these links carry nothing, and all others do; raises ValueError unless links ``may_fail``."""
-        self._reroute(self._ways.lose(links), set())
+    def apply(self, outages: Outages) -> None:
+        """From now on these elements are down, and all others up; raises ValueError unless links ``may_fail``."""
+        self._reroute(self._routes.lose(outages.links), set())
 
     def _reroute(self, changed: Set[str], gone: Set[str]) -> None:
-        """These jobs have other ways from now on, and those are gone."""
+        """These jobs have other routes from now on, and those are gone."""
         if not (changed or gone):
             return
         for job in gone:
@@ -173,9 +173,9 @@ class FluidTraffic:
         """Let flows wait whose packets are lost."""
         if not self._may_fail:
             return
-        numbers = sorted({*self.fluid.active.tolist(), *self._stalls.waiting})
-        ways = {number: self._bundles[number].way for number in numbers}
-        if stalled := self._stalls.look(ways, self.now_ps):
+        numbers = sorted({*self.fluid.active.tolist(), *self._retransmissions.waiting})
+        routes = {number: self._bundles[number].route for number in numbers}
+        if stalled := self._retransmissions.update(routes, self.now_ps):
             self.fluid.pause(np.array(stalled))
 
     def _bundles_of(self, job: str) -> list[_Bundle]:
@@ -185,11 +185,11 @@ class FluidTraffic:
         for task, transfer in enumerate(graph.tasks):
             if isinstance(transfer, GroupTransfer):
                 key = job, transfer.group
-                alike: defaultdict[tuple[Way, float, float, FiveTuple | None], list[int]] = defaultdict(list)
+                alike: defaultdict[tuple[Route, float, float, FiveTuple | None], list[int]] = defaultdict(list)
                 for number in graph.flows_of(transfer):
                     flow, flow_key = self._specifications[key][number], FlowKey(*key, number)
-                    sent_as = self._ways.sent_as(flow_key)
-                    alike[self._ways[flow_key], flow.size_bytes, flow.offset_s, sent_as].append(number)
+                    sent_as = self._routes.sent_as(flow_key)
+                    alike[self._routes[flow_key], flow.size_bytes, flow.offset_s, sent_as].append(number)
                 bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
         return bundles
 
@@ -199,16 +199,16 @@ class FluidTraffic:
             yield number, self._bundles[number]
 
     def _rerouted(self) -> Iterator[tuple[int, _Bundle]]:
-        """What is under way, in the ways of its flows."""
+        """What is under way, in the routes of its flows."""
         for number, bundle in self._carried_on():
-            alike: defaultdict[Way, list[int]] = defaultdict(list)
+            alike: defaultdict[Route, list[int]] = defaultdict(list)
             for flow in bundle.numbers:
-                way = self._ways[FlowKey(*bundle.key, flow)]
+                route = self._routes[FlowKey(*bundle.key, flow)]
                 if self._steering is Steering.SOURCE_PORT:
-                    way = self._ways.of_packets(replace(way, path=bundle.way.path), bundle.five_tuple)
-                alike[way].append(flow)
-            for way, flows in alike.items():
-                yield number, replace(bundle, way=way, numbers=tuple(flows))
+                    route = self._routes.of_packets(replace(route, path=bundle.route.path), bundle.five_tuple)
+                alike[route].append(flow)
+            for route, flows in alike.items():
+                yield number, replace(bundle, route=route, numbers=tuple(flows))
 
     def _relay(self, under_way: Iterable[tuple[int, _Bundle]]) -> None:
         live = list(under_way)
@@ -216,7 +216,7 @@ class FluidTraffic:
         table = self._table([bundle for _, bundle in live])
         self.fluid.relay(table, np.array([NO_BUNDLE] * first + [number for number, _ in live], dtype=np.int64))
         self._under_way = set(range(first, first + len(live)))
-        self._stalls.renumber({first + place: number for place, (number, _) in enumerate(live)})
+        self._retransmissions.renumber({first + place: number for place, (number, _) in enumerate(live)})
         self._stall()
 
     def _table(self, live: Sequence[_Bundle] = ()) -> Bundles:
@@ -231,13 +231,13 @@ class FluidTraffic:
         self._group_of = np.array([self._number_of[bundle.key] for bundle in bundles], dtype=np.int64)
         self._sent_bytes = np.array([bundle.size_bytes * len(bundle.numbers) for bundle in bundles], dtype=np.float64)
         self._offsets_s = np.array([bundle.offset_s for bundle in bundles], dtype=np.float64)
-        ways = [bundle.way for bundle in self._bundles]
-        latencies_ps = [round(self._delays_s[list(way.path)].sum() * PS_PER_S) for way in ways]
+        routes = [bundle.route for bundle in self._bundles]
+        latencies_ps = [round(self._delays_s[list(route.path)].sum() * PS_PER_S) for route in routes]
         return Bundles(
-            Network.of(self._capacities_bps, [way.path for way in ways]),
+            Network.of(self._capacities_bps, [route.path for route in routes]),
             weights=np.array([len(bundle.numbers) for bundle in self._bundles], dtype=np.float64),
-            tiers=np.array([way.tier for way in ways], dtype=np.int64),
-            levels=np.array([way.level for way in ways], dtype=np.int64),
+            tiers=np.array([route.tier for route in routes], dtype=np.int64),
+            levels=np.array([route.level for route in routes], dtype=np.int64),
             latency_ps=np.array(latencies_ps, dtype=np.int64),
         )
 
@@ -254,7 +254,7 @@ class FluidTraffic:
         group_of = place[self._group_of]
         # A group is known in full: what it will release counts in its rank, though it has no rate yet.
         to_come = np.array([number for key, one in instances.items() for number in self._to_come(key, one)], np.int64)
-        waiting = np.array(sorted(self._stalls.waiting), dtype=np.int64)
+        waiting = np.array(sorted(self._retransmissions.waiting), dtype=np.int64)
         known = np.union1d(self.fluid.active, np.concatenate((to_come, waiting)))
         groups = np.unique(group_of[known])
         remaining_bytes = self.fluid.settled_bytes().copy()

@@ -30,8 +30,8 @@ class HoldEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
-    """The controller is told what has happened, or has a timer of its own to serve."""
+class ControllerUpdate:
+    """The controller is told what has happened, or serves a timer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Recovery:
 
 
 JobEvent = Arrival | ComputationEnd | HoldEnd
-Event = JobEvent | HandOver | Renewal | Sample | ProbeTurn | Fault | Recovery | PortsHeard
+Event = JobEvent | ControllerUpdate | Renewal | Sample | ProbeTurn | Fault | Recovery | PortsHeard
 
 
 PS_PER_S = 1_000_000_000_000
-"""Times of a calendar are counts of picoseconds."""
+"""Times of a queue are counts of picoseconds."""
 
 
-class Calendar:
+class EventQueue:
     """Events by time; those of one time in the order in which they were added."""
 
     def __init__(self) -> None:

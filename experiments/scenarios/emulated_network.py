@@ -1,20 +1,21 @@
-"""The flows of a run's jobs on the emulator: which are under way, and what links carry meanwhile."""
+"""The network of a run on the emulator: carries the jobs' transfers as packets."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from emulator.clock import Clock
 from emulator.compiler.program import compile_program
 from emulator.engine.transport import MAX_WINDOW
 from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
-from emulator.observations import Completion
-from experiments.scenarios.carried import as_carried
+from experiments.scenarios.compatibility import as_emulated
 from experiments.scenarios.connections import Connections
-from experiments.scenarios.host_order import host_queues
-from experiments.scenarios.instances import Instances, TransferEnd
+from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample
+from experiments.scenarios.routes import host_queues
+from experiments.scenarios.transfers import Instances, TransferEnd
 from hostlib.types import Directives
 from p4src import PROGRAM
 from topologies.fabric import Fabric
@@ -29,16 +30,18 @@ Twice the rate moves the utilisation of the testbed's mixes by 0.05 points at mo
 """
 
 
-class Traffic:
-    """Starts transfers and tells when they have ended."""
+class EmulatedNetwork:
+    """The emulated fabric that carries a run's flows; ``clock`` is to be set before the first ``run``."""
+
+    clock: Clock
 
     def __init__(self, routing: Routing, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
-        fabric = routing.fabric
+        self.fabric = fabric = routing.fabric
         opened = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
         hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in opened), default=0)
         options = HostOptions(window_packets=_window_packets(fabric, hops, scale))
         program = compile_program(PROGRAM.read_text())
-        self.emulated = EmulatedFabric(as_carried(fabric), program, options, rate_scale=scale)
+        self.emulated = EmulatedFabric(as_emulated(fabric), program, options, rate_scale=scale)
         self.scale = scale
         self._specifications = {(job.name, group.name): group.flows for job in jobs for group in job.graph.flow_groups}
         self._opened: dict[tuple[tuple[str, str], int, int], int] = {}
@@ -65,13 +68,33 @@ class Traffic:
             size_bytes = self._specifications[key][number].size_bytes
             self.emulated.start_transfer(self._flows[key][number], max(1, round(size_bytes / self.scale)))
 
-    def ended(self, completions: Iterable[Completion]) -> list[TransferEnd]:
-        """The transfers whose last flow is among these."""
+    async def run(self, until_ps: int) -> list[TransferEnd]:
+        """Let time pass until transfers are complete, at most until a time; returns those that have ended then."""
         arrived = (
             self._instances.arrive(*self._owner[completion.flow], completion.time_ps / PS_PER_S)
-            for completion in completions
+            for completion in await self.clock.run(until_ps)
         )
         return [end for end in arrived if end is not None]
+
+    def apply(self, outages: Outages) -> None:
+        """From now on these cables and switches are down, and all others up."""
+        dark = outages.dark_links
+        for link in self.fabric.links:
+            self.emulated.set_link(link.index, up=link.index not in dark)
+        for switch in self.fabric.switches:
+            self.emulated.set_switch(switch, up=switch not in outages.switches)
+
+    @property
+    def ports_down(self) -> list[tuple[str, int]]:
+        """The ports of switches with power that are down."""
+        switches = self.emulated.switches.values()
+        return [
+            (switch.name, port)
+            for switch in switches
+            if switch.power.is_on
+            for port in switch.ports
+            if not switch.ports.is_up(port)
+        ]
 
     def follow(self, directives: Mapping[str, Directives]) -> None:
         """Let the hosts send from the ports of all jobs' directives, and keep their order at the NICs.

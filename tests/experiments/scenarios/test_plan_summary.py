@@ -3,7 +3,7 @@
 from controller.api.messages import plan_pages
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.noted_plan import NotedPlan
+from experiments.scenarios.run_record import PlanSummary
 from hostlib.messages import plan_from_wire
 from policies.crux.policy import crux
 from topologies.ecmp import hash_multipliers
@@ -22,7 +22,7 @@ def test_a_decision_is_noted_as_a_controller_tells_it() -> None:
     for job in jobs:
         controller.register(job)
     decision = controller.decide(0.0)
-    noted = NotedPlan.of(decision)
-    assert noted == NotedPlan.from_controller(plan_from_wire(tuple(plan_pages(decision, fabric))), fabric)
+    noted = PlanSummary.of(decision)
+    assert noted == PlanSummary.from_controller(plan_from_wire(tuple(plan_pages(decision, fabric))), fabric)
     assert len(noted.jobs) == 5
     assert noted.num_rules

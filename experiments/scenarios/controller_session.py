@@ -1,0 +1,129 @@
+"""A run's session with a controller in a process of its own, while virtual time stands still."""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from experiments.scenarios.controller_process import ControllerProcess
+from experiments.scenarios.driven.client import DrivenTime
+from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.emulated_network import EmulatedNetwork
+from experiments.scenarios.interfaces import ControllerAnswer
+from experiments.scenarios.job_agent import JobAgent
+from experiments.scenarios.outages import Outages
+from experiments.scenarios.run_record import PlanSummary
+from hostlib.connection import Connection
+from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
+
+_RENEWALS_PER_LEASE = 3
+
+
+class LiveSession:
+    """The controller of a run and the agents of its jobs; an async context manager while the controller runs.
+
+    The controller writes rules to the switches of ``network`` itself, and hears from them which ports are down, where
+    it ``reads_ports``; the hosts of ``network`` follow the jobs' directives. It does not wait for switches without
+    power. All methods raise what ``Connection``, ``DrivenTime`` and ``JobAgent`` raise.
+    """
+
+    def __init__(
+        self,
+        process: ControllerProcess,
+        agents: Mapping[str, JobAgent],
+        job_clock: DrivenClock,
+        network: EmulatedNetwork,
+        outages: Outages,
+        *,
+        reads_ports: bool,
+        lease_s: float,
+    ) -> None:
+        self.is_open = True
+        self.renewal_s = lease_s / _RENEWALS_PER_LEASE
+        self._process = process
+        self._agents = agents
+        self._job_clock = job_clock
+        self._network = network
+        self._outages = outages
+        self._reads_ports = reads_ports
+        self._owner_token = secrets.token_hex(16)
+        self._registered: dict[str, JobAgent] = {}
+        self._plan_number = 0
+
+    async def __aenter__(self) -> Self:
+        self._connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._disconnect()
+
+    async def move_clocks(self, now_s: float) -> None:
+        """Move the controller's clock, then the jobs', which renew the leases that are due."""
+        await self._settle(now_s)
+        self._job_clock.advance_to(now_s)
+        await self._all_acknowledged()
+
+    async def tell(
+        self, now_s: float, arrived: Iterable[str], departed: Iterable[str], *, hears_ports: bool
+    ) -> ControllerAnswer:
+        """See ControllerSession."""
+        await self.move_clocks(now_s)
+        for name in arrived:
+            self._registered[name] = self._agents[name]
+            await self._agents[name].register()
+        for name in departed:
+            await self._registered.pop(name).deregister()
+        answer = await self._settle(now_s, hears_ports=hears_ports and self._reads_ports)
+        self._plan_number = answer.plan_number
+        return answer
+
+    async def carry_out(self) -> PlanSummary | None:
+        """Let the hosts follow the directives of the Plan in force; the controller has written its rules."""
+        directives = {name: await agent.directives(self._plan_number) for name, agent in self._registered.items()}
+        self._network.follow(directives)
+        if not directives:
+            return None
+        return PlanSummary.from_controller(await self._connection.plan(), self._network.fabric)
+
+    def delay_s(self, job: str, now_s: float) -> float:
+        """See ControllerSession."""
+        return self._agents[job].delay_s(now_s)
+
+    async def exchange_probes(self, exchange: ProbeExchange) -> ProbeAnswer:
+        """Tell what probes have met at a host; returns which ones it is to send."""
+        return await self._connection.exchange_probes(exchange)
+
+    async def lose(self) -> None:
+        """Kill the controller; returns when every job has noticed."""
+        self.is_open = False
+        await self._process.kill()
+        await self._disconnect()
+        for agent in self._registered.values():
+            await agent.lost()
+
+    async def restore(self, now_s: float) -> None:
+        """Start a controller that knows nothing; returns when every registered job has told it everything again."""
+        await self._process.restart(now_s)
+        self._connect()
+        self._job_clock.advance_to(now_s)
+        await self._all_acknowledged()
+        self.is_open = True
+
+    async def _settle(self, now_s: float, *, hears_ports: bool = False) -> ControllerAnswer:
+        ports_down = self._network.ports_down if hears_ports else None
+        settled = await self._time.settle(now_s, sorted(self._outages.switches), ports_down)
+        return ControllerAnswer(settled.plan_number, settled.next_timer_s)
+
+    def _connect(self) -> None:
+        self._connection = Connection(self._process.address, self._owner_token)
+        self._time = DrivenTime(self._process.address)
+
+    async def _disconnect(self) -> None:
+        self._time.close()
+        await self._connection.close()
+
+    async def _all_acknowledged(self) -> None:
+        for agent in self._registered.values():
+            await agent.acknowledged()

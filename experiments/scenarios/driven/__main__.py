@@ -1,0 +1,39 @@
+"""``python -m experiments.scenarios.driven --config FILE [--start-s SECONDS]``: a controller whose time a run moves."""
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import grpc
+import yaml
+
+from controller.config import ControllerConfig
+from controller.process.active_controller import ExternalTime
+from controller.process.core import Controller
+from controller.process.daemon import serve
+from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.driven.service import DrivenTimeService
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.scenarios.driven", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML file of its configuration.")
+    parser.add_argument("--start-s", type=float, default=0.0, metavar="SECONDS", help="Where its clock stands.")
+    options = parser.parse_args(arguments)
+    config = ControllerConfig.model_validate(yaml.safe_load(options.config.read_text(encoding="utf-8")))
+    if config.leadership is not None:
+        parser.error("leadership: goes by time as it passes, not by a driven clock")
+    clock = DrivenClock(options.start_s)
+
+    def services(controller: Controller) -> tuple[grpc.GenericRpcHandler, ...]:
+        return (DrivenTimeService.of(controller, clock).handler(),)
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    asyncio.run(serve(config, ExternalTime(clock, services)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""A run's side of driven time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from experiments.scenarios.driven import driven_time_pb2 as wire
+from experiments.scenarios.driven.service import SETTLE
+from hostlib.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing is pending at the controller.
+
+    ``plan_number`` is that of the Plan in force, 0 before the first. ``next_timer_s`` is when the controller next does
+    something by itself, None where nothing waits; ``num_rules`` counts the rules for single flows over all switches.
+    """
+
+    plan_number: int
+    next_timer_s: float | None
+    num_rules: int
+
+
+class DrivenTime:
+    """The clock of the controller at ``address`` (``host:port``); to be closed, or used as an async context manager."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = Channel(address)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._channel.close()
+
+    async def settle(
+        self,
+        time_s: float = 0.0,
+        switches_down: Iterable[str] = (),
+        ports_down: Iterable[tuple[str, int]] | None = None,
+    ) -> Settled:
+        """Move the controller's clock to ``time_s`` and wait until nothing is pending; there is no deadline.
+
+        The controller waits for every switch but those that are down and, where ``ports_down`` names the ports that
+        are (switch and number), until it has heard the same from the switches.
+
+        Raises:
+            RefusedError: The clock would go back, a switch is unknown or refuses, or the policy has made no Plan.
+            UnreachableError: No controller answers.
+        """
+        request = wire.SettleRequest(time_s=time_s, switches_down=switches_down)
+        if ports_down is not None:
+            ports = (wire.SwitchPort(switch=switch, port=port) for switch, port in ports_down)
+            request.ports_down.MergeFrom(wire.PortsDown(ports=ports))
+        response = await self._channel.call(SETTLE, request, deadline_s=None)
+        next_timer_s = response.next_timer_s if response.HasField("next_timer_s") else None
+        return Settled(response.plan_number, next_timer_s, response.num_rules)

@@ -1,0 +1,138 @@
+"""The live controller and one in the same process decide alike, by one pipeline."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from controller.links.link_health import LinkHealth
+from controller.planning.decision import Decision
+from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.planner import Planner
+from controller.planning.snapshots import Snapshots
+from controller.registry.registry import Registry
+from controller.southbound.recording import RecordingSouthbound
+from experiments.scenarios.connections import open_connections
+from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.in_process import InProcessController, flow_group_requests, job_request
+from policies.catalogue import decide
+from policies.plan import Plan
+from policies.policy_name import PolicyName
+from policies.snapshot import Snapshot
+from policies.validation import InvalidPlanError
+from topologies.ecmp import FabricHash, hash_multipliers
+from topologies.fabric import Fabric
+from topologies.routing import Routing
+from topologies.steering import Steering
+from workloads.jobs import TrainingJob, training_jobs
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+
+_SCENARIO = load_scenario(SHIPPED_SCENARIOS / "fewer-uplinks.yaml")
+_FABRIC = _SCENARIO.topology.build()
+_JOBS = training_jobs(_SCENARIO, _FABRIC)
+_CONNECTIONS = open_connections(_JOBS, _FABRIC)
+
+
+def _routing() -> Routing:
+    return Routing(_FABRIC, hash_multipliers(_FABRIC.switches, _SCENARIO.seed))
+
+
+def _cut(health: LinkHealth, fabric: Fabric, job: TrainingJob) -> None:
+    """Take down the port to a host of a job, whose flows have no path then."""
+    [link] = [link for link in fabric.links if link.destination == job.hosts[0]][:1]
+    health.note({link.source: {link.source_port: False}}, 1.0)
+
+
+def _live(policy: PolicyName, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
+    routing, clock, health = _routing(), DrivenClock(), LinkHealth(_FABRIC, None)
+    registry = Registry(_FABRIC, lease_s=1e6)
+    planner = Planner(
+        registry,
+        Snapshots(registry, routing, _SCENARIO.num_levels, _SCENARIO.seed),
+        routing,
+        policy,
+        steering,
+        RecordingSouthbound(),
+        DirectiveBoard(registry),
+        clock,
+        fabric_hash,
+        links=health,
+    )
+    decisions: list[Decision] = []
+
+    def settle() -> None:
+        planner.mark_changed()
+        asyncio.run(planner.settle())
+        assert planner.decision is not None
+        decisions.append(planner.decision)
+
+    for job in _JOBS:
+        registry.register_job(job_request(job), job.specification.arrival_s)
+        assigned = steering is Steering.SOURCE_PORT
+        registry.register_flow_groups(job.name, flow_group_requests(job, _CONNECTIONS, assigned=assigned))
+    settle()
+    _cut(health, _FABRIC, _JOBS[0])
+    clock.advance_to(1.0)
+    settle()
+    registry.deregister(_JOBS[1].name)
+    settle()
+    return decisions
+
+
+def _in_process(policy: PolicyName, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
+    health = LinkHealth(_FABRIC, None)
+    controller = InProcessController(
+        *(_routing(), _CONNECTIONS, partial(decide, policy), steering, _SCENARIO.seed, _SCENARIO.num_levels),
+        links=health,
+        fabric_hash=fabric_hash,
+    )
+    for job in _JOBS:
+        controller.register(job)
+    decisions = [controller.decide(0.0)]
+    _cut(health, _FABRIC, _JOBS[0])
+    decisions.append(controller.decide(1.0))
+    controller.deregister(_JOBS[1].name)
+    decisions.append(controller.decide(1.0))
+    return decisions
+
+
+@pytest.mark.parametrize("fabric_hash", FabricHash)
+@pytest.mark.parametrize("steering", Steering)
+@pytest.mark.parametrize("policy", [PolicyName.CRUX, PolicyName.TRAINYARD, PolicyName.CASSINI])
+def test_a_controller_of_the_same_process_decides_as_the_live_one(
+    policy: PolicyName, steering: Steering, fabric_hash: FabricHash
+) -> None:
+    live, in_process = (each(policy, steering, fabric_hash) for each in (_live, _in_process))
+    assert any(flow.is_cut_off for job in live[1].snapshot.jobs for flow in job.flows)
+    for expected, decision in zip(live, in_process, strict=True):
+        assert decision.snapshot.previous == expected.snapshot.previous
+        assert decision == expected
+
+
+def test_previous_is_the_plan_as_the_policy_decided_it() -> None:
+    decided: list[Plan] = []
+
+    def policy(snapshot: Snapshot) -> Plan:
+        assert snapshot.previous is (decided[-1] if decided else None)
+        decided.append(decide(PolicyName.CRUX, snapshot))
+        return decided[-1]
+
+    health = LinkHealth(_FABRIC, None)
+    controller = InProcessController(_routing(), _CONNECTIONS, policy, Steering.RULE, seed=1, links=health)
+    for job in _JOBS:
+        controller.register(job)
+    _cut(health, _FABRIC, _JOBS[0])
+    first = controller.decide(1.0)
+    assert first.plan != decided[0], "flows that are cut off are carried out at best effort"
+    controller.decide(2.0)
+    assert len(decided) == 2
+
+
+def test_an_invalid_plan_is_refused_where_there_is_none_to_keep() -> None:
+    def policy(_: Snapshot) -> Plan:
+        return Plan("mine", (), {})
+
+    controller = InProcessController(_routing(), _CONNECTIONS, policy, Steering.RULE, seed=1)
+    controller.register(_JOBS[0])
+    with pytest.raises(InvalidPlanError, match=f"job '{_JOBS[0].name}': is missing"):
+        controller.decide(0.0)

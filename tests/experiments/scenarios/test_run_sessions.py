@@ -1,0 +1,107 @@
+"""A run's session with a controller of the same process, and runs where an event loop runs already."""
+
+import asyncio
+from functools import partial
+
+from controller.links.link_health import LinkHealth
+from experiments.scenarios.connections import open_connections
+from experiments.scenarios.in_process import InProcessController
+from experiments.scenarios.in_process_session import InProcessSession
+from experiments.scenarios.outages import Outages
+from experiments.scenarios.results import run_object
+from experiments.scenarios.simulated import run_on_simulator
+from experiments.scenarios.simulated_network import SimulatedNetwork
+from policies.catalogue import decide
+from policies.enforcement import Enforcement, rate_control
+from policies.policy_name import PolicyName
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
+from workloads.events import ElementState, ScenarioEvent
+from workloads.jobs import training_jobs
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
+
+_SCENARIO = load_scenario(SHIPPED_SCENARIOS / "failing-cable.yaml")
+_POLICY = PolicyName.CRUX
+
+
+def _session() -> tuple[InProcessSession, Outages]:
+    fabric = _SCENARIO.topology.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, _SCENARIO.seed))
+    jobs = training_jobs(_SCENARIO, fabric)
+    connections = open_connections(jobs, fabric)
+    control = rate_control(_POLICY, Enforcement.LEVELS)
+    network = SimulatedNetwork(routing, jobs, connections, _POLICY, control, _SCENARIO.steering, may_fail=True)
+
+    def new_controller() -> InProcessController:
+        policy = partial(decide, _POLICY)
+        links = LinkHealth(fabric, None)
+        return InProcessController(routing, connections, policy, _SCENARIO.steering, _SCENARIO.seed, links=links)
+
+    outages = Outages(fabric)
+    return InProcessSession(new_controller, jobs, network, outages, {job.name: 1.0 for job in jobs}), outages
+
+
+def test_it_decides_when_jobs_come_or_go_and_links_are_left_and_at_no_other_time() -> None:
+    async def scenario() -> None:
+        session, outages = _session()
+        jobs = [job.name for job in _SCENARIO.jobs]
+        cable = next(event for event in _SCENARIO.events if event.link is not None)
+
+        async def number(now_s: float, arrived: list[str], departed: list[str], *, hears_ports: bool = False) -> int:
+            return (await session.tell(now_s, arrived, departed, hears_ports=hears_ports)).plan_number
+
+        assert await number(0.0, [], [], hears_ports=True) == 0
+        assert await session.carry_out() is None
+        assert await number(1.0, jobs, []) == 1
+        assert await number(2.0, [], []) == 1
+        assert await number(3.0, [], [], hears_ports=True) == 1
+        outages.set_element(cable, up=False)
+        assert await number(4.0, [], []) == 1, "nobody has told it yet"
+        assert await number(4.0, [], [], hears_ports=True) == 2
+        assert await number(5.0, [], jobs[:1]) == 3
+        plan = await session.carry_out()
+        assert plan is not None
+        assert {job.name for job in plan.jobs} == set(jobs[1:])
+        await session.lose()
+        assert not session.is_open
+        await session.restore(6.0)
+        assert await number(6.0, [], [], hears_ports=True) == 1, "another controller counts anew"
+        plan = await session.carry_out()
+        assert plan is not None
+        assert {job.name for job in plan.jobs} == set(jobs[1:])
+
+    asyncio.run(scenario())
+
+
+def test_what_is_down_together_comes_up_by_itself() -> None:
+    fabric = _SCENARIO.topology.build()
+    outages = Outages(fabric)
+    link = fabric.links[fabric.nics[fabric.hosts[0]][0].link]
+    events = {
+        name: ScenarioEvent.model_validate({"at_s": 1.0, **element, "state": ElementState.DOWN})
+        for name, element in {
+            "cable": {"link": (link.source, link.destination)},
+            "host": {"host": link.source},
+            "switch": {"switch": link.destination},
+        }.items()
+    }
+    for event in events.values():
+        outages.set_element(event, up=False)
+    assert link.destination not in outages.port_states
+    outages.set_element(events["switch"], up=True)
+    assert outages.links == outages.dark_links >= {link.index, fabric.reverse(link.index)}
+    assert outages.port_states[link.destination][fabric.links[fabric.reverse(link.index)].source_port] is False
+    outages.set_element(events["cable"], up=True)
+    assert link.index in outages.links, "its host is down still"
+    outages.set_element(events["host"], up=True)
+    assert outages.links == frozenset()
+
+
+def test_a_simulated_run_needs_no_event_loop_and_runs_beside_one() -> None:
+    def run() -> object:
+        return run_object(run_on_simulator(_SCENARIO, _POLICY, on_progress=lambda *_: None))
+
+    async def beside() -> object:
+        return run()
+
+    assert asyncio.run(beside()) == run()
