@@ -1,4 +1,4 @@
-"""Arrays of counters and registers of a switch, as its control side reads and writes them between two packets."""
+"""Counter and register arrays of a switch, read and written by the control plane between two packets."""
 
 from emulator.compiler.layout import WORD_BITS
 from emulator.compiler.tables import Counter, Register
@@ -7,18 +7,18 @@ from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, Arena
 
 
 def read_counter(arena: Arena, cell: int) -> CounterValue:
-    """What the counter at a place in memory has counted."""
+    """Return the counter cell at an offset of the arena."""
     return CounterValue(int(arena.words[cell + PACKETS]), int(arena.words[cell + BYTES]))
 
 
 def write_counter(arena: Arena, cell: int, value: CounterValue) -> None:
-    """Overwrite the counter at a place in memory."""
+    """Overwrite the counter cell at an offset of the arena."""
     arena.words[cell + PACKETS] = value.packets
     arena.words[cell + BYTES] = value.bytes
 
 
 class CounterMemory:
-    """One indirect counter of a switch; ``pointer`` is the word through which compiled code finds it."""
+    """One indirect counter array; compiled code finds its cells through the word ``pointer``."""
 
     def __init__(self, arena: Arena, counter: Counter, pointer: int) -> None:
         self._arena = arena
@@ -27,15 +27,15 @@ class CounterMemory:
         arena.words[pointer] = self._place
 
     def get(self, index: int) -> CounterValue:
-        """A cell. Raises InvalidRequestError where there is no such cell."""
+        """Return a cell. Raises InvalidRequestError for an index out of range."""
         return read_counter(self._arena, self._place_of(index))
 
     def set(self, index: int, value: CounterValue) -> None:
-        """Overwrite a cell. Raises InvalidRequestError where there is no such cell."""
+        """Overwrite a cell. Raises InvalidRequestError for an index out of range."""
         write_counter(self._arena, self._place_of(index), value)
 
     def free(self) -> None:
-        """Give everything back."""
+        """Return all words to the arena."""
         self._arena.free(self._place, COUNTER_WORDS * self._counter.size)
 
     def _place_of(self, index: int) -> int:
@@ -43,7 +43,7 @@ class CounterMemory:
 
 
 class RegisterMemory:
-    """One array of registers of a switch; ``pointer`` is the word through which compiled code finds it."""
+    """One register array; compiled code finds its cells through the word ``pointer``."""
 
     def __init__(self, arena: Arena, register: Register, pointer: int) -> None:
         self._arena = arena
@@ -52,14 +52,14 @@ class RegisterMemory:
         arena.words[pointer] = self._place
 
     def get(self, index: int) -> int:
-        """A cell. Raises InvalidRequestError where there is no such cell."""
+        """Return a cell. Raises InvalidRequestError for an index out of range."""
         cell = self._place_of(index)
         return sum(
             int(self._arena.words[cell + number]) << WORD_BITS * number for number in range(self._register.cell_words)
         )
 
     def set(self, index: int, value: int) -> None:
-        """Overwrite a cell. Raises InvalidRequestError where there is no such cell, or the value does not fit."""
+        """Overwrite a cell. Raises InvalidRequestError for an index out of range or a value that does not fit."""
         cell, bits = self._place_of(index), self._register.bits
         if not 0 <= value < 1 << bits:
             raise InvalidRequestError(f"{value} does not fit into the {bits} bits of register {self._register.name!r}")
@@ -67,7 +67,7 @@ class RegisterMemory:
             self._arena.words[cell + number] = value >> WORD_BITS * number & (1 << WORD_BITS) - 1
 
     def free(self) -> None:
-        """Give everything back."""
+        """Return all words to the arena."""
         self._arena.free(self._place, self._register.cell_words * self._register.size)
 
     def _place_of(self, index: int) -> int:

@@ -1,6 +1,6 @@
-"""Who lets the time of an emulated fabric pass: virtual time, as fast as the machine goes.
+"""Clocks of an emulated fabric: the ``Clock`` protocol and the virtual clock, which runs as fast as the machine.
 
-The other kind is in ``emulator.wall_clock``; what drives a fabric through a ``Clock`` need not know which it is.
+``emulator.wall_clock`` has the clock that follows wall time. Callers of a ``Clock`` need not know which one it is.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ Deliver = Callable[[Iterable[PacketIn]], None]
 
 
 class Clock(Protocol):
-    """Lets the time of one fabric pass; between two calls it stands still."""
+    """Advances the time of one fabric; between two calls time stands still."""
 
     async def run(self, until_ps: int) -> tuple[Completion, ...]:
-        """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
+        """Advance to ``until_ps``, or to the first moment at which a transfer is complete.
 
-        Raises ValueError for a time that has passed, or beyond the end of the fabric's clock.
+        Raises ValueError for a time in the past, or beyond the end of the fabric's clock.
         """
         ...
 
 
 class VirtualClock:
-    """The fabric's own time, which passes as fast as the machine can follow every packet.
+    """Virtual time: advances as fast as the machine can process packets.
 
-    ``exclusive`` is held while it does, as whoever reads or writes switches holds it meanwhile. ``deliver`` is given
-    what has reached the switches' control planes since.
+    The clock holds ``exclusive`` while time advances; readers and writers of switches hold the same lock. Afterwards it
+    passes the packets that reached the switches' control planes to ``deliver``.
     """
 
     def __init__(self, fabric: EmulatedFabric, exclusive: asyncio.Lock, deliver: Deliver) -> None:
@@ -37,7 +37,7 @@ class VirtualClock:
         self._deliver = deliver
 
     async def run(self, until_ps: int) -> tuple[Completion, ...]:
-        """See Clock."""
+        """Advance as ``Clock.run`` describes."""
         async with self._exclusive:
             completions = await asyncio.to_thread(self._fabric.run, until_ps)
         self._deliver(self._fabric.packets_in())

@@ -1,23 +1,23 @@
-"""What a table, an action profile or a counter of an emulated switch holds, by name and as integers."""
+"""Entries of tables, action profiles and counters of an emulated switch, by name and with integer values."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class SwitchError(Exception):
-    """A request that a switch refuses; it has changed nothing. The subclass says which kind of error it is."""
+    """A request that a switch refuses; it has changed nothing. Subclasses name the kind of error."""
 
 
 class NotFoundError(SwitchError):
-    """The entry, member or group is not there."""
+    """The entry, member or group does not exist."""
 
 
 class AlreadyExistsError(SwitchError):
-    """An entry with the same match and priority, or a member or group with the same id, is there."""
+    """An entry with the same match and priority exists, or a member or group with the same id."""
 
 
 class InvalidRequestError(SwitchError):
-    """The request contradicts the program: an unknown name, a wrong number of fields, a missing member…"""
+    """The request contradicts the program: an unknown name, a wrong number of fields, a missing member."""
 
 
 class ResourceExhaustedError(SwitchError):
@@ -25,9 +25,9 @@ class ResourceExhaustedError(SwitchError):
 
 
 class FieldMatch(NamedTuple):
-    """One field of a match: packets whose field equals ``value`` under ``mask``.
+    """One field of a match: accepts packets whose field equals ``value`` under ``mask``.
 
-    Exact match has all bits set in the mask, LPM the leading ones, a field left out has mask 0.
+    An exact match has a full mask, LPM a prefix mask, an omitted field mask 0.
     """
 
     value: int
@@ -36,7 +36,7 @@ class FieldMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class RangeMatch:
-    """One field of a match: packets whose field is at least ``low`` and at most ``high``."""
+    """One field of a match: accepts packets whose field lies between ``low`` and ``high``, inclusive."""
 
     low: int
     high: int
@@ -44,7 +44,7 @@ class RangeMatch:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action of the program with its arguments, in order."""
+    """An action of the program with its arguments in order."""
 
     action: str
     arguments: tuple[int, ...] = ()
@@ -52,21 +52,21 @@ class ActionCall:
 
 @dataclass(frozen=True, slots=True)
 class MemberReference:
-    """The action of one member of the table's action profile."""
+    """Refers to a member of the table's action profile."""
 
     member_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class GroupReference:
-    """The action of the member that the selector picks from a group."""
+    """Refers to a group; its selector picks the member."""
 
     group_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedAction:
-    """One action of an action set; it counts ``weight`` times, and only while ``watch_port``, if any, is up."""
+    """One action of an action set; it counts ``weight`` times while its ``watch_port``, if any, is up."""
 
     call: ActionCall
     weight: int = 1
@@ -75,7 +75,7 @@ class WeightedAction:
 
 @dataclass(frozen=True, slots=True)
 class ActionSet:
-    """Actions that the selector picks from, written with their entry and known to it alone (one shot)."""
+    """Actions that the selector picks from, written with their entry and used by it alone (one-shot)."""
 
     actions: tuple[WeightedAction, ...]
 
@@ -84,7 +84,7 @@ EntryAction = ActionCall | MemberReference | GroupReference | ActionSet
 
 
 class EntryKey(NamedTuple):
-    """Identity of an entry in its table; ``priority`` is 0 where entries of the table cannot overlap."""
+    """Identity of an entry in its table; ``priority`` is 0 in tables whose entries cannot overlap."""
 
     match: tuple[FieldMatch | RangeMatch, ...]
     priority: int = 0
@@ -92,7 +92,7 @@ class EntryKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CounterValue:
-    """What a counter cell has counted."""
+    """Content of a counter cell."""
 
     packets: int
     bytes: int

@@ -1,7 +1,7 @@
-"""An emulated fabric: every switch of a topology running one compiled program, its links, and hosts that send.
+"""An emulated fabric: the switches of a topology running one compiled program, their links, and sending hosts.
 
-The clock is the engine's own: ``run`` takes it to a given time and Python acts only while it stands. The same calls
-give the same results, to the picosecond, on every machine.
+``run`` advances the engine's clock to a given time. Between calls, time stands still and Python may change the fabric.
+The same calls give the same results, to the picosecond, on every machine.
 """
 
 import math
@@ -31,10 +31,10 @@ PS_PER_S = 1_000_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """How hosts send.
+    """Parameters of the hosts' transport.
 
-    ``mtu_bytes`` is the payload of a full packet (4,096: the largest of RoCEv2), ``window_packets`` what a flow has in
-    flight, ``acknowledge_every`` the packets that one acknowledgement answers.
+    ``mtu_bytes`` is the payload of a full packet (4,096, the largest of RoCEv2), ``window_packets`` the packets of a
+    flow in flight, ``acknowledge_every`` the packets per acknowledgement.
     """
 
     mtu_bytes: int = 4096
@@ -54,12 +54,13 @@ class HostOptions:
 class EmulatedFabric:
     """Switches, links and hosts of a topology in virtual time.
 
-    Rates of the topology are payload rates: a link is as much faster as headers and acknowledgements of full packets
-    take. ``rate_scale`` divides all rates (the caller divides sizes by the same), which shortens a run and changes no
-    times but those of single packets. Every queue holds ``queue_limit_bytes``. ``trace_rows`` above 0 keeps a trace of
-    that many queue and link events, see ``take_trace``. By ``cpu_port`` every switch reaches its control plane.
+    Rates of the topology are payload rates: links are faster by the share of headers and acknowledgements of full
+    packets. ``rate_scale`` divides all rates (the caller divides sizes by the same factor). This shortens a run and
+    changes only the times of single packets. Every queue holds ``queue_limit_bytes``. If ``trace_rows`` is above 0, the
+    fabric keeps a trace of that many queue and link events, see ``take_trace``. ``cpu_port`` connects every switch to
+    its control plane.
 
-    Raises ValueError where that is no port, or it or the program's drop port is another port of a switch.
+    Raises ValueError if ``cpu_port`` or the program's drop port is out of range or used by a cable.
     """
 
     def __init__(
@@ -109,18 +110,18 @@ class EmulatedFabric:
 
     @property
     def now_ps(self) -> int:
-        """The virtual time."""
+        """Current virtual time."""
         return int(self._state.scalars[s.NOW_PS])
 
     @property
     def next_event_ps(self) -> int:
-        """When something happens next, unless Python acts before; long after any run where nothing will."""
+        """Time of the next event unless Python acts before; later than any possible run if there is none."""
         return int(min(self._state.calendar[FIRST_KEY], self._state.timers[FIRST_KEY])) >> 1
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
-        """Let time pass up to ``until_ps``, or to the first moment at which transfers are complete.
+        """Advance to ``until_ps``, or to the first moment at which a transfer is complete.
 
-        Raises ValueError for a time that has passed, or beyond the clock's end, ``END_PS``.
+        Raises ValueError for a time in the past, or beyond the clock's end, ``END_PS``.
         """
         if until_ps < self.now_ps:
             raise ValueError(f"it is {self.now_ps} ps; time cannot run to {until_ps} ps")
@@ -142,7 +143,7 @@ class EmulatedFabric:
     # ---- hosts ------------------------------------------------------------------------------------------------------
 
     def add_flow(self, five_tuple: FiveTuple) -> int:
-        """A connection between two NICs; its number is returned. Raises ValueError for an address nobody has."""
+        """Open a connection between two NICs and return its number. Raises ValueError for an unknown address."""
         for address in (five_tuple.source_address, five_tuple.destination_address):
             if address not in self.fabric.nic_by_address:
                 raise ValueError(f"no NIC has the address of {five_tuple}")
@@ -171,19 +172,19 @@ class EmulatedFabric:
         return flow
 
     def set_flow_level(self, flow: int, level: int) -> None:
-        """The queue in which the sending host's NIC keeps the flow's packets from now on; the wire does not show it.
+        """Set the queue in which the sending host's NIC puts the flow's packets; packets do not show it.
 
-        Raises ValueError for a flow or a level that is not there.
+        Raises ValueError for an unknown flow or level.
         """
         self._require_flow(flow)
         if not 0 <= level < s.LEVELS:
-            raise ValueError(f"flow {flow}: a level is within 0 to {s.LEVELS - 1}, not {level}")
+            raise ValueError(f"flow {flow}: the level must be within 0 to {s.LEVELS - 1}, not {level}")
         self._state.flows[flow, s.FLOW_LEVEL] = level
 
     def start_transfer(self, flow: int, size_bytes: int) -> None:
-        """Send so many bytes of payload now, at least one; the flow's transfer before must be complete.
+        """Send ``size_bytes`` of payload, at least one; the flow's previous transfer must be complete.
 
-        Raises ValueError where it is not, the size is not positive or there is no such flow.
+        Raises ValueError if it is not, for a size that is not positive, and for an unknown flow.
         """
         self._require_flow(flow)
         row = self._state.flows[flow]
@@ -198,28 +199,28 @@ class EmulatedFabric:
     # ---- single packets ---------------------------------------------------------------------------------------------
 
     def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
-        """Let a packet arrive now at the end of a link; bytes beyond those given, up to ``length``, are zeros.
+        """Let a packet arrive now at the end of a link; bytes up to ``length`` that are not given are zeros.
 
-        Raises ValueError where more bytes are given than a packet keeps or has, and for a link that is not there.
+        Raises ValueError for more bytes than a packet stores or has, and for an unknown link.
         """
         self._require_link(link)
         self._inject(link, octets, length)
 
     def packet_out(self, switch: str, octets: bytes) -> None:
-        """Let the control plane of a switch send a packet into its CPU port, now.
+        """Send a packet from a switch's control plane into its CPU port now.
 
-        Raises ValueError where it has more bytes than a packet keeps, and for a switch that is not there.
+        Raises ValueError for more bytes than a packet stores, and for an unknown switch.
         """
         self._require_switch(switch)
         self._inject(self._cpu_link(switch), octets)
 
     def packets_in(self) -> tuple[PacketIn, ...]:
-        """Packets that have reached the control planes of switches since the last call."""
+        """Return the packets that have reached the switches' control planes since the last call."""
         found, self._packets_in = tuple(self._packets_in), []
         return found
 
     def captured(self) -> tuple[Capture, ...]:
-        """Injected packets that have reached a NIC since the last call."""
+        """Return the injected packets that have reached a NIC since the last call."""
         found, self._captured = tuple(self._captured), []
         return found
 
@@ -228,19 +229,18 @@ class EmulatedFabric:
     def set_link(self, link: int, *, up: bool) -> None:
         """Take one direction of a cable down, or bring it up again.
 
-        What waits for it is lost, and what reaches its end while it is down.
-
-        Raises ValueError for a link that is not there.
+        Packets that wait for the link, or reach its end while it is down, are lost. Raises ValueError for an unknown
+        link.
         """
         self._require_link(link)
         self._is_wanted[link] = up
         self._update_link(link)
 
     def set_switch(self, switch: str, *, up: bool) -> None:
-        """Take a switch down with all its links, or bring it up: empty, as one that was never given a pipeline.
+        """Take a switch down with all its links, or bring it up empty, without a pipeline.
 
-        Its controllers' connections end, and it takes none while it is down. A link comes up with it unless it was
-        taken down by itself or its other end is down. Raises ValueError for a switch that is not there.
+        A switch that goes down ends its controllers' connections and accepts none until it is up. A link comes up with
+        it, unless ``set_link`` took it down or its other end is down. Raises ValueError for an unknown switch.
         """
         self._require_switch(switch)
         found = self.switches[switch]
@@ -255,7 +255,7 @@ class EmulatedFabric:
                 self._update_link(link.index)
 
     def is_up(self, link: int) -> bool:
-        """Whether packets pass a link. Raises ValueError for one that is not there."""
+        """Return whether a link carries packets. Raises ValueError for an unknown link."""
         self._require_link(link)
         return bool(self._state.links[link, s.LINK_UP])
 
@@ -263,32 +263,32 @@ class EmulatedFabric:
 
     @property
     def packet_hops(self) -> int:
-        """Packets that switches have taken from a queue so far."""
+        """Number of packets that switches have taken from a queue so far."""
         return int(self._state.scalars[s.HOPS])
 
     @property
     def misdelivered(self) -> int:
-        """Packets of flows that have reached a NIC with another address."""
+        """Number of packets of flows that have reached a NIC with another address."""
         return int(self._state.scalars[s.MISDELIVERED])
 
     def drops(self, switch: str) -> Drops:
-        """What a switch has dropped so far. Raises ValueError for one that is not there."""
+        """Return the drop counts of a switch. Raises ValueError for an unknown switch."""
         self._require_switch(switch)
         return Drops(*(int(count) for count in self._state.drops[self.fabric.switch_index[switch]]))
 
     def retransmissions(self, flow: int) -> int:
-        """Packets that a flow has sent more than once. Raises ValueError for one that is not there."""
+        """Return the number of retransmitted packets of a flow. Raises ValueError for an unknown flow."""
         self._require_flow(flow)
         return int(self._state.flows[flow, s.FLOW_RETRANSMISSIONS])
 
     def progress(self, flow: int) -> Progress:
-        """How far a flow's sender has come. Raises ValueError for one that is not there."""
+        """Return the progress of a flow's sender. Raises ValueError for an unknown flow."""
         self._require_flow(flow)
         row = self._state.flows[flow]
         return Progress(int(row[s.FLOW_NEXT]), int(row[s.FLOW_UNACKNOWLEDGED]))
 
     def sent_bytes(self) -> NDArray[np.int64]:
-        """Bytes that every link has sent so far by level, shape (links, 8); acknowledgements before all data are 7."""
+        """Return the bytes that every link has sent by level, shape (links, 8); acknowledgements count as level 7."""
         rows = self._state.links[: len(self.fabric.links)]
         by_queue = rows[:, s.LINK_SENT_BYTES :: s.QUEUE_COLUMNS]
         sent = by_queue[:, : s.LEVELS].copy()
@@ -297,17 +297,17 @@ class EmulatedFabric:
 
     @property
     def ps_per_byte(self) -> NDArray[np.float64]:
-        """Picoseconds that each link takes for a byte on the wire, shape (links,)."""
+        """Return the picoseconds that each link takes for a byte on the wire, shape (links,)."""
         return self._state.ps_per_byte[: len(self.fabric.links)].copy()
 
     def take_trace(self) -> list[TraceRow]:
-        """What queues and links have done since the last call, in order; empty unless a trace is kept."""
+        """Return the queue and link events since the last call, in order; empty without a trace."""
         self._collect()
         found, self._traced = self._traced, []
         return found
 
     def host_drops(self) -> Drops:
-        """What hosts have lost so far before or on their own links."""
+        """Return the packets that hosts have lost before or on their own links."""
         return Drops(*(int(count) for count in self._state.drops[s.NONE]))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ class EmulatedFabric:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
 
     def _update_link(self, link: int) -> None:
-        """A link is up where its cable is wanted and the switches at its ends are on."""
+        """Set a link up if its cable is wanted and the switches at its ends are on."""
         end = self.fabric.links[link]
         switches = [self.switches[name] for name in (end.source, end.destination) if name in self.switches]
         up = self._is_wanted[link] and all(switch.power.is_on for switch in switches)
@@ -347,7 +347,7 @@ class EmulatedFabric:
             self.switches[end.source].set_port(end.source_port, up)
 
     def _make_room(self) -> None:
-        """Grow what a single event might overfill."""
+        """Grow the arrays that a single event might overfill."""
         state = self._state
         if len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace):
             self._collect()
@@ -356,7 +356,7 @@ class EmulatedFabric:
         self._state = state
 
     def _collect(self) -> None:
-        """Take captures and trace out of the engine's arrays."""
+        """Move captures and trace rows out of the engine's arrays."""
         state = self._state
         if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
             return
@@ -373,13 +373,13 @@ class EmulatedFabric:
 
 def _require_free(fabric: Fabric, what: str, port: int) -> None:
     if not 0 <= port < NUM_PORTS:
-        raise ValueError(f"the {what} is within 0 to {NUM_PORTS - 1}, not {port}")
+        raise ValueError(f"the {what} must be within 0 to {NUM_PORTS - 1}, not {port}")
     for switch in fabric.switches:
         if any(link.source_port == port for link in fabric.links_from[switch]):
             raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a cable there")
 
 
 def wire_overhead(options: HostOptions) -> float:
-    """Bytes on the wire per byte of payload, acknowledgements of as much traffic the other way included."""
+    """Return the wire bytes per payload byte, including acknowledgements of as much traffic the other way."""
     acknowledgements = ACKNOWLEDGEMENT_BYTES / options.acknowledge_every
     return (options.mtu_bytes + UDP_HEADER_BYTES + acknowledgements) / options.mtu_bytes

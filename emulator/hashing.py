@@ -1,4 +1,4 @@
-"""Hashes and checksums that compiled programs compute."""
+"""Hashes and checksums used by compiled programs."""
 
 import zlib
 
@@ -9,7 +9,7 @@ from emulator.jit import inlined
 
 
 def _crc_table(polynomial: int) -> NDArray[np.uint64]:
-    """Remainder of every byte under a reflected polynomial: that of IEEE 802.3, or CRC-16/ARC's."""
+    """Return the remainders of all bytes under a reflected polynomial: that of IEEE 802.3, or CRC-16/ARC's."""
     table = np.zeros(256, dtype=np.uint64)
     for byte in range(256):
         remainder = byte
@@ -20,7 +20,7 @@ def _crc_table(polynomial: int) -> NDArray[np.uint64]:
 
 
 CRC32_TABLE = _crc_table(0xEDB8_8320)
-# Four bytes at once: the remainder of a byte that one, two or three others follow.
+# Tables for four bytes at once: the remainder of a byte that one, two or three others follow.
 CRC32_TABLE_1 = CRC32_TABLE >> np.uint64(8) ^ CRC32_TABLE[CRC32_TABLE & np.uint64(0xFF)]
 CRC32_TABLE_2 = CRC32_TABLE_1 >> np.uint64(8) ^ CRC32_TABLE[CRC32_TABLE_1 & np.uint64(0xFF)]
 CRC32_TABLE_3 = CRC32_TABLE_2 >> np.uint64(8) ^ CRC32_TABLE[CRC32_TABLE_2 & np.uint64(0xFF)]
@@ -30,7 +30,7 @@ assert (int(CRC32_TABLE[0xFF ^ 0x61]) ^ 0x00FF_FFFF) ^ 0xFFFF_FFFF == zlib.crc32
 
 @inlined
 def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.uint64:
-    """CRC-32 remainder after ``num_bytes`` more bytes, the low ones of ``value``, most significant first."""
+    """Return the CRC-32 remainder after the low ``num_bytes`` bytes of ``value``, most significant first."""
     low = np.uint64(0xFF)
     while num_bytes >= 4:
         num_bytes -= 4
@@ -52,7 +52,7 @@ def crc32_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
 
 @inlined
 def crc16_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.uint64:
-    """The same for CRC-16/ARC, which begins with remainder 0."""
+    """Return the CRC-16/ARC remainder after more bytes; the initial remainder is 0."""
     for position in range(num_bytes - 1, -1, -1):
         byte = (value >> np.uint64(8 * position)) & np.uint64(0xFF)
         remainder = (remainder >> np.uint64(8)) ^ CRC16_TABLE[(remainder ^ byte) & np.uint64(0xFF)]
@@ -61,7 +61,7 @@ def crc16_update(remainder: np.uint64, value: np.uint64, num_bytes: int) -> np.u
 
 @inlined
 def xor16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
-    """Append bits to an exclusive or of 16-bit words; a state is made as that of ``csum16_add``."""
+    """Append bits to an exclusive-or of 16-bit words; the state has the form of ``csum16_add``."""
     if bits == np.uint64(0):
         return state
     end = (state & np.uint64(15)) + bits
@@ -77,7 +77,7 @@ def xor16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
 
 @inlined
 def identity_add(state: tuple[np.uint64, np.uint64], value: np.uint64, bits: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Append bits to a number that keeps the first 64 of them; a state is the number and how many it has."""
+    """Append bits to a number that keeps its first 64 bits; the state is the number and its length in bits."""
     room = np.uint64(64) - state[1]
     if bits == np.uint64(0) or room == np.uint64(0):
         return state
@@ -89,13 +89,13 @@ def identity_add(state: tuple[np.uint64, np.uint64], value: np.uint64, bits: np.
 
 @inlined
 def identity_finish(state: tuple[np.uint64, np.uint64]) -> np.uint64:
-    """The number, filled up with zeros to whole bytes."""
+    """Return the number, padded with zeros to whole bytes."""
     return state[0] << ((np.uint64(8) - state[1] % np.uint64(8)) % np.uint64(8))
 
 
 @inlined
 def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64:
-    """Append bits to a sum of 16-bit words; a state is the sum, and in its low eight bits where in a word it stands."""
+    """Append bits to a sum of 16-bit words; the low eight bits of the state hold the position within a word."""
     if bits == np.uint64(0):
         return state
     end = (state & np.uint64(15)) + bits
@@ -111,7 +111,7 @@ def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64
 
 @inlined
 def csum16_finish(total: np.uint64) -> np.uint64:
-    """The Internet checksum (RFC 1071) of 16-bit words that add up to ``total``."""
+    """Return the Internet checksum (RFC 1071) of 16-bit words whose sum is ``total``."""
     total = (total & np.uint64(0xFFFF)) + (total >> np.uint64(16))
     total = (total & np.uint64(0xFFFF)) + (total >> np.uint64(16))
     return total ^ np.uint64(0xFFFF)

@@ -1,11 +1,11 @@
-"""Bytes of the headers that hosts send."""
+"""Header bytes of the packets that hosts send."""
 
 import struct
 
 from topologies.addressing import TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 
 _GATEWAY_MAC = 0x06_FF_FF_FF_FF_FF
-"""Hosts address their first switch by one locally administered address; switches do not look at it."""
+"""Locally administered MAC by which hosts address their first switch; switches ignore it."""
 
 _TTL = 64
 
@@ -13,7 +13,7 @@ UDP_HEADER_BYTES = 42
 
 
 def template(five_tuple: FiveTuple, source_mac: int) -> bytes:
-    """Ethernet, IPv4 and UDP or TCP headers of a flow; lengths and checksum are still 0.
+    """Return the Ethernet, IPv4 and UDP or TCP headers of a flow, with lengths and checksum 0.
 
     Raises ValueError for another protocol.
     """

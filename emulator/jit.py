@@ -1,4 +1,4 @@
-"""The one place that says how machine code is made."""
+"""Options and decorators for just-in-time compilation with numba."""
 
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
@@ -14,29 +14,29 @@ _Result = TypeVar("_Result")
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
-    # The engine allocates nothing, so arrays need no reference counts: without them it is four times as fast.
+    # The engine allocates nothing, so arrays need no reference counts. Without them it is four times as fast.
     "_nrt": False,
-    # Dividing by zero raises nothing; the engine and compiled programs do not divide by what may be 0.
+    # Division by zero raises nothing; the engine and compiled programs never divide by 0.
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
 }
 
 INNER_OPTIONS: dict[str, Any] = OPTIONS | {"no_cpython_wrapper": True}
-"""For what only machine code calls: a third of the time that compiling takes goes into what lets Python call it."""
+"""Options for functions called by machine code only: without Python wrappers, compilation takes a third less time."""
 
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Compile a function to machine code at its first call; it runs without the interpreter and its lock."""
+    """Compile a function at its first call; it runs without the interpreter and its lock."""
     return cast(Callable[_Parameters, _Result], numba.njit(forceinline=True, **OPTIONS)(function))
 
 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Compile a function into others. Only machine code can call it: called from Python it ends the process."""
+    """Compile a function into its callers. Only machine code may call it: a call from Python crashes the process."""
     return cast(Callable[_Parameters, _Result], numba.njit(forceinline=True, **INNER_OPTIONS)(function))
 
 
 def _prefetch(_: Any, array: Any, index: Any) -> Any:
-    """What numba makes of ``prefetch``: its signature, and a function that writes LLVM's code."""
+    """Return the numba signature and the LLVM code generator of ``prefetch``."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -51,4 +51,4 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
 
 
 prefetch: Callable[[NDArray[Any], Any], None] = cast(Any, intrinsic(_prefetch))
-"""Have the processor bring an item of an array near without waiting for it; any index will do, even one outside."""
+"""Prefetch an array item into the processor's cache without waiting; any index is allowed, even out of range."""

@@ -1,4 +1,4 @@
-"""The keys of entries as the words that compiled code compares."""
+"""Conversion of entry keys to the words that compiled code compares."""
 
 from emulator.compiler.layout import WORD_BITS
 from emulator.compiler.tables import KeyField, MatchKind, Table
@@ -8,9 +8,9 @@ _WORD_MASK = (1 << WORD_BITS) - 1
 
 
 def key_words(table: Table, key: EntryKey) -> tuple[int, ...]:
-    """The key's words in a slot of the table, see ``Table.key_words``.
+    """Return the key's words in a slot of the table, see ``Table.key_words``.
 
-    Raises InvalidRequestError where the table can have no such key.
+    Raises InvalidRequestError for a key that the table cannot have.
     """
     if not table.key:
         raise InvalidRequestError(f"table {table.name!r} has no key and so no entries")

@@ -1,7 +1,7 @@
-"""Two-rate three-colour meters (RFC 2698, colour-blind), as BMv2 has them, in the fabric's time.
+"""Two-rate three-colour meters (RFC 2698, colour-blind), as in BMv2, in the fabric's time.
 
-A meter has two buckets that fill with the time since the fabric began: whole tokens, of packets or bytes, every
-microsecond.
+A meter has two buckets. They fill every microsecond with whole tokens, packets or bytes, counted from the start of the
+fabric's clock.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from emulator.memory import METER_WORDS, Arena
 GREEN, YELLOW, RED = 0, 1, 2
 
 MAX_TOKENS = (1 << 32) - 1
-"""The largest burst, and the highest rate in tokens per microsecond."""
+"""Largest burst, and highest rate in tokens per microsecond."""
 
 _MAX_RATE = 1_000_000 * MAX_TOKENS
 
-# A meter: whether it has rates (without them all is green), then the peak's bucket, then the committed one.
+# A meter: whether it has rates (otherwise all packets are green), then the peak bucket, then the committed one.
 _CONFIGURED, _BUCKETS = 0, 1
 _RATE, _BURST, _TOKENS, _FILLED, _BUCKET_WORDS = 0, 1, 2, 3, 4
 _US_PER_S = 1e6
@@ -29,7 +29,7 @@ _US_PER_S = 1e6
 
 @inlined
 def execute_meter(memory: NDArray[np.uint64], meter: int, amount: np.uint64, now_us: np.uint64) -> np.uint64:
-    """The colour of so many tokens, which are taken where they are there."""
+    """Return the colour of ``amount`` tokens, and take them from the buckets that hold them."""
     if memory[meter + _CONFIGURED] == np.uint64(0):
         return np.uint64(GREEN)
     for number in range(2):
@@ -46,9 +46,9 @@ def execute_meter(memory: NDArray[np.uint64], meter: int, amount: np.uint64, now
 
 @dataclass(frozen=True, slots=True)
 class MeterRates:
-    """Rates per second and bursts, in packets or bytes as the meter counts them.
+    """Rates per second and bursts, in packets or bytes as the meter counts.
 
-    What is above the peak is red, what is above the committed rate yellow.
+    Traffic above the peak rate is red, traffic above the committed rate yellow.
     """
 
     committed_rate: int
@@ -59,10 +59,10 @@ class MeterRates:
     def __post_init__(self) -> None:
         for rate in (self.committed_rate, self.peak_rate):
             if not 0 <= rate <= _MAX_RATE:
-                raise InvalidRequestError(f"the rate of a meter is within 0 to {_MAX_RATE}, not {rate}")
+                raise InvalidRequestError(f"the rate of a meter must be within 0 to {_MAX_RATE}, not {rate}")
         for burst in (self.committed_burst, self.peak_burst):
             if not 0 <= burst <= MAX_TOKENS:
-                raise InvalidRequestError(f"the burst of a meter is within 0 to {MAX_TOKENS}, not {burst}")
+                raise InvalidRequestError(f"the burst of a meter must be within 0 to {MAX_TOKENS}, not {burst}")
         if self.peak_rate < self.committed_rate:
             raise InvalidRequestError(
                 f"the peak rate of a meter, {self.peak_rate}, is below its committed rate, {self.committed_rate}"
@@ -70,7 +70,7 @@ class MeterRates:
 
 
 def write_rates(arena: Arena, place: int, rates: MeterRates | None) -> None:
-    """Set a meter's rates and fill its buckets; None takes them away."""
+    """Set a meter's rates and fill its buckets; None removes the rates."""
     words = [0] * METER_WORDS
     if rates:
         peak = (rates.peak_rate, rates.peak_burst, rates.peak_burst, 0)
@@ -80,7 +80,7 @@ def write_rates(arena: Arena, place: int, rates: MeterRates | None) -> None:
 
 
 def read_rates(arena: Arena, place: int) -> MeterRates | None:
-    """The rates of a meter, None where it has none."""
+    """Return the rates of a meter, None if it has none."""
     words = [int(word) for word in arena.words[place : place + METER_WORDS]]
     if not words[_CONFIGURED]:
         return None
@@ -89,7 +89,7 @@ def read_rates(arena: Arena, place: int) -> MeterRates | None:
 
 
 class MeterMemory:
-    """One array of meters of a switch; ``pointer`` is the word through which compiled code finds it."""
+    """One array of meters of a switch; compiled code finds it through the word ``pointer``."""
 
     def __init__(self, arena: Arena, meter: Meter, pointer: int) -> None:
         self._arena = arena
@@ -98,18 +98,18 @@ class MeterMemory:
         arena.words[pointer] = self._place
 
     def set(self, index: int, rates: MeterRates | None) -> None:
-        """Set the rates of a meter, and fill its buckets; without rates, all is green.
+        """Set the rates of a meter and fill its buckets; without rates all packets are green.
 
-        Raises InvalidRequestError where there is no such meter.
+        Raises InvalidRequestError for an index out of range.
         """
         write_rates(self._arena, self._place_of(index), rates)
 
     def get(self, index: int) -> MeterRates | None:
-        """The rates of a meter. Raises InvalidRequestError where there is no such meter."""
+        """Return the rates of a meter. Raises InvalidRequestError for an index out of range."""
         return read_rates(self._arena, self._place_of(index))
 
     def free(self) -> None:
-        """Give everything back."""
+        """Return all words to the arena."""
         self._arena.free(self._place, METER_WORDS * self._meter.size)
 
     def _place_of(self, index: int) -> int:

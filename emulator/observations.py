@@ -1,4 +1,4 @@
-"""What a fabric tells of what has happened in it."""
+"""Observations of an emulated fabric: completions, captured packets, traces and drop counts."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,9 +16,9 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A packet that was injected and has reached a NIC; ``link`` is the one it came by.
+    """An injected packet that reached a NIC over ``link``.
 
-    ``octets`` are the bytes that were kept; up to ``length`` the rest are zeros.
+    ``octets`` are the stored bytes; the rest, up to ``length``, are zeros.
     """
 
     link: int
@@ -29,7 +29,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class PacketIn:
-    """A packet that a switch has sent to its control plane."""
+    """A packet that a switch sent to its control plane."""
 
     switch: str
     time_ps: int
@@ -37,7 +37,7 @@ class PacketIn:
 
 
 class TraceKind(IntEnum):
-    """What a row of the trace says of a packet."""
+    """Kind of event in a trace row."""
 
     QUEUED = s.QUEUED
     STARTED = s.STARTED
@@ -46,7 +46,7 @@ class TraceKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """A packet has come to a queue, started on its link, or found the queue full; ``flow`` is -1 for injected ones."""
+    """A packet joined a queue, started on its link, or was lost; ``flow`` is -1 for injected packets."""
 
     time_ps: int
     kind: TraceKind
@@ -59,7 +59,7 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many packets a flow's sender has sent so far, and of how many from the first on it knows that they came."""
+    """Packets that a flow's sender has sent, and the number, counted from the first, that it knows arrived."""
 
     sent: int
     acknowledged: int
@@ -69,7 +69,7 @@ class Progress:
 class Drops:
     """Packets that a switch has dropped so far, by reason.
 
-    ``no_group`` are those for a multicast group that has no replicas; ``too_many_passes`` those that were copied,
+    ``no_group`` counts packets for a multicast group without replicas, ``too_many_passes`` those that were copied,
     resubmitted or recirculated too often in a row.
     """
 

@@ -1,22 +1,22 @@
-"""The ports of a switch: which of them are up, and who is told when that changes."""
+"""Port states of a switch, and notification of their changes."""
 
 from collections.abc import Callable, Iterable, Iterator
 
 CPU_PORT = 510
-"""A packet that leaves by this port goes to the control plane, and what that sends comes in by it; unless told else."""
+"""Default port to and from the control plane."""
 
 DROP_PORT = 511
-"""What ``mark_to_drop`` gives a packet as its egress port, unless told else."""
+"""Default egress port that ``mark_to_drop`` sets."""
 
 NUM_PORTS = 512
-"""v1model numbers ports with 9 bits."""
+"""Number of ports: v1model has 9-bit port numbers."""
 
 PortListener = Callable[[int, bool], None]
-"""Told the number of a port and whether it is up now."""
+"""Callback with the number of a port and whether it is up now."""
 
 
 class Ports:
-    """Ports by number, all up at first. They are the hardware's: no pipeline that is set changes them."""
+    """Ports by number, all up at first. They belong to the hardware: setting a pipeline does not change them."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._up = dict.fromkeys(numbers, True)
@@ -29,11 +29,11 @@ class Ports:
         return port in self._up
 
     def is_up(self, port: int) -> bool:
-        """Whether packets leave by a port. Raises KeyError for one that is not there."""
+        """Return whether a port is up. Raises KeyError for an unknown port."""
         return self._up[port]
 
     def set(self, port: int, up: bool) -> bool:
-        """Take a port down or bring it up; False where it was so before. Raises KeyError for one that is not there."""
+        """Take a port down or bring it up; return whether that changed it. Raises KeyError for an unknown port."""
         if self._up[port] == up:
             return False
         self._up[port] = up
@@ -42,6 +42,6 @@ class Ports:
         return True
 
     def listen(self, listener: PortListener) -> Callable[[], None]:
-        """Tell ``listener`` of every change from now on, until what is returned is called."""
+        """Call ``listener`` at every change, until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)

@@ -1,4 +1,4 @@
-"""The members, groups and action sets of one action profile of one switch, in the memory compiled code follows."""
+"""Members, groups and action sets of one action profile of one switch, in the memory that compiled code reads."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ Owner = tuple[str, EntryKey]
 
 
 def encode_call(table: Table, call: ActionCall) -> tuple[int, ...]:
-    """The words of an action call: the action's number, then its arguments.
+    """Return the words of an action call: the action's number, then its arguments.
 
-    Raises InvalidRequestError where the table has no such action or an argument does not fit.
+    Raises InvalidRequestError for an action that the table lacks, or an argument that does not fit.
     """
     for action in table.actions:
         if action.name == call.action:
@@ -44,17 +44,17 @@ def encode_call(table: Table, call: ActionCall) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSet:
-    """An action set that can be placed, with the words of each of its actions."""
+    """A checked action set, with the words of each of its actions."""
 
     action_set: ActionSet
     words: tuple[tuple[int, ...], ...]
 
 
 class ProfileMemory:
-    """Members stand in blocks of their own; groups and action sets are selections of such blocks."""
+    """Members, groups and action sets of a profile; groups and sets select from the blocks of members and actions."""
 
     def __init__(self, arena: Arena, profile: Profile, table: Table, ports: Ports) -> None:
-        """``table`` is one of the tables that use the profile; all have the same actions."""
+        """Create an empty profile; ``table`` is any of the tables that use it, because all have the same actions."""
         self._arena = arena
         self._name = profile.name
         self._max_members = profile.max_members
@@ -69,7 +69,7 @@ class ProfileMemory:
         self._set_selections: dict[Owner, Selection] = {}
 
     def free(self) -> None:
-        """Give everything back."""
+        """Return all words to the arena."""
         for place in self._member_places.values():
             self._arena.free(place, self._table.action_words)
         for selection in self._selections.values():
@@ -78,18 +78,19 @@ class ProfileMemory:
             self.drop_set(owner)
 
     def port_changed(self, port: int) -> None:
-        """Leave out, or take in again, what watches this port."""
+        """Remove candidates that watch this port from their groups, or add them again."""
         for selection in (*self._selections.values(), *self._set_selections.values()):
             selection.port_changed(port)
 
     # ---- members ----------------------------------------------------------------------------------------------------
 
     def member_place(self, member_id: int) -> int:
-        """Where a member's action stands."""
+        """Return the offset of a member's action."""
         self._require_member(member_id)
         return self._member_places[member_id]
 
     def insert_member(self, member_id: int, action: ActionCall) -> None:
+        """Add a member. Raises SwitchError if it exists, does not fit or the profile is full."""
         if member_id in self.members:
             raise AlreadyExistsError(f"profile {self._name!r} has a member {member_id}")
         self._require_room(1, without=None)
@@ -97,11 +98,13 @@ class ProfileMemory:
         self.members[member_id] = action
 
     def modify_member(self, member_id: int, action: ActionCall) -> None:
+        """Replace the action of a member. Raises SwitchError if it does not exist or the action does not fit."""
         self._require_member(member_id)
         self._write(self._member_places[member_id], encode_call(self._table, action))
         self.members[member_id] = action
 
     def delete_member(self, member_id: int) -> None:
+        """Remove a member. Raises SwitchError if it does not exist or is in a group."""
         self._require_member(member_id)
         for group_id, member_ids in self.groups.items():
             if member_id in member_ids:
@@ -112,11 +115,12 @@ class ProfileMemory:
     # ---- groups -----------------------------------------------------------------------------------------------------
 
     def group_place(self, group_id: int) -> int:
-        """Where a group's list of members stands."""
+        """Return the offset of a group's list of members."""
         self._require_group(group_id)
         return self._selections[group_id].place
 
     def insert_group(self, group_id: int, member_ids: tuple[int, ...], watch_ports: Mapping[int, int]) -> None:
+        """Add a group. Raises SwitchError if it exists or cannot be built."""
         if group_id in self.groups:
             raise AlreadyExistsError(f"profile {self._name!r} has a group {group_id}")
         candidates = self._candidates(member_ids, watch_ports)
@@ -124,13 +128,14 @@ class ProfileMemory:
         self._set_group(group_id, member_ids, watch_ports, candidates)
 
     def modify_group(self, group_id: int, member_ids: tuple[int, ...], watch_ports: Mapping[int, int]) -> bool:
-        """Replace a group's members; True where its block has moved and entries must be pointed anew."""
+        """Replace a group's members; return whether its block moved, so that entries need the new offset."""
         self._require_group(group_id)
         before = self._selections[group_id].place
         self._set_group(group_id, member_ids, watch_ports, self._candidates(member_ids, watch_ports))
         return self._selections[group_id].place != before
 
     def delete_group(self, group_id: int) -> None:
+        """Remove a group. Raises SwitchError if it does not exist."""
         self._require_group(group_id)
         self._selections.pop(group_id).free()
         del self.groups[group_id], self.watch_ports[group_id]
@@ -138,7 +143,7 @@ class ProfileMemory:
     # ---- action sets ------------------------------------------------------------------------------------------------
 
     def encode_set(self, owner: Owner, action_set: ActionSet) -> EncodedSet:
-        """An action set made ready for an entry. Raises SwitchError where the profile cannot hold it."""
+        """Check and encode an action set for an entry. Raises SwitchError if the profile cannot hold it."""
         for weighted in action_set.actions:
             if weighted.weight < 1:
                 raise InvalidRequestError(f"an action of a set has a weight above 0, not {weighted.weight}")
@@ -148,7 +153,7 @@ class ProfileMemory:
         return EncodedSet(action_set, words)
 
     def place_set(self, owner: Owner, encoded: EncodedSet) -> int:
-        """Where the list of an entry's actions stands from now on; its set before is given back."""
+        """Store an entry's action set in place of its previous one, and return the offset of its list."""
         self.drop_set(owner)
         places = tuple(self._written(words) for words in encoded.words)
         selection = Selection(self._arena, self._ports)
@@ -163,7 +168,7 @@ class ProfileMemory:
         return selection.place
 
     def drop_set(self, owner: Owner) -> None:
-        """Give back what an entry's action set takes, if it has one."""
+        """Free an entry's action set, if it has one."""
         if owner in self._set_places:
             for place in self._set_places.pop(owner):
                 self._arena.free(place, self._table.action_words)

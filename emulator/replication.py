@@ -1,4 +1,4 @@
-"""The multicast groups and clone sessions of one switch, in the memory that compiled code follows."""
+"""Multicast groups and clone sessions of one switch, in the memory that compiled code reads."""
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ MAX_LENGTH_BYTES = (1 << 32) - 1
 
 
 class Replicator(StrEnum):
-    """What makes a switch copy a packet."""
+    """Kind of object that makes a switch copy a packet."""
 
     GROUP = "multicast group"
     SESSION = "clone session"
 
     @property
     def highest(self) -> int:
-        """The highest number of one; the lowest is 1."""
+        """Highest valid number; the lowest is 1."""
         return (1 << 16) - 1 if self is Replicator.GROUP else (1 << 15) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One copy: it leaves by ``port``, and the program knows it by ``instance``."""
+    """One copy: it leaves by ``port``, and the program sees ``instance``."""
 
     port: int
     instance: int = 0
@@ -34,10 +34,10 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What becomes of a packet that is multicast or cloned.
+    """Copies that a multicast group or clone session makes.
 
-    A copy is cut to ``longest_bytes`` as it leaves; it joins the queue of ``level``, or of its own priority where that
-    is None.
+    A copy is cut to ``longest_bytes`` as it leaves. It joins the queue of ``level``, or of its own priority if that is
+    None.
     """
 
     replicas: tuple[Replica, ...]
@@ -46,10 +46,10 @@ class Replication:
 
 
 class ReplicationMemory:
-    """The groups, or the sessions, of a switch by number.
+    """Multicast groups or clone sessions of a switch, by number.
 
-    ``pointer`` is the word through which compiled code finds them; it is None where the program copies no packets, and
-    they are kept all the same. Every method raises a ``SwitchError`` and changes nothing where it cannot do its work.
+    Compiled code finds them through the word ``pointer``. It is None in a program that copies no packets; groups and
+    sessions are stored all the same. A method that fails raises a ``SwitchError`` and changes nothing.
     """
 
     def __init__(self, arena: Arena, kind: Replicator, pointer: int | None, ports: Container[int]) -> None:
@@ -61,33 +61,33 @@ class ReplicationMemory:
         self._blocks: dict[int, tuple[int, int]] = {}
         self._pages: dict[int, int] = {}
         if pointer is not None:
-            root = arena.allocate(PAGE_WORDS)  # before the words are looked at: it may move them
+            root = arena.allocate(PAGE_WORDS)  # before taking a view of the words: it may move them
             arena.words[pointer] = root
 
     def __iter__(self) -> Iterator[tuple[int, Replication]]:
         return iter(tuple(self._found.items()))
 
     def insert(self, number: int, replication: Replication) -> None:
-        """Add one."""
+        """Add a group or session."""
         self._require_valid(number, replication)
         if number in self._found:
             raise AlreadyExistsError(f"there is a {self._kind} {number}")
         self._place(number, replication)
 
     def modify(self, number: int, replication: Replication) -> None:
-        """Replace all that one says."""
+        """Replace a group or session."""
         self._require_valid(number, replication)
         self._require(number)
         self._remove(number)
         self._place(number, replication)
 
     def delete(self, number: int) -> None:
-        """Remove one; packets for it are no longer copied."""
+        """Remove a group or session."""
         self._require(number)
         self._remove(number)
 
     def free(self) -> None:
-        """Give everything back."""
+        """Return all words to the arena."""
         for number in tuple(self._found):
             self._remove(number)
         if self._pointer is not None:
@@ -129,13 +129,15 @@ class ReplicationMemory:
     def _require_valid(self, number: int, replication: Replication) -> None:
         where = f"{self._kind} {number}"
         if not 1 <= number <= self._kind.highest:
-            raise InvalidRequestError(f"the number of a {self._kind} is within 1 to {self._kind.highest}, not {number}")
+            raise InvalidRequestError(f"a {self._kind} has a number within 1 to {self._kind.highest}, not {number}")
         seen: set[Replica] = set()
         for replica in replication.replicas:
             if replica.port not in self._ports:
                 raise InvalidRequestError(f"{where}: the switch has no port {replica.port}")
             if not 0 <= replica.instance <= MAX_INSTANCE:
-                raise InvalidRequestError(f"{where}: an instance is within 0 to {MAX_INSTANCE}, not {replica.instance}")
+                raise InvalidRequestError(
+                    f"{where}: an instance must be within 0 to {MAX_INSTANCE}, not {replica.instance}"
+                )
             if replica in seen:
                 raise InvalidRequestError(
                     f"{where}: port {replica.port} with instance {replica.instance} is given twice"
@@ -144,6 +146,6 @@ class ReplicationMemory:
         if len(replication.replicas) > MAX_REPLICAS:
             raise ResourceExhaustedError(f"{where}: {len(replication.replicas)} replicas are more than {MAX_REPLICAS}")
         if replication.level is not None and not 0 <= replication.level < LEVELS:
-            raise InvalidRequestError(f"{where}: the level is within 0 to {LEVELS - 1}, not {replication.level}")
+            raise InvalidRequestError(f"{where}: the level must be within 0 to {LEVELS - 1}, not {replication.level}")
         if not 0 <= (replication.longest_bytes or 0) <= MAX_LENGTH_BYTES:
             raise InvalidRequestError(f"{where}: a copy cannot have {replication.longest_bytes} bytes")

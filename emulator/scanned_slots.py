@@ -1,4 +1,4 @@
-"""The slots of a table with ternary keys: entries in the order in which compiled code tries them."""
+"""Slots of a table with ternary keys, in the order in which compiled code tries them."""
 
 from bisect import bisect_left
 from itertools import count
@@ -11,9 +11,9 @@ _FIRST_SLOTS = 16
 
 
 class ScannedSlots:
-    """Entries by falling priority, those of equal priority by age, without gaps.
+    """Entries by falling priority, then by age, without gaps.
 
-    A key is the words of the values and then those of the masks.
+    A key is the words of the values, then those of the masks.
     """
 
     def __init__(self, arena: Arena, descriptor: int, table: Table) -> None:
@@ -27,7 +27,7 @@ class ScannedSlots:
         self._allocate(_FIRST_SLOTS)
 
     def insert(self, key: tuple[int, ...], priority: int, action: tuple[int, ...]) -> None:
-        """Add an entry whose key is not there with this priority."""
+        """Add an entry; no entry may have this key and priority."""
         if len(self._order) == self._num_slots:
             self._grow()
         rank = -priority, next(self._ages)
@@ -44,11 +44,11 @@ class ScannedSlots:
         self._write_count()
 
     def modify(self, key: tuple[int, ...], priority: int, action: tuple[int, ...]) -> None:
-        """Replace the action of an entry that is there."""
+        """Replace the action of an existing entry."""
         self._write_action(self._place_of(key, priority), action)
 
     def delete(self, key: tuple[int, ...], priority: int) -> None:
-        """Remove an entry that is there."""
+        """Remove an existing entry."""
         start = self._place_of(key, priority)
         end, width = self._place(len(self._order)), self._table.slot_words
         words = self._arena.words
@@ -57,15 +57,15 @@ class ScannedSlots:
         self._write_count()
 
     def counter_offset(self, key: tuple[int, ...], priority: int) -> int:
-        """Where the direct counter of an entry stands in the arena now."""
+        """Return the current arena offset of an entry's direct counter."""
         return self._place_of(key, priority) + self._table.counter_offset
 
     def set_default(self, action: tuple[int, ...] | None) -> None:
-        """Replace the default action; None leaves the table without one."""
+        """Replace the default action; None removes it."""
         self._default.set(action)
 
     def free(self) -> None:
-        """Give everything back; the descriptor is to be written anew."""
+        """Free everything; the descriptor is invalid afterwards."""
         self._arena.free(self._slots, self._num_slots * self._table.slot_words)
         self._default.free()
 

@@ -1,4 +1,4 @@
-"""What a selector picks from, in the memory that compiled code follows."""
+"""Lists of actions that a selector picks from, in the memory that compiled code reads."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from emulator.ports import Ports
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An action that stands at ``place``; one with a ``watch_port`` is picked only while that port is up."""
+    """An action at offset ``place``; with a ``watch_port`` it is picked only while that port is up."""
 
     place: int
     watch_port: int | None
 
 
 class Selection:
-    """A block of words: the number of live candidates, then where each stands, in order.
+    """A block of words: the number of live candidates, then the offset of each, in order.
 
-    With none alive it is an empty group, as on BMv2: the entry is hit and no action is executed.
+    Without live candidates it is an empty group, as on BMv2: packets hit the entry and no action is executed.
     """
 
     def __init__(self, arena: Arena, ports: Ports) -> None:
@@ -28,7 +28,7 @@ class Selection:
         self._candidates: tuple[Candidate, ...] = ()
 
     def replace(self, candidates: tuple[Candidate, ...]) -> None:
-        """Set the candidates; the block moves where it has to grow."""
+        """Set the candidates; the block moves if it has to grow."""
         if self._num_words < 1 + len(candidates):
             self.free()
             self._num_words = 1 + len(candidates)
@@ -37,12 +37,12 @@ class Selection:
         self._write()
 
     def port_changed(self, port: int) -> None:
-        """Count anew where a candidate watches this port."""
+        """Recount the live candidates if one watches this port."""
         if any(candidate.watch_port == port for candidate in self._candidates):
             self._write()
 
     def free(self) -> None:
-        """Give the block back."""
+        """Free the block."""
         if self._num_words:
             self._arena.free(self.place, self._num_words)
             self._num_words = 0

@@ -1,4 +1,4 @@
-"""The slots of one table of one switch: the hash table that compiled code searches, written from the control side."""
+"""Slots of one table of one switch: the hash table that the control plane writes and compiled code searches."""
 
 from emulator.compiler.tables import Table
 from emulator.memory import (
@@ -19,7 +19,7 @@ _FIRST_SLOTS = 16
 
 
 class DefaultAction:
-    """The default action of a table, in a block of its own that the table's descriptor points to."""
+    """Default action of a table, in a block of its own that the table's descriptor points to."""
 
     def __init__(self, arena: Arena, descriptor: int, table: Table) -> None:
         self._arena = arena
@@ -27,7 +27,7 @@ class DefaultAction:
         self._num_words = table.action_words
 
     def set(self, action: tuple[int, ...] | None) -> None:
-        """Replace it; None leaves the table without one."""
+        """Replace the default action; None removes it."""
         if action is None:
             self.free()
             return
@@ -38,14 +38,14 @@ class DefaultAction:
         self._arena.words[offset : offset + len(action)] = action
 
     def free(self) -> None:
-        """Leave the table without one and give the block back."""
+        """Remove the default action and free the block."""
         if self._arena.words[self._pointer]:
             self._arena.free(int(self._arena.words[self._pointer]), self._num_words)
             self._arena.words[self._pointer] = 0
 
 
 class TableSlots:
-    """Open addressing over a power of two of slots, at most half of them taken; deleted ones keep their place."""
+    """Open addressing over a power of two of slots, at most half of them used; deleted slots stay marked."""
 
     def __init__(self, arena: Arena, descriptor: int, table: Table) -> None:
         self._arena = arena
@@ -59,7 +59,7 @@ class TableSlots:
             self._write(PREFIXES, arena.allocate(self._prefix_words))
 
     def insert(self, key: tuple[int, ...], _priority: int, action: tuple[int, ...]) -> None:
-        """Add an entry whose key is not there; an LPM table's key ends with the prefix mask."""
+        """Add an entry with a new key; an LPM table's key ends with the prefix mask."""
         if 2 * (self._taken + 1) > self._num_slots:
             self._rebuild()
         self._place(key, action)
@@ -68,26 +68,26 @@ class TableSlots:
             self._count_prefix(key[self._table.value_words :], 1)
 
     def modify(self, key: tuple[int, ...], _priority: int, action: tuple[int, ...]) -> None:
-        """Replace the action of an entry that is there."""
+        """Replace the action of an existing entry."""
         self._write_action(self._places[key], action)
 
     def delete(self, key: tuple[int, ...], _priority: int) -> None:
-        """Remove an entry that is there."""
+        """Remove an existing entry."""
         self._arena.words[self._places.pop(key)] = DELETED
         self._write(NUM_ENTRIES, len(self._places))
         if self._table.lpm_field:
             self._count_prefix(key[self._table.value_words :], -1)
 
     def counter_offset(self, key: tuple[int, ...], _priority: int) -> int:
-        """Where the direct counter of an entry stands in the arena."""
+        """Return the arena offset of an entry's direct counter."""
         return self._places[key] + self._table.counter_offset
 
     def set_default(self, action: tuple[int, ...] | None) -> None:
-        """Replace the default action; None leaves the table without one."""
+        """Replace the default action; None removes it."""
         self._default.set(action)
 
     def free(self) -> None:
-        """Give everything back; the descriptor is to be written anew."""
+        """Free everything; the descriptor is invalid afterwards."""
         words = self._arena.words
         self._arena.free(self._slots, self._num_slots * self._table.slot_words)
         if self._table.lpm_field:
@@ -141,7 +141,7 @@ class TableSlots:
 
     @property
     def _prefix_words(self) -> int:
-        """Room for the masks of prefixes of every length."""
+        """Number of words for the masks of prefixes of every length."""
         assert self._table.lpm_field is not None
         field = self._table.lpm_field.field
         return (field.bits + 1) * len(field.words)

@@ -1,4 +1,4 @@
-"""The control side of one emulated switch: what P4Runtime reads and writes."""
+"""Control plane of one emulated switch: the operations that P4Runtime offers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -34,10 +34,10 @@ NO_WATCH_PORTS: Mapping[int, int] = MappingProxyType({})
 class EmulatedSwitch:
     """One switch of an emulated fabric. Every method takes effect before the next packet is processed.
 
-    Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. Every method that changes
-    something raises a ``SwitchError`` and changes nothing where the request cannot be carried out. A switch forwards
-    nothing until ``clear`` has been called, as one that was never given a pipeline. ``ports`` are those a group may
-    watch; each is up until ``set_port`` says otherwise. By ``cpu_port`` it reaches its control plane.
+    Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. A method that fails raises a
+    ``SwitchError`` and changes nothing. A switch forwards nothing until ``clear`` has been called, like one without a
+    pipeline. Groups may watch any of ``ports``; each is up until ``set_port`` takes it down. ``cpu_port`` connects the
+    switch to its control plane.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class EmulatedSwitch:
         self.is_ready = True
 
     def shut_down(self) -> None:
-        """Lose power: no pipeline, no entries, no connections, until ``power`` is turned on and ``clear`` called."""
+        """Lose power: drop pipeline, entries and connections until ``power`` is turned on and ``clear`` called."""
         self.clear()
         self.is_ready = False
         self.power.turn_off()
@@ -120,9 +120,9 @@ class EmulatedSwitch:
     # ---- ports ------------------------------------------------------------------------------------------------------
 
     def set_port(self, port: int, up: bool) -> None:
-        """Take a port down or bring it up. Members that watch one that is down are not picked, from now on.
+        """Take a port down or bring it up; selectors pass over members that watch a port that is down.
 
-        Raises InvalidRequestError for a port that the switch does not have.
+        Raises InvalidRequestError for an unknown port.
         """
         if port not in self.ports:
             raise InvalidRequestError(f"switch {self.name!r} has no port {port}")
@@ -144,7 +144,7 @@ class EmulatedSwitch:
         entries[key], self._words[table][key] = action, words
 
     def modify(self, table: str, key: EntryKey, action: EntryAction) -> None:
-        """Replace the action of an entry; its counter goes on."""
+        """Replace the action of an entry; its counter continues."""
         found = self._table(table)
         words, encoded = self._words_of(table, key), self._encode(found, key, action)
         self._slots[table].modify(words, key.priority, self._place(found, key, encoded))
@@ -159,13 +159,13 @@ class EmulatedSwitch:
         del self._entries[table][key], self._words[table][key]
 
     def entry(self, table: str, key: EntryKey) -> EntryAction:
-        """The action of an entry."""
+        """Return the action of an entry."""
         self._table(table)
         self._words_of(table, key)
         return self._entries[table][key]
 
     def entries(self, table: str) -> Iterator[tuple[EntryKey, EntryAction]]:
-        """Entries in order of insertion."""
+        """Iterate over the entries in order of insertion."""
         self._table(table)
         return iter(list(self._entries[table].items()))
 
@@ -183,7 +183,7 @@ class EmulatedSwitch:
         self._defaults[table] = action
 
     def default(self, table: str) -> ActionCall:
-        """The default action."""
+        """Return the default action."""
         self._table(table)
         action = self._defaults[table]
         if action is None:
@@ -207,7 +207,7 @@ class EmulatedSwitch:
         memory.delete_member(member_id)
 
     def members(self, profile: str) -> Mapping[int, ActionCall]:
-        """Actions of the members by id."""
+        """Return the members' actions by id."""
         return MappingProxyType(self._profile(profile).members)
 
     def insert_group(
@@ -220,8 +220,8 @@ class EmulatedSwitch:
     ) -> None:
         """Add a group; the selector picks by position. ``max_size`` 0 sets no limit.
 
-        A member with a port in ``watch_ports`` is passed over while that port is down. Where none is left, or there
-        was none, a packet hits the entry and no action is executed.
+        The selector passes over a member with a port in ``watch_ports`` while that port is down. A packet that hits an
+        entry of a group without live members executes no action.
         """
         self._require_size(profile, member_ids, max_size)
         self._profile(profile).insert_group(group_id, member_ids, watch_ports)
@@ -249,11 +249,11 @@ class EmulatedSwitch:
         memory.delete_group(group_id)
 
     def groups(self, profile: str) -> Mapping[int, tuple[int, ...]]:
-        """Members of the groups by id, in the order in which the selector counts them."""
+        """Return the groups' members by id, in the order in which the selector counts them."""
         return MappingProxyType(self._profile(profile).groups)
 
     def watch_ports(self, profile: str, group_id: int) -> Mapping[int, int]:
-        """The ports that members of a group watch, by member id."""
+        """Return the ports that members of a group watch, by member id."""
         watched = self._profile(profile).watch_ports
         if group_id not in watched:
             raise NotFoundError(f"profile {profile!r} has no group {group_id}")
@@ -262,13 +262,13 @@ class EmulatedSwitch:
     # ---- meters -----------------------------------------------------------------------------------------------------
 
     def meter(self, name: str) -> MeterMemory:
-        """An indirect array of meters, until the switch is cleared."""
+        """Return an indirect array of meters, valid until the switch is cleared."""
         if name not in self._meters:
             raise InvalidRequestError(f"the program has no meter {name!r}")
         return self._meters[name]
 
     def direct_meter(self, table: str, key: EntryKey) -> MeterRates | None:
-        """The rates of an entry's meter; None lets all be green."""
+        """Return the rates of an entry's meter; None makes all packets green."""
         return read_rates(self._arena, self._direct_meter(table, key))
 
     def set_direct_meter(self, table: str, key: EntryKey, rates: MeterRates | None) -> None:
@@ -278,13 +278,13 @@ class EmulatedSwitch:
     # ---- copies of packets ------------------------------------------------------------------------------------------
 
     def replication(self, kind: Replicator) -> ReplicationMemory:
-        """The multicast groups or the clone sessions, until the switch is cleared."""
+        """Return the multicast groups or the clone sessions, valid until the switch is cleared."""
         return self._replication[kind]
 
     # ---- counters ---------------------------------------------------------------------------------------------------
 
     def counter(self, name: str, index: int) -> CounterValue:
-        """A cell of an indirect counter."""
+        """Return a cell of an indirect counter."""
         return self._counter(name).get(index)
 
     def set_counter(self, name: str, index: int, value: CounterValue) -> None:
@@ -292,15 +292,15 @@ class EmulatedSwitch:
         self._counter(name).set(index, value)
 
     def direct_counter(self, table: str, key: EntryKey) -> CounterValue:
-        """What the entry has counted."""
+        """Return an entry's direct counter."""
         return read_counter(self._arena, self._direct_cell(table, key))
 
     def set_direct_counter(self, table: str, key: EntryKey, value: CounterValue) -> None:
-        """Overwrite what the entry has counted."""
+        """Overwrite an entry's direct counter."""
         write_counter(self._arena, self._direct_cell(table, key), value)
 
     def register(self, name: str, index: int) -> int:
-        """A cell of a register array."""
+        """Return a cell of a register array."""
         return self._register(name).get(index)
 
     def set_register(self, name: str, index: int, value: int) -> None:
@@ -323,7 +323,7 @@ class EmulatedSwitch:
         return [table for table in self._resources.tables.values() if table.profile and table.profile.name == profile]
 
     def _words_of(self, table: str, key: EntryKey) -> tuple[int, ...]:
-        """The words of an entry's key. Raises NotFoundError where the entry is not there."""
+        """Return the words of an entry's key. Raises NotFoundError for an unknown entry."""
         words = self._words[table].get(key)
         if words is None:
             raise NotFoundError(f"table {table!r} has no such entry")
@@ -358,7 +358,7 @@ class EmulatedSwitch:
         raise InvalidRequestError(f"table {table.name!r} does not take {type(action).__name__} as an action")
 
     def _place(self, table: Table, key: EntryKey, encoded: tuple[int, ...] | EncodedSet) -> tuple[int, ...]:
-        """The words of an entry's action; nothing can fail any more."""
+        """Store an entry's action and return its words; this cannot fail."""
         owner = table.name, key
         if isinstance(encoded, EncodedSet):
             assert table.profile is not None
@@ -392,5 +392,5 @@ class EmulatedSwitch:
 
 
 def slots_of(arena: Arena, descriptor: int, table: Table) -> TableSlots | ScannedSlots:
-    """Slots of the kind that the table's compiled code searches."""
+    """Return slots of the kind that the table's compiled code searches."""
     return ScannedSlots(arena, descriptor, table) if table.is_scanned else TableSlots(arena, descriptor, table)

@@ -1,4 +1,4 @@
-"""A clock that makes one second of a fabric last one second of wall time."""
+"""Clock that makes one second of a fabric last one second of wall time."""
 
 import asyncio
 import logging
@@ -12,27 +12,26 @@ from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion
 
 SLICE_S = 0.001
-"""The fabric's time stands between slices of this length, and controllers have their turn."""
+"""Time advances in slices of this length; controllers run between slices."""
 
 IDLE_S = 0.01
-"""While nothing happens the fabric's time passes in steps of this length, unless the clock is woken."""
+"""While nothing happens, time advances in steps of this length, unless the clock is woken."""
 
 TOLERANCE_S = 0.1
-"""What the fabric catches up when it is late; of a longer delay nothing, so that it never races for long."""
+"""Delay that the fabric catches up. It skips longer delays, so that it never runs fast for long."""
 
 LATE_TIMES, LATE_WITHIN_S = 3, 10.0
-"""Whoever is so late so often within this time, and not by a single stall, is told so, and once in as long again."""
+"""A warning follows this many delays within this time; the next warning at the earliest after that time."""
 
 _SLICE_PS = round(SLICE_S * PS_PER_S)
 _LOG = logging.getLogger(__name__)
 
 
 class WallClock:
-    """Time that passes no faster than wall time, which counts from the moment the clock is made.
+    """Advances no faster than wall time, counted from the creation of the clock.
 
-    Where the machine cannot follow, the fabric's time falls behind for good; a warning says so where it goes on.
-    ``exclusive`` is held only while a slice of time passes, ``deliver`` is called after it; ``time_s`` reads the wall's
-    clock.
+    If the machine cannot follow, the fabric's time falls behind for good, and a warning is logged if that repeats. The
+    clock holds ``exclusive`` only during a slice and calls ``deliver`` after it; ``time_s`` reads wall time.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class WallClock:
         self._quiet_until_s = self._start_s
 
     async def run(self, until_ps: int) -> tuple[Completion, ...]:
-        """See Clock."""
+        """Advance as ``Clock.run`` describes."""
         while True:
             due_ps = min(self._due_ps(), until_ps)
             self._woken.clear()
@@ -65,7 +64,7 @@ class WallClock:
                 await self._pause()
 
     def wake(self) -> None:
-        """Something was done to the fabric that it shall react to at once. For the thread of the event loop."""
+        """React to a change of the fabric at once. Call it in the event loop's thread."""
         self._woken.set()
 
     async def _pause(self) -> None:
@@ -77,7 +76,7 @@ class WallClock:
             await asyncio.wait_for(self._woken.wait(), min(ahead_s, IDLE_S))
 
     def _due_ps(self) -> int:
-        """The fabric's time that wall time asks for, never before the one it has reached."""
+        """Return the fabric's time that corresponds to wall time, never before the current one."""
         now_ps = self._fabric.now_ps
         late_s = self._time_s() - self._start_s - now_ps / PS_PER_S
         if late_s <= TOLERANCE_S:

@@ -1,4 +1,4 @@
-"""Trainyard's P4 program: sources, and what p4c made of them (``build/``)."""
+"""Trainyard's P4 program: its sources, and the output of p4c in ``build/``."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PROGRAM = BUILD / "trainyard.json"
 """BMv2 JSON of the v1model program."""
 
 P4INFO = BUILD / "trainyard.p4info.txtpb"
-"""P4Info of the same, as text."""
+"""P4Info of the same program, as text."""
 
 MANIFEST = BUILD / "manifest.json"
-"""The compiler's version and the hash of every source the two were made from."""
+"""Compiler version and hash of every source of the two."""

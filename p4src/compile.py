@@ -1,7 +1,7 @@
-"""Compile the P4 program with p4c and note what it was made from: ``python -m p4src.compile``.
+"""Compile the P4 program with p4c and record the hashes of its sources: ``python -m p4src.compile``.
 
-Uses ``p4c-bm2-ss`` where it is on PATH, else the p4lang/p4c container. Nobody needs this to run Trainyard: what it
-writes is committed.
+Uses ``p4c-bm2-ss`` from PATH, or else the p4lang/p4c container. Running Trainyard needs neither, because the output is
+committed.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _MAIN = "v1model/trainyard.p4"
 
 @dataclass(frozen=True)
 class Output:
-    """What the compiler made: BMv2 JSON, P4Info text and the compiler's version."""
+    """Output of the compiler: BMv2 JSON, P4Info text and the compiler's version."""
 
     program: str
     p4info: str
@@ -31,7 +31,7 @@ class Output:
 
 
 def source_hashes() -> dict[str, str]:
-    """SHA-256 of every P4 source by its path below ``p4src``."""
+    """Return the SHA-256 of every P4 source by its path below ``p4src``."""
     return {
         path.relative_to(SOURCES).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(SOURCES.rglob("*.p4"))
@@ -39,10 +39,9 @@ def source_hashes() -> dict[str, str]:
 
 
 def compile_sources(command: list[str]) -> Output:
-    """Run the compiler. Raises CalledProcessError where it finds errors in the sources; they are on stderr.
+    """Run the compiler. Raises CalledProcessError for errors in the sources, which are on stderr.
 
-    The JSON's line numbers and file names depend on where the compiler ran from: it runs in ``p4src``, and what stands
-    before that is cut off.
+    File names in the JSON depend on the compiler's working folder, so it runs in ``p4src``.
     """
     told = subprocess.run([*command, "--version"], check=True, text=True, capture_output=True)
     found = re.search(r"Version (\S+)", told.stdout + told.stderr)
@@ -63,7 +62,7 @@ def compile_sources(command: list[str]) -> Output:
 
 
 def compiler_command() -> list[str]:
-    """The command that runs p4c here. Raises FileNotFoundError where neither p4c nor Docker is found."""
+    """Return the command that runs p4c. Raises FileNotFoundError if neither p4c nor Docker is installed."""
     if shutil.which(_COMPILER):
         return [_COMPILER]
     if shutil.which("docker"):
@@ -73,7 +72,7 @@ def compiler_command() -> list[str]:
 
 
 def main() -> int:
-    """Compile and write JSON, P4Info and manifest."""
+    """Compile the sources and write JSON, P4Info and manifest."""
     try:
         output = compile_sources(compiler_command())
     except FileNotFoundError as error:

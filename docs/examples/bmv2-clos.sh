@@ -1,23 +1,23 @@
 #!/bin/sh
-# The fabric of bmv2-controller.yaml on one machine: two ToRs and two aggregation switches, each a BMv2, and a host
-# under each ToR. As root, with iproute2 and simple_switch_grpc:
+# Builds the fabric of bmv2-controller.yaml on one machine: two ToRs and two aggregation switches, each a BMv2, and a
+# host under each ToR. Run it as root, with iproute2 and simple_switch_grpc installed:
 #
-#     sh bmv2-clos.sh up      lays the cables and starts the switches
-#     sh bmv2-clos.sh down    ends the switches and removes everything
+#     sh bmv2-clos.sh up      connects the cables and starts the switches
+#     sh bmv2-clos.sh down    stops the switches and removes everything
 #
-# Switches and controller live in the network namespace fabric, hosts in h0 and h1, which reach the controller by
-# a network beside the fabric: at 172.31.0.1 and 172.31.1.1.
+# Switches and controller run in the network namespace fabric, hosts in h0 and h1. Hosts reach the controller through a
+# management network: at 172.31.0.1 and 172.31.1.1.
 set -eu
 
 SWITCHES=/run/trainyard-bmv2
 
-cable() { # namespace and interface of either end
+cable() { # namespace and interface of each end
     ip link add name "$2" netns "$1" type veth peer name "$4" netns "$3"
     ip -n "$1" link set "$2" up
     ip -n "$3" link set "$4" up
 }
 
-switch() { # name, number of ports, port for P4Runtime
+switch() { # name, number of ports, P4Runtime port
     interfaces=
     for port in $(seq "$2"); do interfaces="$interfaces -i $port@$1-$port"; done
     # shellcheck disable=SC2086
@@ -43,7 +43,7 @@ up() {
         cable fabric "manage-h$host" "h$host" manage
         ip -n fabric address add "172.31.$host.1/30" dev "manage-h$host"
         ip -n "h$host" address add "172.31.$host.2/30" dev manage
-        # Nobody answers ARP in the fabric.
+        # Nothing answers ARP in the fabric, so neighbours are permanent.
         ip -n "h$host" address add "10.0.$host.1/8" dev nic0
         ip -n "h$host" neighbour add "10.0.$other.1" lladdr "02:00:00:00:0$other:01" dev nic0 nud permanent
     done

@@ -1,6 +1,6 @@
-"""Follow two flows from their registration to the queues they wait in: ``python docs/examples/follow_a_flow.py``.
+"""Follow two flows from registration to their queues: ``python docs/examples/follow_a_flow.py``.
 
-The code that each line of the output comes from is named in ``docs/following-a-flow.md``.
+``docs/following-a-flow.md`` names the code behind each line of the output.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ JOBS = {
 
 
 async def main() -> None:
-    """One dumbbell, one controller, two jobs of one flow each, one transfer of each flow."""
+    """Run one dumbbell, one controller, two jobs of one flow each, and one transfer of each flow."""
     emulated = EmulatedFabric(DUMBBELL.build(), compile_program(PROGRAM.read_text()), trace_rows=100_000)
     pipeline = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
     async with serve(P4RuntimeService(emulated.switches.values(), pipeline, asyncio.Lock())) as port:
@@ -52,7 +52,7 @@ async def main() -> None:
 
 
 async def register(client: Connection, time: DrivenTime, emulated: EmulatedFabric) -> dict[int, str]:
-    """Register the jobs, print what they are told, and open their connections; names of the flows by number."""
+    """Register the jobs, print the answers, and open their connections; return the flows' names by number."""
     opened = {}
     for name, job in JOBS.items():
         await client.register_job(job)
@@ -74,7 +74,7 @@ async def register(client: Connection, time: DrivenTime, emulated: EmulatedFabri
 
 
 def show_queues(emulated: EmulatedFabric, flows: dict[int, str]) -> None:
-    """Send from both, and print what the queues in front of the shared link see."""
+    """Start both transfers, and print the events in the queues of the shared link."""
     for flow in flows:
         emulated.start_transfer(flow, SIZE_BYTES)
     completed: list[Completion] = []

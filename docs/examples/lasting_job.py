@@ -1,3 +1,5 @@
+"""Job that stays registered until Enter."""
+
 from hostlib import BlockingClient, Flow, FlowGroup, Job, Nic, Profile
 
 JOB = Job("gpt", hosts=("h0", "h1"), gpus=16, profile=Profile(compute_s=1.2, comm_start=0.7, work=19.2))

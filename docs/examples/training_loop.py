@@ -1,4 +1,4 @@
-"""A training loop with the host library beside it; it runs the same with no controller at all."""
+"""Training loop that uses the host library; it also runs without a controller."""
 
 import time
 
@@ -9,7 +9,7 @@ GRADIENTS = FlowGroup("gradients", flows=(Flow(Nic("h0"), Nic("h2"), size_bytes=
 
 
 def train() -> None:
-    """What the job is for."""
+    """Compute one iteration."""
     time.sleep(0.1)
 
 

@@ -1,4 +1,4 @@
-"""Actions as functions of the generated module: ``action_N(phv, memory, block, data)``."""
+"""Compiler of actions to functions of the generated module: ``action_N(phv, memory, block, data)``."""
 
 from emulator.compiler.clock import now_source
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, tuple_of, word
@@ -14,7 +14,7 @@ from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 
 ACTION_PARAMETERS = "phv, memory, block, data"
 
-_GOLDEN = 0x9E37_79B9_7F4A_7C15  # 2^64 by the golden ratio: the step of SplitMix64
+_GOLDEN = 0x9E37_79B9_7F4A_7C15  # 2^64 divided by the golden ratio: the step of SplitMix64
 _JUMPS = ("_jump", "_jump_if_zero")
 _CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
 _WITHOUT_MEMORY = frozenset(
@@ -36,7 +36,7 @@ _WITHOUT_MEMORY = frozenset(
 
 
 class ActionCompiler:
-    """Turns the primitives of actions into source."""
+    """Compiles the primitives of actions."""
 
     def __init__(
         self, actions: list[Json], layout: Layout, hashes: HashCompiler, resources: Resources, drop_port: int
@@ -50,7 +50,7 @@ class ActionCompiler:
         self._headers = HeaderCompiler(layout, self._expressions)
 
     def functions(self) -> list[Function]:
-        """A function for every action that a table may call."""
+        """Return a function for every action that a table may call."""
         called = {
             action.number
             for table in self._resources.tables.values()
@@ -60,7 +60,7 @@ class ActionCompiler:
         return [Function(f"action_{number}", ACTION_PARAMETERS, self.lines(number)) for number in sorted(called)]
 
     def lines(self, number: int) -> list[str]:
-        """The statements of an action."""
+        """Return the statements of an action."""
         action = self._actions[number]
         parameters = tuple(parameter["bitwidth"] for parameter in action["runtime_data"])
         self._expressions = ExpressionCompiler(self._layout, parameters=parameters)
@@ -76,7 +76,7 @@ class ActionCompiler:
         return lines
 
     def statement(self, node: Json) -> list[str]:
-        """A primitive outside of an action: in the parser or the deparser, which reach no tables' memory."""
+        """Return the lines of a primitive in a parser or deparser, which may not use table memory."""
         if node["op"] not in _WITHOUT_MEMORY:
             raise UnsupportedError(f"primitive {node['op']!r} in a parser or deparser", node)
         self._expressions = ExpressionCompiler(self._layout)
@@ -124,7 +124,7 @@ class ActionCompiler:
                 assert self._layout.exit_word is not None
                 return [f"{word(self._layout.exit_word)} = U(1)"]
             case "log_msg" | "no_op":
-                return []  # what is logged leaves no trace in packet or switch
+                return []  # logging has no effect on packet or switch
         raise UnsupportedError(f"primitive {node['op']!r}", node)
 
     def _assign(self, target: Json, value: Json) -> list[str]:
@@ -140,7 +140,7 @@ class ActionCompiler:
         return f"{self._expressions.words(number, 1)} & {constant(0xFFFF)}"
 
     def _register_read(self, target: Json, register: Json, index: Json) -> list[str]:
-        """A cell behind the end leaves the target as it is."""
+        """Read a cell; an index out of range leaves the target unchanged."""
         fields, found = self._expressions.references.targets(target), self._resources.registers[register["value"]]
         lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(found.size)}:"]
         lines.append(f"    cell = {self._cell(register)}")
@@ -149,7 +149,7 @@ class ActionCompiler:
         return lines + [f"    {line}" for line in branches(cases)]
 
     def _register_write(self, register: Json, index: Json, value: Json) -> list[str]:
-        """Writing behind the end does nothing."""
+        """Write a cell; an index out of range has no effect."""
         found = self._resources.registers[register["value"]]
         source, mask = self._expressions.words(value, found.cell_words), (1 << found.bits) - 1
         lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(found.size)}:"]
@@ -163,7 +163,7 @@ class ActionCompiler:
         return lines
 
     def _execute_meter(self, array: Json, index: Json, target: Json) -> list[str]:
-        """Behind the end there is no meter, and the target stays as it is."""
+        """Execute a meter; an index out of range leaves the target unchanged."""
         meter = self._resources.meters[array["value"]]
         cells = f"memory[block + U({self._resources.meter_descriptor(meter.name)})]"
         colour = self.colour(meter, f"{cells} + U({METER_WORDS}) * index")
@@ -171,7 +171,7 @@ class ActionCompiler:
         return [*lines, *(f"    {line}" for line in self._written(target, colour))]
 
     def colour(self, meter: Meter, place: str) -> str:
-        """Source that executes the meter at a place in memory."""
+        """Return an expression that executes the meter at a memory offset."""
         length = word(self._layout.field(["standard_metadata", "packet_length"]).word)
         amount = length if meter.counts_bytes else constant(1)
         return f"execute_meter(memory, np.int64({place}), {amount}, {now_source(self._layout)})"
@@ -182,7 +182,7 @@ class ActionCompiler:
         return f"{start} + U({found.cell_words}) * index" if found.cell_words > 1 else f"{start} + index"
 
     def _hash_in_range(self, target: Json, base: Json, calculation: Json, size: Json) -> list[str]:
-        """A range of size 0 counts as one of size 1."""
+        """Hash into a range; size 0 counts as size 1."""
         found, first = self._expressions.range_of(size), self._expressions.range_of(base)
         if not (found.within(WORD) and first.within(WORD)):
             raise UnsupportedError("a hash into a range beyond 64 bits")
@@ -201,7 +201,7 @@ class ActionCompiler:
         )
 
     def _random(self, target: Json, low: Json, high: Json) -> list[str]:
-        """A number from ``low`` to ``high``; nothing where there is none."""
+        """Draw a number from ``low`` to ``high``; an empty range has no effect."""
         state = f"memory[block + {constant(self._resources.random_word)}]"
         if not all(self._expressions.range_of(end).within(WORD) for end in (low, high)):
             raise UnsupportedError("a random number beyond 64 bits")
@@ -224,5 +224,5 @@ class ActionCompiler:
 
 
 def _padded(words: list[str], count: int) -> list[str]:
-    """So many words: the lowest, or all and zeros."""
+    """Return exactly ``count`` words: the lowest ones, or all of them followed by zeros."""
     return [*words, *["U(0)"] * count][:count]

@@ -1,4 +1,4 @@
-"""The time that a program's meters go by: a hidden metadata field that is written where a packet comes and leaves."""
+"""Time for a program's meters: a hidden metadata field that is set when a packet arrives and leaves."""
 
 from emulator.compiler.expressions import word
 from emulator.compiler.layout import Json, Layout
@@ -8,7 +8,7 @@ _NOW = [HIDDEN, "now_us"]
 
 
 def with_clock(program: Json) -> Json:
-    """The program with the field, if it has meters."""
+    """Return the program with the field, if it has meters."""
     if not program.get("meter_arrays"):
         return program
     return {
@@ -19,10 +19,10 @@ def with_clock(program: Json) -> Json:
 
 
 def set_clock(layout: Layout) -> list[str]:
-    """Lines that write the field, where there is one."""
+    """Return the lines that set the field, if it exists."""
     return [f"{now_source(layout)} = U(now_us)"] if HIDDEN in layout.headers else []
 
 
 def now_source(layout: Layout) -> str:
-    """Source of the time in microseconds."""
+    """Return an expression for the time in microseconds."""
     return word(layout.field(_NOW).word)

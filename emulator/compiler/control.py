@@ -1,8 +1,8 @@
-"""Tables, conditions and their order as functions of the generated module.
+"""Compiler of control flow: tables and conditions as functions of the generated module.
 
-The nodes of a control flow have no loops: in topological order, a pipeline is a list of them in which each says the
-number of the one to go on with and those between are passed over. Conditions and statements stand in the pipeline's own
-function, tables in one each.
+A control flow has no loops. A pipeline is therefore the list of its nodes in topological order; each node sets the
+number of its successor, and the nodes between them are skipped. Conditions and statements are part of the pipeline's
+function; each table has a function of its own.
 """
 
 from enum import Enum
@@ -30,7 +30,7 @@ from emulator.memory import (
 )
 
 NODE_PARAMETERS = "phv, memory, block"
-MISS = 0  # offset 0 is nobody's
+MISS = 0  # offset 0 means none
 END = -1
 _NO_ACTION = "U(0xffffffff)"
 
@@ -51,7 +51,7 @@ class ControlCompiler:
         self._numbers = {name: number for number, name in enumerate(self._in_order())}
 
     def functions(self) -> list[Function]:
-        """Functions of all nodes, and last the pipeline's own, named after it."""
+        """Return the functions of all nodes, and last the pipeline's own, named after it."""
         functions: list[Function] = []
         lines = [f"step = {self._number(self._pipeline['init_table'])}"]
         if self._layout.exit_word is not None:
@@ -62,7 +62,7 @@ class ControlCompiler:
         return [*functions, Function(self._pipeline["name"], NODE_PARAMETERS, lines)]
 
     def _in_order(self) -> list[str]:
-        """Names of the nodes that can be reached, each before those it leads to."""
+        """Return the names of the reachable nodes, each before its successors."""
         finished: list[str] = []
 
         def visit(name: str | None, above: tuple[str, ...]) -> None:
@@ -77,7 +77,7 @@ class ControlCompiler:
         return finished[::-1]
 
     def _lines(self, node: Json) -> list[str]:
-        """What a node does in the pipeline's function; it ends by setting ``step``, or the pipeline."""
+        """Return a node's lines in the pipeline's function; they end by setting ``step`` or leaving the pipeline."""
         if self._layout.exit_word is None or "expression" in node:
             return self._steps(node)
         return [*self._steps(node), f"if {word(self._layout.exit_word)} != U(0):", "    return"]
@@ -97,9 +97,9 @@ class ControlCompiler:
         return self._after(node, table, f"{self._function_name(table.name)}({NODE_PARAMETERS})")
 
     def _after(self, node: Json, table: Table, called: str) -> list[str]:
-        """Apply a table and go on by hit or miss, by action, or always the same way.
+        """Apply a table and continue by hit or miss, by action, or unconditionally.
 
-        The way is chosen here and not in the table's function, so that LLVM knows where each leads.
+        The branch is here and not in the table's function, so that LLVM knows where each case leads.
         """
         default, following = node["base_default_next"], node["next_tables"]
         match _result(node):
@@ -127,7 +127,7 @@ class ControlCompiler:
         return function_name(self._pipeline["name"], self._numbers[node], node)
 
     def _lookup(self, table: Table) -> Function:
-        """Offset of the slot that matches, or MISS."""
+        """Return a function that finds the offset of the matching slot, or MISS."""
         lines = [
             f"descriptor = block + U({self._resources.table_descriptor(table)})",
             f"slots = memory[descriptor + U({SLOTS})]",
@@ -218,7 +218,7 @@ class ControlCompiler:
 
 
 class _Result(Enum):
-    """What a table tells the pipeline, which goes on by it."""
+    """Result of a table by which the pipeline continues."""
 
     NOTHING = "nothing"
     HIT = "hit"
@@ -241,7 +241,7 @@ def _successors_of(node: Json) -> list[str | None]:
 
 
 def _key_sources(table: Table) -> list[str]:
-    """Words of the packet's key; a field of several words shares none with others."""
+    """Return the words of the packet's key; a field of several words shares none of them with other fields."""
     words: dict[int, list[str]] = {}
     for field in table.key:
         for number, (key_word, index) in enumerate(zip(field.key_words, field.field.words, strict=True)):
@@ -255,7 +255,7 @@ def _key_sources(table: Table) -> list[str]:
 
 
 def _matches(table: Table) -> str:
-    """Whether the entry at ``at`` takes the key: words under masks, and ranges."""
+    """Return a condition: whether the entry at ``at`` matches the key by masks and ranges."""
     values, masks = 1, 1 + table.value_words
     ranges = [field for field in table.key if field.kind is MatchKind.RANGE]
     ranged = {key_word for field in ranges for key_word in field.key_words}
@@ -278,7 +278,7 @@ def _matches(table: Table) -> str:
 
 
 def _probe(table: Table, keys: list[str]) -> list[str]:
-    """Walk the slots from where the key hashes to, until it is found or an empty slot ends the search."""
+    """Return a search through the slots from the key's hash on, until the key or an empty slot is found."""
     lines = [f"wanted_{number} = {key}" for number, key in enumerate(keys)]
     lines.append("hashed = U(0)")
     lines += [f"hashed = mix(hashed, wanted_{number})" for number in range(len(keys))]

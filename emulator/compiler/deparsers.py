@@ -1,4 +1,4 @@
-"""The deparser as a function of the generated module."""
+"""Compiler of the deparser to a function of the generated module."""
 
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import word
@@ -11,10 +11,10 @@ DROPPED, TOO_LARGE = -1, -2
 
 
 def deparser_function(program: Json, layout: Layout, actions: ActionCompiler) -> Function:
-    """Writes the valid headers in order in front of the payload and returns the number of bytes before the payload.
+    """Return a function that writes the valid headers before the payload and returns their number of bytes.
 
-    ``payload`` is where the payload starts now, ``stored`` the number of bytes of the packet that are stored. Where
-    more would have to be stored than a packet keeps, nothing is written and TOO_LARGE returned.
+    ``payload`` is where the payload starts before, ``stored`` the number of stored bytes of the packet. If more bytes
+    would have to be stored than a packet holds, the function writes nothing and returns TOO_LARGE.
     """
     if len(program["deparsers"]) != 1:
         raise UnsupportedError(f"a program of {len(program['deparsers'])} deparsers")

@@ -1,8 +1,8 @@
-"""Expressions of BMv2 JSON as Python source over unsigned 64-bit words.
+"""Compiler of BMv2 JSON expressions to Python source over unsigned 64-bit words.
 
-The integers of the JSON have no width. What is computed here is their value modulo 2^(64 N), N being as many words as
-the context keeps; where an operation looks at more than the low bits of an operand, N is what the operand can fill.
-Almost always it is one.
+Integers of the JSON have no width. The source computes their value modulo 2^(64 N), where N is the number of words that
+the context keeps. If an operation depends on more than the low bits of an operand, N is the number of words that the
+operand can fill. It is almost always one.
 """
 
 from collections.abc import Callable
@@ -21,26 +21,26 @@ _ARITHMETIC = _MODULAR.keys() | {"<<", ">>", "/", "%"}
 _BOOLEAN = _COMPARISON | _LOGICAL.keys() | {"not", "d2b", "valid", "valid_union"}
 
 LookaheadSource = Callable[[int, int], list[str]]
-"""Words of so many bits at an offset behind what has been parsed, lowest first."""
+"""Returns the words of so many bits at an offset behind the parsed bytes, lowest first."""
 
 
 def constant(value: int) -> str:
-    """Source of an unsigned constant of one word."""
+    """Return an unsigned constant of one word."""
     return constant_words(value, 1)
 
 
 def word(index: int) -> str:
-    """Source of a word of the packet that is being processed."""
+    """Return an expression for a word of the packet being processed."""
     return f"phv[{index}]"
 
 
 def tuple_of(words: list[str]) -> str:
-    """Source of a value of these words."""
+    """Return a value made of these words."""
     return f"({', '.join(words)})" if len(words) > 1 else words[0]
 
 
 def assigned(field: Field, source: str) -> list[str]:
-    """Lines that write a value of as many words as the field has, without the bits that do not fit."""
+    """Return the lines that assign a value of as many words as the field has, without the bits that do not fit."""
     words = [word(index) for index in field.words]
     if len(words) == 1:
         return [f"{words[0]} = {source} & {constant(field.mask)}"]
@@ -53,10 +53,9 @@ def assigned(field: Field, source: str) -> list[str]:
 
 @dataclass(frozen=True)
 class ExpressionCompiler:
-    """Turns JSON values into source.
+    """Compiles JSON values.
 
-    ``lookahead`` reads packet bits where the context is a parser state; ``parameters`` are the widths of the action's
-    arguments where it is an action.
+    ``lookahead`` reads packet bits in a parser state; ``parameters`` are the widths of the arguments in an action.
     """
 
     layout: Layout
@@ -65,15 +64,15 @@ class ExpressionCompiler:
 
     @property
     def references(self) -> References:
-        """Resolves what a node names."""
+        """Resolver of the names in nodes."""
         return References(self.layout, self.index)
 
     def value(self, node: Json) -> str:
-        """Source of a boolean, or of a value's low 64 bits."""
+        """Return an expression for a boolean, or for the low 64 bits of a number."""
         return self.boolean(node) if self.is_boolean(node) else self.words(node, 1)
 
     def index(self, node: Json) -> str:
-        """Source of a value that is not negative; what does not fit in a word becomes the largest that does."""
+        """Return an expression for a non-negative number; larger values become the largest that fits in a word."""
         found = self.range_of(node)
         if found.signed:
             raise UnsupportedError("an index, length or number of bits that may be negative", node)
@@ -82,7 +81,7 @@ class ExpressionCompiler:
         return call("index", found.num_words, self.words(node, found.num_words))
 
     def is_boolean(self, node: Json) -> bool:
-        """Whether a node is a condition and not a number."""
+        """Return whether a node is a condition and not a number."""
         node = unwrapped(node)
         if node["type"] != "expression":
             return bool(node["type"] == "bool")
@@ -94,7 +93,7 @@ class ExpressionCompiler:
     # ---- conditions -------------------------------------------------------------------------------------------------
 
     def boolean(self, node: Json) -> str:
-        """Source of a condition."""
+        """Return an expression for a condition."""
         node = unwrapped(node)
         if node["type"] == "bool":
             return "True" if node["value"] else "False"
@@ -140,7 +139,7 @@ class ExpressionCompiler:
     # ---- numbers ----------------------------------------------------------------------------------------------------
 
     def range_of(self, node: Json) -> Range:
-        """The values that a number can have."""
+        """Return the range of a number's possible values."""
         node = unwrapped(node)
         kind, value = node["type"], node["value"]
         if self.is_boolean(node):
@@ -182,7 +181,7 @@ class ExpressionCompiler:
         return range_after(operation, self.range_of(left), self.range_of(right))
 
     def words(self, node: Json, count: int) -> str:
-        """Source of a number modulo 2^(64 ``count``): one word, or a tuple of them with the lowest first."""
+        """Return an expression for a number modulo 2^(64 ``count``): one word, or a tuple, lowest word first."""
         node = unwrapped(node)
         kind, value = node["type"], node["value"]
         if self.is_boolean(node):
@@ -217,7 +216,7 @@ class ExpressionCompiler:
         return self._with_sign(resized(source, size, count), field.bits, count)
 
     def _with_sign(self, source: str, bits: int, count: int) -> str:
-        """The value of which bit ``bits`` - 1 is the sign, and those above are 0."""
+        """Sign-extend a value whose bit ``bits`` - 1 is the sign and whose higher bits are 0."""
         if bits >= 64 * count:
             return source
         sign = constant_words(1 << bits - 1, count)
@@ -272,7 +271,7 @@ class ExpressionCompiler:
         return resized(source, inside, count)
 
     def _saturated(self, node: Json, limits: Range, count: int) -> str:
-        """The value, or the nearest within limits."""
+        """Return an expression for the value, or the nearest one within limits."""
         inner, found = unwrapped(node), self.range_of(node)
         if found.within(limits):
             return self.words(node, count)
@@ -294,7 +293,7 @@ class ExpressionCompiler:
         return resized(source, inside, count, signed=limits.signed)
 
     def _division(self, operands: Json, count: int) -> str:
-        """BMv2 ends where it divides by 0; here the result is 0."""
+        """Return an expression for a division; by 0 the result is 0, where BMv2 crashes."""
         left, right = self.range_of(operands["left"]), self.range_of(operands["right"])
         if not (left.within(WORD) and right.within(WORD)):
             raise UnsupportedError(f"operation {operands['op']!r} on negative values or more than 64 bits", operands)
@@ -304,7 +303,7 @@ class ExpressionCompiler:
 
 
 def first_words(parameters: tuple[int, ...]) -> list[int]:
-    """Where each of an action's arguments starts among its words, and behind them where the words end."""
+    """Return the first word of each argument of an action, and the end of the last one."""
     starts = [0]
     for bits in parameters:
         starts.append(starts[-1] + unsigned_range(bits).num_words)
@@ -322,5 +321,5 @@ def _masked(node: Json, bits: int) -> Json:
 def _constant_of(node: Json) -> int:
     node = unwrapped(node)
     if node["type"] != "hexstr":
-        raise UnsupportedError("a cast to a width that is no constant", node)
+        raise UnsupportedError("a cast to a width that is not constant", node)
     return int(node["value"], 16)

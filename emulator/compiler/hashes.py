@@ -1,6 +1,6 @@
-"""Hashes and checksums over fields, as source; a calculation of the JSON is a list of fields and an algorithm.
+"""Compiler of hashes and checksums; a calculation of the JSON is a list of fields and an algorithm.
 
-Fields of a header that is not valid are left out, as BMv2 does.
+Fields of invalid headers are left out, as in BMv2.
 """
 
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
@@ -8,15 +8,15 @@ from emulator.compiler.functions import Function
 from emulator.compiler.layout import WORD_BITS, Field, Json, Layout, UnsupportedError
 
 Chunk = tuple[str, int]
-"""Source of a value, and its width in bits."""
+"""Expression for a value, and its width in bits."""
 
 Run = tuple[str | None, list[Chunk]]
 
 
 class HashCompiler:
-    """Source for the calculations of a program.
+    """Compiles the calculations of a program.
 
-    The custom CRCs are the ordinary ones: only BMv2's own command line can give them another polynomial.
+    The custom CRCs are the ordinary ones: only BMv2's command line can change their polynomials.
     """
 
     def __init__(self, program: Json, layout: Layout) -> None:
@@ -25,12 +25,12 @@ class HashCompiler:
         self._checksums = program["checksums"]
 
     def value(self, name: str) -> str:
-        """Source of the value of a calculation."""
+        """Return an expression for the value of a calculation."""
         calculation = self._calculations[name]
         return self.over(calculation["algo"], calculation["input"], calculation)
 
     def over(self, algorithm: str, fields: list[Json], node: Json) -> str:
-        """Source of a hash over a list of fields."""
+        """Return an expression for a hash over a list of fields."""
         runs = self._runs(fields, node)
         match algorithm:
             case "crc32" | "crc32_custom":
@@ -46,7 +46,7 @@ class HashCompiler:
         raise UnsupportedError(f"hash algorithm {algorithm!r}", node)
 
     def verify_function(self) -> Function:
-        """Sets ``standard_metadata.checksum_error`` where a checksum that the program verifies is wrong."""
+        """Return the function that sets ``standard_metadata.checksum_error`` if a verified checksum is wrong."""
         error = word(self._layout.field(["standard_metadata", "checksum_error"]).word)
         lines: list[str] = []
         for checksum in self._checksums:
@@ -57,7 +57,7 @@ class HashCompiler:
         return Function("verify_checksums", "phv", lines)
 
     def update_function(self) -> Function:
-        """Rewrites the checksums that the program updates."""
+        """Return the function that rewrites the checksums that the program updates."""
         lines: list[str] = []
         for checksum in self._checksums:
             if checksum["update"]:
@@ -73,7 +73,7 @@ class HashCompiler:
         return ExpressionCompiler(self._layout).value(condition) if condition else "True"
 
     def _runs(self, fields: list[Json], node: Json) -> list[Run]:
-        """Neighbouring fields of one header, with the source of the header's validity; None where there is no doubt."""
+        """Group adjacent fields of one header, with a condition for its validity; None if it is always valid."""
         runs: list[Run] = []
         for field in fields:
             match field["type"]:
@@ -112,13 +112,13 @@ def _concatenated(chunks: list[Chunk]) -> str:
 
 
 def _chunks(words: list[str], bits: int) -> list[Chunk]:
-    """A value of these words, lowest first, as the chunks it is made of from the left."""
+    """Return a value of these words, lowest first, as its chunks from the left."""
     sizes = [min(WORD_BITS, bits - start) for start in range(0, bits, WORD_BITS)]
     return list(zip(words, sizes, strict=True))[::-1]
 
 
 def _over_bytes(update: str, source: str, runs: list[Run], node: Json) -> str:
-    """Source of a hash that takes its input in groups of up to eight bytes; the last is filled up with zeros."""
+    """Return a hash that reads its input in groups of up to eight bytes; the last one is padded with zeros."""
     if any(sum(bits for _, bits in run) % 8 for _, run in runs[:-1]):
         raise UnsupportedError("a hash over headers of which one is not whole bytes", node)
     for valid, run in runs:
@@ -128,7 +128,7 @@ def _over_bytes(update: str, source: str, runs: list[Run], node: Json) -> str:
 
 
 def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
-    """Join and cut values into groups of eight bytes, the last of what is left; the numbers are those of bytes."""
+    """Join and cut values into groups of eight bytes, the last one shorter; widths are in bytes."""
     groups: list[Chunk] = []
     pending: list[Chunk] = []
     padding = -sum(bits for _, bits in chunks) % 8
@@ -138,7 +138,7 @@ def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
         if over >= 0:
             pending[-1] = (f"({text} >> U({over}))" if over else text, bits - over)
             groups.append((_concatenated(pending), 8))
-            # A piece of no bits must not stay: it would be shifted by a whole word, which LLVM leaves undefined.
+            # Drop pieces of no bits: shifting them by a whole word is undefined in LLVM.
             pending = [(f"({text} & {constant((1 << over) - 1)})", over)] if over else []
     if remaining := sum(width for _, width in pending):
         groups.append((_concatenated(pending), remaining // 8))
@@ -146,7 +146,7 @@ def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _over_bits(append: str, source: str, runs: list[Run]) -> str:
-    """Source of a state after all chunks, those of missing headers being of no bits."""
+    """Return a hash state after all chunks; those of invalid headers have no bits."""
     for valid, run in runs:
         for text, bits in run:
             source = f"{append}({source}, {text}, {f'(U({bits}) if {valid} else U(0))' if valid else f'U({bits})'})"
@@ -154,7 +154,7 @@ def _over_bits(append: str, source: str, runs: list[Run]) -> str:
 
 
 def _first_bytes(runs: list[Run]) -> str:
-    """Source of the first eight bytes as a number, the last byte filled up with zeros."""
+    """Return the first eight bytes as a number, the last byte padded with zeros."""
     chunks = [chunk for _, run in runs for chunk in run]
     bits = sum(width for _, width in chunks)
     if bits <= WORD_BITS and not any(valid for valid, _ in runs):
@@ -163,10 +163,10 @@ def _first_bytes(runs: list[Run]) -> str:
 
 
 def _sum_of_words(runs: list[Run]) -> str:
-    """Source of the sum of the 16-bit words that the fields make, padded with zeros at the end."""
+    """Return the sum of the 16-bit words that the fields form, padded with zeros at the end."""
     bits_of = [sum(width for _, width in run) for _, run in runs]
     if any(valid and bits % 16 for (valid, _), bits in zip(runs[:-1], bits_of, strict=False)):
-        # A header that may be missing changes how what follows is cut into words.
+        # A header that may be invalid changes how later bits are cut into words.
         return f"({_over_bits('csum16_add', 'U(0)', runs)} >> U(8))"
     remaining = (sum(bits_of) + 15) // 16 * 16
     terms = []
@@ -178,7 +178,7 @@ def _sum_of_words(runs: list[Run]) -> str:
 
 
 def _words16(chunks: list[Chunk], remaining: int) -> list[str]:
-    """Terms of fields that begin ``remaining`` bits before the end of all words."""
+    """Return the terms of fields that begin ``remaining`` bits before the end of all words."""
     terms = []
     for text, bits in chunks:
         start, end = remaining, remaining - bits

@@ -1,4 +1,4 @@
-"""Primitives on whole headers, stacks and unions, as source."""
+"""Compiler of primitives on whole headers, stacks and unions."""
 
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.layout import Header, Json, Layout, Stack, UnsupportedError
@@ -6,14 +6,14 @@ from emulator.compiler.references import branches
 
 
 class HeaderCompiler:
-    """Makes headers valid, removes and copies them, and moves the elements of stacks."""
+    """Compiles adding, removing and copying headers, and moving the elements of stacks."""
 
     def __init__(self, layout: Layout, expressions: ExpressionCompiler) -> None:
         self._layout = layout
         self._expressions = expressions
 
     def primitive(self, node: Json) -> list[str] | None:
-        """The lines of a primitive; None where it is none on headers."""
+        """Return the lines of a primitive; None if it is not one on headers."""
         parameters = node["parameters"]
         match node["op"]:
             case "add_header":
@@ -34,17 +34,17 @@ class HeaderCompiler:
                     raise UnsupportedError(f"primitive {node['op']!r} on a {parameters[0]['type']}", node)
                 moved = self._expressions.range_of(parameters[1])
                 if moved.low != moved.high:
-                    raise UnsupportedError(f"primitive {node['op']!r} by a number that is no constant", node)
+                    raise UnsupportedError(f"primitive {node['op']!r} by a number that is not constant", node)
                 stack = self._layout.stacks[parameters[0]["value"]]
                 return _push(stack, moved.low) if node["op"] == "push" else _pop(stack, moved.low)
         return None
 
     def valid(self, header: Header) -> list[str]:
-        """Lines that make a header valid, and others of its union not."""
+        """Return the lines that make a header valid, and the other headers of its union invalid."""
         return [f"{word(header.valid_word)} = U(1)", *map(_invalid, self._layout.siblings(header))]
 
     def _add(self, header: Header) -> list[str]:
-        """A header that was not there is zero, whatever these words held before."""
+        """Add a header: if it was invalid, its fields become zero."""
         lines = [f"if {word(header.valid_word)} == U(0):", *(f"    {line}" for line in self.valid(header))]
         return lines + [f"    {word(index)} = U(0)" for field in header.fields.values() for index in field.words]
 
@@ -59,7 +59,7 @@ class HeaderCompiler:
         )
 
     def _copy(self, to: Header, of: Header) -> list[str]:
-        """Copy a header with its validity; an invalid source leaves the target's fields alone."""
+        """Copy a header with its validity; an invalid source leaves the target's fields unchanged."""
         if to is of:
             return []
         lines = [f"{word(to.valid_word)} = {word(of.valid_word)}", f"if {word(of.valid_word)} != U(0):"]
@@ -88,7 +88,7 @@ def _moved(to: Header, of: Header) -> list[str]:
 
 
 def _push(stack: Stack, count: int) -> list[str]:
-    """The first ``count`` elements are invalid afterwards, the last ones are lost."""
+    """Push elements: the first ``count`` become invalid, the last ones are lost."""
     size, following = len(stack.headers), word(stack.next_word)
     lines = [f"{following} = min({following} + {constant(count)}, {constant(size)})"]
     for number in range(size - 1, count - 1, -1):
@@ -97,7 +97,7 @@ def _push(stack: Stack, count: int) -> list[str]:
 
 
 def _pop(stack: Stack, count: int) -> list[str]:
-    """The first ``count`` elements are lost, the last ones invalid afterwards."""
+    """Pop elements: the first ``count`` are lost, the last ones become invalid."""
     size, following = len(stack.headers), word(stack.next_word)
     lines = [f"{following} = {following} - min({following}, {constant(count)})"]
     for number in range(size - count):

@@ -1,4 +1,4 @@
-"""Where a program's fields stand: the packet's row of words and the bytes on the wire."""
+"""Layout of a program's fields: their words while a packet is processed, and their bytes on the wire."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ WORD_BITS = 64
 
 
 class UnsupportedError(Exception):
-    """The program uses something that the emulator does not execute; it names the construct and its source line."""
+    """The program uses a construct that the emulator does not execute; names the construct and its source line."""
 
     def __init__(self, construct: str, node: Json | None = None) -> None:
         source = (node or {}).get("source_info")
@@ -24,7 +24,7 @@ class UnsupportedError(Exception):
 
 @contextmanager
 def part_of(node: Json, where: str = "") -> Iterator[None]:
-    """Let an UnsupportedError without a place in the source name that of the node it was found in, and ``where``."""
+    """Add the source place of ``node``, and ``where``, to an UnsupportedError that has none."""
     try:
         yield
     except UnsupportedError as error:
@@ -34,7 +34,7 @@ def part_of(node: Json, where: str = "") -> Iterator[None]:
 
 
 def words_of(bits: int) -> int:
-    """Words that so many bits take."""
+    """Return the number of words that ``bits`` bits take."""
     return max(1, -(-bits // WORD_BITS))
 
 
@@ -42,7 +42,7 @@ def words_of(bits: int) -> int:
 class Field:
     """A field of a header or metadata instance: its words and its place in the header.
 
-    ``word`` is the first of them and holds the lowest bits. A signed field is kept in two's complement.
+    ``word`` is the first word and holds the lowest bits. A signed field is kept in two's complement.
     """
 
     name: str
@@ -53,17 +53,18 @@ class Field:
 
     @cached_property
     def mask(self) -> int:
+        """Bit mask of the whole field."""
         return (1 << self.bits) - 1
 
     @property
     def words(self) -> range:
-        """The field's words, lowest bits first."""
+        """Words of the field, lowest bits first."""
         return range(self.word, self.word + words_of(self.bits))
 
 
 @dataclass(frozen=True)
 class Header:
-    """A header or metadata instance; ``valid_word`` is where its validity stands."""
+    """A header or metadata instance; ``valid_word`` holds its validity."""
 
     name: str
     metadata: bool
@@ -72,12 +73,13 @@ class Header:
 
     @cached_property
     def num_bytes(self) -> int:
+        """Bytes of the header on the wire."""
         return sum(field.bits for field in self.fields.values()) // 8
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A header stack; ``next_word`` holds the number of the element that the parser would extract into next."""
+    """A header stack; ``next_word`` holds the index of the element that the parser extracts next."""
 
     name: str
     headers: tuple[Header, ...]
@@ -85,10 +87,10 @@ class Stack:
 
 
 class Layout:
-    """The words that a packet is processed in: those of fields, of headers' validity and of stacks.
+    """Words in which a packet is processed: fields, validity of headers, and stacks.
 
-    First come those that are 0 when a packet comes: validity, stacks and metadata; last the one for where the payload
-    starts. ``exit_word`` is not 0 once an action has ended the control; a program without ``exit`` has none.
+    Words that are 0 when a packet arrives come first: validity, stacks and metadata. The offset of the payload comes
+    last. ``exit_word`` is not 0 after an action has ended the control; a program without ``exit`` has no such word.
     """
 
     def __init__(self, program: Json) -> None:
@@ -128,18 +130,18 @@ class Layout:
         }
 
     def field(self, reference: list[str]) -> Field:
-        """The field that a JSON reference [header, field] names."""
+        """Return the field of a JSON reference [header, field]."""
         header, name = reference
         if name == "$valid$":
             return Field(f"{header}.$valid$", 1, self.headers[header].valid_word, 0)
         return self.headers[header].fields[name]
 
     def bits_of(self, index: int) -> int:
-        """How many bits of a word are used: the others are 0."""
+        """Return the number of bits used of a word; the others are 0."""
         return self._bits.get(index, WORD_BITS)
 
     def siblings(self, header: Header) -> list[Header]:
-        """The other headers of the same union: of all of them, one at most is valid."""
+        """Return the other headers of the same union, of which at most one is valid."""
         return [other for union in self.unions.values() if header in union for other in union if other is not header]
 
     def _place(self, instance: Json, header_type: Json, valid_word: int) -> Header:
@@ -159,7 +161,7 @@ class Layout:
         return Header(instance["name"], instance["metadata"], fields, valid_word)
 
     def _take(self, count: int) -> int:
-        """The first of so many words."""
+        """Reserve words and return the first one."""
         first = self.num_words
         self.num_words += count
         return first

@@ -1,6 +1,6 @@
-"""Numbers in a packet's bytes, the most significant first.
+"""Big-endian numbers in a packet's bytes.
 
-Byte by byte as Python must, in a form that LLVM makes one load or one store of.
+The code works byte by byte, in a form that LLVM turns into one load or store.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from emulator.jit import inlined
 
 @inlined
 def read_8(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Eight bytes as one number."""
+    """Read eight bytes as one number."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     five, six, seven = np.uint64(5), np.uint64(6), np.uint64(7)
     return (
@@ -28,7 +28,7 @@ def read_8(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
 
 @inlined
 def read_4(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Four bytes as one number."""
+    """Read four bytes as one number."""
     return (
         np.uint64(octets[at]) << np.uint64(24)
         | np.uint64(octets[at + np.uint64(1)]) << np.uint64(16)
@@ -39,19 +39,19 @@ def read_4(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
 
 @inlined
 def read_2(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Two bytes as one number."""
+    """Read two bytes as one number."""
     return np.uint64(octets[at]) << np.uint64(8) | np.uint64(octets[at + np.uint64(1)])
 
 
 @inlined
 def read_1(octets: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """One byte."""
+    """Read one byte."""
     return np.uint64(octets[at])
 
 
 @inlined
 def write_8(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
-    """A number as eight bytes."""
+    """Write a number as eight bytes."""
     octets[at] = value >> np.uint64(56)
     octets[at + np.uint64(1)] = value >> np.uint64(48)
     octets[at + np.uint64(2)] = value >> np.uint64(40)
@@ -64,7 +64,7 @@ def write_8(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
 
 @inlined
 def write_4(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
-    """The low 32 bits of a number as four bytes."""
+    """Write the low 32 bits of a number as four bytes."""
     octets[at] = value >> np.uint64(24)
     octets[at + np.uint64(1)] = value >> np.uint64(16)
     octets[at + np.uint64(2)] = value >> np.uint64(8)
@@ -73,12 +73,12 @@ def write_4(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
 
 @inlined
 def write_2(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
-    """The low 16 bits of a number as two bytes."""
+    """Write the low 16 bits of a number as two bytes."""
     octets[at] = value >> np.uint64(8)
     octets[at + np.uint64(1)] = value
 
 
 @inlined
 def write_1(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
-    """The low 8 bits of a number as a byte."""
+    """Write the low 8 bits of a number as a byte."""
     octets[at] = value

@@ -1,7 +1,7 @@
-"""Parser states as functions of the generated module.
+"""Compiler of parser states to functions of the generated module.
 
-States that lead to no loop are a function each, which calls the next. Where some do, all stand in one function that
-goes from state to state; every way around a loop extracts something, so that a packet ends it.
+Without loops, each state is a function that calls the next one. With a loop, one function contains all states and
+switches between them. Every iteration of a loop extracts something, so every packet ends it.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ STACK_OUT_OF_BOUNDS = "StackOutOfBounds"
 INVALID_ARGUMENT = "ParserInvalidArgument"
 
 Goto = Callable[[str | None], list[str]]
-"""Lines that go on with a state, or end the parser."""
+"""Returns the lines that continue with a state, or end the parser."""
 
 
 def parser_functions(program: Json, layout: Layout, actions: ActionCompiler) -> list[Function]:
-    """One function per parser state, callees first, or one for all; each returns where the payload starts, in bytes.
+    """Return one function per parser state, callees first, or one for all; each returns the payload's offset in bytes.
 
-    A state runs with ``at`` at the first byte not yet extracted and ``end`` behind the packet's last.
+    In a state, ``at`` is the first byte not yet extracted and ``end`` the end of the packet.
     """
     if len(program["parsers"]) != 1:
         raise UnsupportedError(f"a program of {len(program['parsers'])} parsers")
@@ -56,9 +56,9 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler) -> 
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
-    """No parser path reads further than this; one that skips bytes or has a loop may read all that a packet keeps.
+    """Return the number of bytes that a parser may read; all that a packet stores if it has loops or skips bytes.
 
-    Raises UnsupportedError where headers alone are longer than that.
+    Raises UnsupportedError if the headers alone are longer than that.
     """
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
@@ -83,9 +83,9 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
 
 
 def _callees_first(initial: str, states: dict[str, Json], layout: Layout) -> tuple[list[str], bool]:
-    """Names of the states that can be reached, and whether there is a loop among them.
+    """Return the names of the reachable states, and whether they form a loop.
 
-    Without loops each stands behind all that it leads to. Raises UnsupportedError where a loop may extract nothing.
+    Without loops, each state comes after its successors. Raises UnsupportedError for a loop that may extract nothing.
     """
     finished: list[str] = []
     loops: list[list[str]] = []
@@ -107,7 +107,7 @@ def _callees_first(initial: str, states: dict[str, Json], layout: Layout) -> tup
 
 
 def _require_progress(states: dict[str, Json], layout: Layout) -> None:
-    """No loop may go through states alone of which none extracts a byte."""
+    """Raise UnsupportedError for a loop of states that extract no byte."""
     idle = {name for name, state in states.items() if not _extracts(state, layout)}
     ahead = {name: {t["next_state"] for t in states[name]["transitions"]} & idle for name in idle}
     while leaves := {name for name, following in ahead.items() if not following & ahead.keys()}:
@@ -128,7 +128,7 @@ def _place(state: Json) -> str:
 
 
 def _lookahead_bytes(node: object) -> int:
-    """How far any lookahead inside a piece of JSON reaches."""
+    """Return how many bytes ahead the lookaheads in a piece of JSON read."""
     if isinstance(node, dict):
         if node.get("type") == "lookahead":
             return (sum(node["value"]) + 7) // 8
@@ -149,7 +149,7 @@ def _stacks_whose_last_is_read(node: object) -> set[str]:
 
 
 def _extracted(operation: Json, layout: Layout) -> tuple[Header, Stack | None]:
-    """The header that is extracted, or one of the stack that is extracted into."""
+    """Return the header that is extracted, or one of the stack that is extracted into."""
     target = operation["parameters"][0]
     match target["type"]:
         case "regular":
@@ -161,7 +161,7 @@ def _extracted(operation: Json, layout: Layout) -> tuple[Header, Stack | None]:
 
 
 class _Lookahead:
-    """Source of bits ahead of ``at``; remembers how far a statement looks, so that it can be checked first."""
+    """Compiles reads of bits ahead of ``at``; records how far a statement reads, so that this can be checked first."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
@@ -174,7 +174,7 @@ class _Lookahead:
 
 
 class _StateCompiler:
-    """Compiles one parser state; ``goto`` gives the lines that go on with another, or end the parser."""
+    """Compiles one parser state; ``goto`` returns the lines that continue with another state or end the parser."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class _StateCompiler:
         self._headers = HeaderCompiler(layout, ExpressionCompiler(layout))
 
     def lines(self) -> list[str]:
-        """The state's statements."""
+        """Return the state's statements."""
         lines: list[str] = []
         where = _place(self._state)
         for operation in self._state["parser_ops"]:
@@ -265,11 +265,11 @@ class _StateCompiler:
                     lines += [f"if {' and '.join(tests)}:", *(f"    {line}" for line in goto)]
                 case other:
                     raise UnsupportedError(f"transition of type {other!r}")
-        # As on BMv2, a packet that no case takes is parsed without an error.
+        # As on BMv2, a packet that matches no case is parsed without an error.
         return [*lines, *self._goto(None)]
 
     def _require(self, num_bytes: int | str) -> list[str]:
-        """End the parser with an error where the packet is too short."""
+        """End the parser with an error if the packet is too short."""
         if num_bytes == 0:
             return []
         needed = num_bytes if isinstance(num_bytes, str) else constant(num_bytes)
@@ -279,7 +279,7 @@ class _StateCompiler:
         return [f"if {word(stack.next_word)} >= U({len(stack.headers)}):", *self._failing(STACK_OUT_OF_BOUNDS)]
 
     def _require_last(self, node: object) -> list[str]:
-        """BMv2 ends where the last element of an empty stack is read; P4 says that this is an error of the parser."""
+        """End the parser with an error if the last element of an empty stack is read, as P4 says; BMv2 crashes."""
         lines = []
         for name in sorted(_stacks_whose_last_is_read(node)):
             lines.append(f"if {word(self._layout.stacks[name].next_word)} == U(0):")
@@ -296,7 +296,7 @@ class _StateCompiler:
 
 
 def _key_tests(number: int, count: int, value: int, mask: int | None) -> list[str]:
-    """Conditions under which a key equals a value, under a mask, word by word."""
+    """Return the conditions under which a key equals a value under a mask, word by word."""
     name, tests = f"key_{number}_{count}", []
     for position in range(count):
         part = f"{name}[{position}]" if count > 1 else name
@@ -310,7 +310,7 @@ def _key_tests(number: int, count: int, value: int, mask: int | None) -> list[st
 
 
 def _without_sign(key: Json, compiler: ExpressionCompiler) -> Json:
-    """A key as it stands in the packet: a select compares bits."""
+    """Return a key as it stands in the packet, because a select compares bits."""
     fields = compiler.references.fields(key)
     if not fields or not fields[0][1].signed:
         return key
@@ -331,7 +331,7 @@ def _key_bytes(key: Json, layout: Layout) -> int:
 
 
 def _split(hexadecimal: str, widths: list[int]) -> list[int]:
-    """Cut a transition's value into its fields, which stand padded to whole bytes."""
+    """Cut a transition's value into its fields, which are padded to whole bytes."""
     whole, parts = int(hexadecimal, 16), []
     for width in reversed(widths):
         parts.append(whole & (1 << 8 * width) - 1)

@@ -1,6 +1,6 @@
-"""The parts that a BMv2 JSON has at its top: those it cannot be without, and those that are known.
+"""Required and known top-level parts of a BMv2 JSON.
 
-They are those of BMv2's format 2, of which p4c writes minor version 23 (docs/JSON_format.md of behavioral-model).
+They are those of BMv2's format 2; p4c writes minor version 23 (docs/JSON_format.md of behavioral-model).
 """
 
 from typing import Any
@@ -41,16 +41,16 @@ _OTHERS = (
 
 
 class NotBmv2Error(ValueError):
-    """A JSON of something else than a BMv2 program."""
+    """The JSON is not a BMv2 program."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the program is not BMv2 JSON: {why}")
 
 
 def check_parts(program: Any) -> None:
-    """Raises NotBmv2Error where a part is missing, UnsupportedError for one that nobody here knows.
+    """Raise NotBmv2Error for a missing part, UnsupportedError for an unknown one.
 
-    What an unknown part would change is not known either; one that is empty changes nothing.
+    An unknown part could change anything, so it is refused unless it is empty.
     """
     if not isinstance(program, dict):
         raise NotBmv2Error(f"it is a {type(program).__name__}")

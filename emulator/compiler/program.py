@@ -1,16 +1,17 @@
-"""A compiled program: BMv2 JSON in, machine code for ingress and egress out, kept on disk.
+"""Compiled programs: BMv2 JSON in, cached machine code for ingress, egress and the event loop out.
 
 The generated module defines
 
 - ``receive(phv, octets, at, length, port, now_us, memory, block)``: parse, verify checksums, ingress; returns the
-  egress port. ``phv`` are the words that packets are processed in, ``at`` is where its bytes start in ``octets``.
-- ``store(phv, rows, row)`` and ``load(phv, rows, row)``: to the packet's row and back, while it waits in a queue.
+  egress port. ``phv`` holds the words in which packets are processed; the packet's bytes start at ``octets[at]``.
+- ``store(phv, rows, row)`` and ``load(phv, rows, row)``: save the packet's words while it waits in a queue, and
+  restore them.
 - ``transmit(phv, octets, at, stored, port, times and depths…, memory, block)``: egress, checksums, deparse; returns
-  how many bytes now stand in front of the payload, or DROPPED or TOO_LARGE.
+  the number of bytes before the payload, or DROPPED or TOO_LARGE.
 - ``run(...)``: the event loop of ``emulator.engine`` with these two compiled into it.
 
-A program that copies packets or sends them through again (``emulator.compiler.replication``) has ``receive_again``,
-which goes on with the metadata that the row has, and ``finish``, which takes over from ``transmit`` after egress.
+A program that copies packets or sends them through again (``emulator.compiler.replication``) also has
+``receive_again``, which starts with the metadata of the row, and ``finish``, which follows ``transmit`` after egress.
 """
 
 import hashlib
@@ -105,14 +106,14 @@ PRIORITY_WORD, PAYLOAD_WORD = {priority_word}, {payload_word}
 
 
 _SHAPELESS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading raises where a part is missing or is of another kind than BMv2 JSON has there."""
+"""Exceptions raised while reading a JSON with a missing or malformed part."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that the emulator can run. ``source`` is the generated module.
+    """A program that the emulator can run; ``source`` is the generated module.
 
-    A packet that is to be dropped has ``drop_port`` as its egress port.
+    A packet to be dropped has ``drop_port`` as its egress port.
     """
 
     name: str
@@ -125,9 +126,9 @@ class Program:
 
     @cached_property
     def module(self) -> ModuleType:
-        """The generated module, compiled on first use and from then on loaded from the cache on disk.
+        """Generated module, compiled at first use and then loaded from the cache on disk.
 
-        ``TRAINYARD_CACHE`` names another folder than ``~/.cache/trainyard``.
+        The cache is ``~/.cache/trainyard``, or the folder in ``TRAINYARD_CACHE``.
         """
         digest = hashlib.sha256(self.source.encode() + _sources() + numba.__version__.encode()).hexdigest()[:24]
         root = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
@@ -150,18 +151,18 @@ class Program:
 
     @cached_property
     def run(self) -> Callable[..., Any]:
-        """The event loop with this program compiled into it."""
+        """Event loop with this program compiled into it."""
         return cast(Callable[..., Any], self.module.run)
 
 
 def compile_program(text: str, *, drop_port: int = DROP_PORT) -> Program:
-    """Turn BMv2 JSON into a program that gives packets to be dropped ``drop_port`` as their egress port.
+    """Compile BMv2 JSON; packets to be dropped get ``drop_port`` as their egress port.
 
-    Raises UnsupportedError for a construct the emulator does not execute, ValueError for what is not BMv2 JSON or
-    refers to what it does not have, and for a drop port that is none.
+    Raises UnsupportedError for a construct that the emulator does not execute. Raises ValueError for text that is not
+    BMv2 JSON, for a reference to a missing object, and for an invalid drop port.
     """
     if not 0 <= drop_port < NUM_PORTS:
-        raise ValueError(f"the drop port is within 0 to {NUM_PORTS - 1}, not {drop_port}")
+        raise ValueError(f"the drop port must be within 0 to {NUM_PORTS - 1}, not {drop_port}")
     try:
         program: Json = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -173,7 +174,7 @@ def compile_program(text: str, *, drop_port: int = DROP_PORT) -> Program:
     except (CorruptProgramError, NotBmv2Error):
         raise
     except _SHAPELESS as error:
-        raise CorruptProgramError(f"a part of it has not its form ({type(error).__name__}: {error})") from error
+        raise CorruptProgramError(f"a part has the wrong form ({type(error).__name__}: {error})") from error
 
 
 def _compiled(program: Json, drop_port: int) -> Program:
@@ -222,7 +223,7 @@ def _compiled(program: Json, drop_port: int) -> Program:
 
 
 def _with_named_constants(body: str) -> str:
-    """Replace every ``U(number)`` by a name defined once: the just-in-time compiler resolves each call anew."""
+    """Replace every ``U(number)`` by a name defined once, because numba resolves each call anew."""
     values = sorted({int(text, 0) for text in _CONSTANT.findall(body)})
     definitions = "\n".join(f"C_{value:x} = U({value:#x})" for value in values)
     return f"{definitions}\n\n\n" + _CONSTANT.sub(lambda found: f"C_{int(found[1], 0):x}", body)
@@ -243,7 +244,7 @@ def _receive(layout: Layout) -> Function:
 
 
 def _first_receive(layout: Layout) -> Function:
-    """Where a packet may come by again, ingress stands in a function that both share."""
+    """Return ``receive``; if a packet may return, ingress is a separate function that both entries call."""
     lines = [*_arrival(layout), f"{word(hidden_word(layout, ARRIVAL_PORT))} = U(port)"]
     return Function("receive", _RECEIVE, [*lines, f"return receive_again({_RECEIVE_AGAIN})"])
 
@@ -277,7 +278,7 @@ def _transmit(layout: Layout) -> Function:
 
 
 def _egress(layout: Layout) -> Function:
-    """Where egress may ask for a copy of the packet, there is one before anything else happens to it."""
+    """Return ``transmit``; if egress may ask for a clone, it first saves the packet."""
     return Function("transmit", _TRANSMIT, [*_departure(layout), "return 0"])
 
 
@@ -309,5 +310,5 @@ def _end(layout: Layout) -> list[str]:
 
 
 def _sources() -> bytes:
-    """Everything that the machine code is made from besides the program, for the cache's key."""
+    """Return all sources that the machine code depends on besides the program, for the cache's key."""
     return b"".join(path.read_bytes() for path in sorted(_EMULATOR.rglob("*.py")) if "p4runtime" not in path.parts)

@@ -1,7 +1,7 @@
-"""What values an expression of BMv2 JSON can have: its integers know no width, machine words do.
+"""Ranges of the values that BMv2 JSON expressions can have, which decide how many machine words they need.
 
-An operation that keeps the low bits right whatever stands above them (a sum, say) may be computed in few words; one
-that looks at the whole value (a comparison, a shift to the right) needs as many as the value can fill.
+JSON integers have no width. An operation whose low result bits depend only on low operand bits (a sum) needs few words.
+An operation that depends on the whole value (a comparison, a right shift) needs as many words as the value can fill.
 """
 
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from emulator.compiler.layout import WORD_BITS, words_of
 
 _WIDEST_SHIFT_BITS = 1 << 13
-"""Shifts count as no wider: the result is then already wider than what is executed."""
+"""Assumed maximum of a shift: its result is already wider than any supported value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Both ends are possible values or lie outside of them."""
+    """Values from ``low`` to ``high``; both ends may be unreachable."""
 
     low: int
     high: int
 
     @property
     def signed(self) -> bool:
-        """Whether a value can be negative, and so needs a bit for its sign."""
+        """Whether a value can be negative, so that it needs a sign bit."""
         return self.low < 0
 
     @property
     def num_words(self) -> int:
-        """Words in which every value is exact; in two's complement where it can be negative."""
+        """Words in which every value is exact, in two's complement if it can be negative."""
         if not self.signed:
             return words_of(self.high.bit_length())
         return words_of(self._bits + 1)
@@ -36,15 +36,15 @@ class Range:
         return max(self.high.bit_length(), (~self.low).bit_length() if self.signed else 0)
 
     def joined(self, other: "Range") -> "Range":
-        """The smallest range with all values of both."""
+        """Return the smallest range with all values of both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     def clamped(self, limits: "Range") -> "Range":
-        """The values that are left where each is brought to the nearest within limits."""
+        """Return the range of values after each is moved to the nearest one within limits."""
         return Range(*(min(max(end, limits.low), limits.high) for end in (self.low, self.high)))
 
     def within(self, limits: "Range") -> bool:
-        """Whether no value is outside of limits."""
+        """Return whether all values are within limits."""
         return limits.low <= self.low and self.high <= limits.high
 
 
@@ -53,17 +53,17 @@ WORD = Range(0, (1 << WORD_BITS) - 1)
 
 
 def unsigned_range(bits: int) -> Range:
-    """Values of bit<W>."""
+    """Return the values of bit<W>."""
     return Range(0, (1 << bits) - 1)
 
 
 def signed_range(bits: int) -> Range:
-    """Values of int<W>."""
+    """Return the values of int<W>."""
     return Range(-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def range_after(operation: str, left: Range, right: Range) -> Range:
-    """What an arithmetic operation can give."""
+    """Return the possible results of an arithmetic operation."""
     match operation:
         case "+":
             return Range(left.low + right.low, left.high + right.high)
@@ -84,7 +84,7 @@ def range_after(operation: str, left: Range, right: Range) -> Range:
             return Range(0, left.high)
         case "%":
             return Range(0, min(left.high, max(right.high - 1, 0)))
-    raise ValueError(f"{operation!r} is no arithmetic operation")
+    raise ValueError(f"{operation!r} is not an arithmetic operation")
 
 
 def _shifts(bits: Range) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Which header or field a piece of BMv2 JSON names, where the packet decides it: an element of a header stack."""
+"""References of BMv2 JSON to headers and fields that depend on the packet: elements of a header stack."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -8,30 +8,30 @@ from emulator.compiler.layout import Field, Header, Json, Layout, Stack, Unsuppo
 _Thing = TypeVar("_Thing", Header, Field)
 
 Candidates = list[tuple[str | None, _Thing]]
-"""Things, each with the source of the condition under which it is meant; a single one needs no condition."""
+"""Candidates, each with the condition under which it is meant; a single one needs no condition."""
 
 
 def unwrapped(node: Json) -> Json:
-    """The node without the expressions around it that hold another node and no operation."""
+    """Return the node inside expressions that have no operation of their own."""
     while node["type"] == "expression" and "op" not in node["value"]:
         node = node["value"]
     return node
 
 
 def last_of(stack: Stack) -> Candidates[Header]:
-    """The element that the parser extracted last."""
+    """Return the element that the parser extracted last."""
     return [(f"phv[{stack.next_word}] == U({number})", header) for number, header in enumerate(stack.headers, start=1)]
 
 
 class References:
-    """Resolves references; ``index`` gives the source of an index into a stack."""
+    """Resolves references; ``index`` compiles an index into a stack."""
 
     def __init__(self, layout: Layout, index: Callable[[Json], str]) -> None:
         self._layout = layout
         self._index = index
 
     def headers(self, node: Json) -> Candidates[Header]:
-        """The header that a node names; an index outside of a stack means none."""
+        """Return the header that a node names; an index out of range means none."""
         node = unwrapped(node)
         if node["type"] == "header":
             return [(None, self._layout.headers[node["value"]])]
@@ -43,13 +43,13 @@ class References:
         raise UnsupportedError(f"header named by {node['value'].get('op', node['type'])!r}", node)
 
     def fields(self, node: Json) -> Candidates[Field] | None:
-        """The field that a node names; None where it names no field."""
+        """Return the field that a node names; None if it names no field."""
         node = unwrapped(node)
         match node["type"]:
             case "field":
                 header, name = node["value"]
                 if isinstance(header, dict):
-                    # So p4c names the validity of an element; BMv2 does not load it.
+                    # p4c refers to the validity of an element in this way; BMv2 cannot load it.
                     candidates = self.headers({"type": "expression", "value": header})
                     return [(when, self._layout.field([found.name, name])) for when, found in candidates]
                 return [(None, self._layout.field(node["value"]))]
@@ -65,7 +65,7 @@ class References:
         return None
 
     def targets(self, node: Json) -> Candidates[Field]:
-        """The field that a node names, to be written. Raises UnsupportedError where it names none."""
+        """Return the field that a node names, for writing. Raises UnsupportedError if it names none."""
         fields = self.fields(node)
         if fields is None:
             raise UnsupportedError(f"assignment to a {unwrapped(node)['type']!r}", node)
@@ -73,7 +73,7 @@ class References:
 
 
 def chosen(parts: Iterator[tuple[str | None, str]], otherwise: str) -> str:
-    """Source of the part whose condition holds."""
+    """Return an expression for the part whose condition holds."""
     source = otherwise
     for when, part in reversed(list(parts)):
         source = f"({part} if {when} else {source})" if when else part
@@ -81,7 +81,7 @@ def chosen(parts: Iterator[tuple[str | None, str]], otherwise: str) -> str:
 
 
 def branches(cases: list[tuple[str | None, list[str]]]) -> list[str]:
-    """Lines of the first case whose condition holds; conditions behind it are not looked at any more."""
+    """Return the lines of the first case whose condition holds; later conditions are not evaluated."""
     lines: list[str] = []
     for when, body in cases:
         if when is None:

@@ -1,7 +1,7 @@
-"""Copies and further passes of packets: what a program that clones, multicasts, resubmits or recirculates needs.
+"""Compiler of copies and further passes, for programs that clone, multicast, resubmit or recirculate packets.
 
-What an action asks for stands in a hidden metadata instance until ingress or egress has ended, as BMv2's packet
-registers do; a program that asks for nothing of the kind has no such instance and no such code.
+An action's request is kept in a hidden metadata instance until ingress or egress has ended, like BMv2's packet
+registers. Programs without such requests have neither the instance nor the code.
 """
 
 from emulator.compiler.expressions import word
@@ -15,7 +15,7 @@ CLONE_SESSION, CLONE_FIELDS, RESUBMIT, RECIRCULATE = "clone_session", "clone_fie
 PASSES, ARRIVAL_PORT, LONGEST = "passes", "arrival_port", "longest"
 
 SESSION_BITS = 15
-"""Of a clone session's number; one more bit says that a clone is wanted, as session 0 is a session like any other."""
+"""Bits of a clone session's number; one more bit requests the clone, because 0 is a valid session."""
 
 _WORD_BITS = 64
 
@@ -27,10 +27,10 @@ _GROUP = ["standard_metadata", "mcast_grp"]
 
 
 def replicates(program: Json) -> bool:
-    """Whether a program can ask for a copy or another pass of a packet.
+    """Return whether a program can request a copy or another pass of a packet.
 
-    A group is asked for by whatever writes its number: an assignment, a hash, a register, a parser. One that is only
-    read costs the program its faster form, and nothing else.
+    Anything that writes the group's number requests one: an assignment, a hash, a register, a parser. A program that
+    only reads it counts as well, which costs speed and nothing else.
     """
     primitives = [primitive for action in program["actions"] for primitive in action["primitives"]]
     if any(primitive["op"] in _PRIMITIVES for primitive in primitives):
@@ -45,7 +45,7 @@ def _names_group(node: object) -> bool:
 
 
 def with_hidden_metadata(program: Json) -> Json:
-    """The program with one metadata instance more."""
+    """Return the program with the hidden metadata instance."""
     fields = [[name, bits, False] for name, bits in _BITS.items()]
     return {
         **program,
@@ -55,23 +55,23 @@ def with_hidden_metadata(program: Json) -> Json:
 
 
 def hidden_word(layout: Layout, name: str) -> int:
-    """The word of the packet's row in which a field of the hidden instance stands."""
+    """Return the word that holds a field of the hidden instance."""
     return layout.field([HIDDEN, name]).word
 
 
 class CopyCompiler:
-    """Makes the functions that turn a row of words into that of a copy or of another pass."""
+    """Compiles the functions that turn a packet's words into those of a copy or another pass."""
 
     def __init__(self, program: Json, layout: Layout) -> None:
         self._layout = layout
         self._lists = {node["id"]: self._words(node) for node in program["field_lists"]}
 
     def functions(self) -> list[Function]:
-        """``preserve``, ``renew``, ``reparse`` and ``ask_nothing``."""
+        """Return ``preserve``, ``renew``, ``reparse`` and ``ask_nothing``."""
         return [self._preserve(), self._renew(), self._reparse(), self._ask_nothing()]
 
     def constants(self) -> dict[str, int]:
-        """Words of the row that the event loop looks at, by the names it has for them."""
+        """Return the words that the event loop reads, by its names for them."""
         standard = {"instance_type", "ingress_port", "egress_spec", "packet_length", "mcast_grp", "egress_rid"}
         words = {name: self._layout.field(["standard_metadata", name]).word for name in standard}
         words |= {name: hidden_word(self._layout, name) for name in _BITS}
@@ -87,7 +87,7 @@ class CopyCompiler:
         return found
 
     def _preserve(self) -> Function:
-        """Copies the fields of a list from one row to another."""
+        """Return the function that copies the fields of a list from one row to another."""
         lines = []
         for number, words in self._lists.items():
             lines += [f"if fields == {number}:", *(f"    rows[to + {word}] = rows[of + {word}]" for word in words)]
@@ -95,7 +95,7 @@ class CopyCompiler:
         return Function("preserve", "rows, to, of, fields", lines)
 
     def _renew(self) -> Function:
-        """Metadata of a packet's copy: that of the list, length and number of passes; the rest is zero."""
+        """Return the function that sets a copy's metadata: the list's fields, length and passes; the rest is zero."""
         kept = [hidden_word(self._layout, name) for name in (ARRIVAL_PORT, LONGEST, PASSES)]
         kept.append(self._layout.field(["standard_metadata", "packet_length"]).word)
         first, end = self._layout.first_metadata_word, self._layout.initial_words
@@ -105,23 +105,23 @@ class CopyCompiler:
         return Function("renew", "rows, to, of, fields, instance", lines)
 
     def _reparse(self) -> Function:
-        """Takes a packet's headers from its bytes once more."""
+        """Return the function that parses a packet's headers from its bytes again."""
         lines = [f"for index in range(U({self._layout.initial_words})):", "    phv[index] = U(0)"]
         lines += ["phv[INGRESS_PORT_WORD] = port", parse_call(self._layout)]
         return Function("reparse", "phv, octets, at, length, port", lines)
 
     def _ask_nothing(self) -> Function:
-        """Withdraws what has been asked for."""
+        """Return the function that clears all requests."""
         words = [hidden_word(self._layout, name) for name in _REQUESTS]
         return Function("ask_nothing", "rows, row", [f"rows[row + {word}] = U(0)" for word in words])
 
 
 def invalidate(layout: Layout) -> list[str]:
-    """Lines after which no header is valid, and every stack empty."""
+    """Return the lines that make every header invalid and every stack empty."""
     lines = [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
     return lines + [f"{word(stack.next_word)} = U(0)" for stack in layout.stacks.values()]
 
 
 def parse_call(layout: Layout) -> str:
-    """The line that parses a packet and notes where its payload starts."""
+    """Return the line that parses a packet and records the payload's offset."""
     return f"{word(layout.payload_word)} = parse(phv, octets, at, at + min(U(length), U({OCTETS}))) - at"

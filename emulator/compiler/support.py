@@ -1,4 +1,4 @@
-"""What generated code calls for operations that are not one Python operator."""
+"""Runtime functions of generated code, for operations that are not one Python operator."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,25 +8,25 @@ from emulator.jit import inlined
 
 @inlined
 def shift_left(value: np.uint64, bits: np.uint64) -> np.uint64:
-    """Shift that gives 0 from 64 bits on, as P4 defines it."""
+    """Shift left; 64 bits or more give 0, as P4 defines it."""
     return value << bits if bits < np.uint64(64) else np.uint64(0)
 
 
 @inlined
 def shift_right(value: np.uint64, bits: np.uint64) -> np.uint64:
-    """Shift that gives 0 from 64 bits on, as P4 defines it."""
+    """Shift right; 64 bits or more give 0, as P4 defines it."""
     return value >> bits if bits < np.uint64(64) else np.uint64(0)
 
 
 @inlined
 def shift_right_signed(value: np.uint64, bits: np.uint64) -> np.uint64:
-    """Shift of a value in two's complement; only its sign is left from 64 bits on."""
+    """Shift a value in two's complement right; 64 bits or more leave only its sign."""
     return np.uint64(np.int64(value) >> np.int64(min(bits, np.uint64(63))))
 
 
 @inlined
 def clamp_signed(value: np.uint64, lowest: np.uint64, highest: np.uint64) -> np.uint64:
-    """The value, or the nearest within limits; all three in two's complement."""
+    """Return the value, or the nearest one within limits; all three in two's complement."""
     if np.int64(value) < np.int64(lowest):
         return lowest
     return highest if np.int64(value) > np.int64(highest) else value
@@ -34,19 +34,19 @@ def clamp_signed(value: np.uint64, lowest: np.uint64, highest: np.uint64) -> np.
 
 @inlined
 def divided(dividend: np.uint64, divisor: np.uint64) -> np.uint64:
-    """The quotient; 0 where the divisor is 0."""
+    """Return the quotient; 0 if the divisor is 0."""
     return dividend // divisor if divisor != np.uint64(0) else np.uint64(0)
 
 
 @inlined
 def remainder(dividend: np.uint64, divisor: np.uint64) -> np.uint64:
-    """What division leaves; 0 where the divisor is 0."""
+    """Return the remainder; 0 if the divisor is 0."""
     return dividend % divisor if divisor != np.uint64(0) else np.uint64(0)
 
 
 @inlined
 def multiply_high(left: np.uint64, right: np.uint64) -> np.uint64:
-    """The upper 64 bits of a product of 128."""
+    """Return the upper 64 bits of the 128-bit product."""
     half, low = np.uint64(32), np.uint64(0xFFFF_FFFF)
     low_left, high_left, low_right, high_right = left & low, left >> half, right & low, right >> half
     middle = high_left * low_right + (low_left * low_right >> half)
@@ -56,7 +56,7 @@ def multiply_high(left: np.uint64, right: np.uint64) -> np.uint64:
 
 @inlined
 def random_bits(state: np.uint64) -> np.uint64:
-    """64 bits that look random, of a state that grows by an odd number each time.
+    """Return 64 pseudo-random bits for a state that grows by an odd number each time.
 
     This is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     """
@@ -67,7 +67,7 @@ def random_bits(state: np.uint64) -> np.uint64:
 
 @inlined
 def subtract_saturating(minuend: np.uint64, subtrahend: np.uint64) -> np.uint64:
-    """The difference, or 0 where it would be negative."""
+    """Return the difference, or 0 if it would be negative."""
     return minuend - subtrahend if minuend > subtrahend else np.uint64(0)
 
 

@@ -1,8 +1,8 @@
-"""What a packet takes along while it waits in a queue.
+"""Compiler of the words that a packet keeps while it waits in a queue.
 
-Every packet is processed in the same words, so that they stay in the processor's nearest cache. A packet has a row of
-its own only for what ingress may have set and egress may read: many thousand packets wait at a time, and their rows are
-read from afar.
+Every packet is processed in the same words, which therefore stay in the processor's fastest cache. A packet has a row
+of its own only for words that ingress may have set and egress may read: many thousand packets wait at a time, and their
+rows come from slow memory.
 """
 
 import re
@@ -18,17 +18,17 @@ _WORD = re.compile(r"\bphv\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Survivors:
-    """Functions ``store(phv, rows, row)`` and ``load(phv, rows, row)``, and how many words a row has."""
+    """Functions ``store(phv, rows, row)`` and ``load(phv, rows, row)``, and the words of a row."""
 
     functions: tuple[Function, Function]
     row_words: int
 
 
 def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
-    """Survivors of a queue, given what is called ``before`` it and ``after`` it.
+    """Return the words that survive a queue, given the functions called ``before`` and ``after`` it.
 
-    A row begins with which headers are valid and the metadata. Then come, without a gap, the fields of those headers
-    that are. Several small values share a word.
+    A row begins with the validity of headers and the metadata. Then come the fields of the valid headers, without gaps.
+    Several small values share a word.
     """
     alive = _words(functions, before) & _words(functions, after)
     headers = [header for header in layout.headers.values() if not header.metadata]
@@ -48,7 +48,7 @@ def survivors(layout: Layout, functions: list[Function], before: list[str], afte
 
 
 def _packed(layout: Layout, indices: list[int]) -> tuple[list[str], list[str], int]:
-    """Lines that store and load some words, each in as many bits as it uses, and how many words of a row they take."""
+    """Return the lines that store and load words, each in the bits it uses, and the number of row words they take."""
     shared: list[list[tuple[int, int, int]]] = []  # by word of the row: word, its first bit there, its bits
     free = 0
     for index in indices:
@@ -75,7 +75,7 @@ def _shifted(source: str, operator: str, bits: int) -> str:
 
 
 def everything(layout: Layout) -> Survivors:
-    """All words survive, as a packet that is copied may need any of them again."""
+    """Return all words, because a packet that is copied may need any of them again."""
     parameters, count = "phv, rows, row", constant(layout.num_words)
     store = Function("store", parameters, [f"copy(phv, U(0), rows, row, {count})"])
     load = Function("load", parameters, [f"copy(rows, row, phv, U(0), {count})"])
@@ -83,7 +83,7 @@ def everything(layout: Layout) -> Survivors:
 
 
 def _words(functions: list[Function], roots: list[str]) -> set[int]:
-    """Words that some functions name, or those that they call."""
+    """Return the words that these functions, and those they call, use."""
     by_name = {function.name: "\n".join(function.lines) for function in functions}
     found: set[int] = set()
     seen, waiting = set(roots), list(roots)

@@ -1,4 +1,4 @@
-"""The shape of a program's tables, profiles and counters: what compiled code and control side must agree on."""
+"""Shape of a program's tables, profiles and counters, shared by compiled code and the control plane."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +10,11 @@ from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.memory import COUNTER_WORDS, DESCRIPTOR_WORDS, INDIRECT_WORDS, METER_WORDS
 
 HIGHEST_PRIORITY = (1 << 31) - 1
-"""As on BMv2, entry n of those that the program brings has this priority less n: before any that a controller adds."""
+"""Entry n of the program has this priority less n, as on BMv2: before any entry of a controller."""
 
 
 class MatchKind(StrEnum):
-    """How one field of a key is matched."""
+    """Kind of match of a key's field."""
 
     EXACT = "exact"
     LPM = "lpm"
@@ -28,11 +28,11 @@ _OVERLAPPING = frozenset({MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL
 
 @dataclass(frozen=True)
 class KeyField:
-    """A field of a table's key: it begins in word ``key_word`` of the slot's key, shifted left by ``shift``.
+    """A field of a table's key; it begins in word ``key_word`` of the slot's key, shifted left by ``shift``.
 
-    Of the packet's field only the bits of ``visible`` count, and none where the header is not valid, as
-    ``valid_word`` says (None: it always is). A range, a prefix and a field of more than one word share
-    no word with others.
+    Only the bits in ``visible`` of the packet's field count. If ``valid_word`` says that the header is invalid, the
+    field reads as 0 (None: it is always valid). A range, a prefix and a field of more than one word share no word with
+    others.
     """
 
     name: str
@@ -45,13 +45,13 @@ class KeyField:
 
     @cached_property
     def key_words(self) -> range:
-        """The words of the slot's key that hold the field, lowest bits first."""
+        """Words of the slot's key that hold the field, lowest bits first."""
         return range(self.key_word, self.key_word + len(self.field.words))
 
 
 @dataclass(frozen=True)
 class Action:
-    """An action that the program declares; ``number`` is what slots store."""
+    """An action of the program; slots store its ``number``."""
 
     name: str
     number: int
@@ -59,7 +59,7 @@ class Action:
 
     @cached_property
     def parameter_words(self) -> list[int]:
-        """Where each argument starts among the words of all, and behind them how many words there are."""
+        """First word of each argument among the words of all, and the number of words."""
         return first_words(self.parameter_bits)
 
 
@@ -74,9 +74,9 @@ class Profile:
 
 @dataclass(frozen=True)
 class Meter:
-    """An indirect array of meters, or the direct meter of a table; ``size`` is that of the array.
+    """An indirect array of ``size`` meters, or the direct meter of a table.
 
-    ``target`` is the field that gets the colour of a direct meter.
+    A direct meter writes its colour to ``target``.
     """
 
     name: str
@@ -89,9 +89,8 @@ class Meter:
 class Table:
     """A match-action table.
 
-    A slot: state, ``key_words`` words of key, counters, meter, then the action and its arguments.
-
-    ``entries`` are those that the program brings.
+    A slot holds its state, ``key_words`` words of key, counters, meter, then the action and its arguments. ``entries``
+    are those of the program.
     """
 
     name: str
@@ -108,19 +107,20 @@ class Table:
 
     @cached_property
     def is_scanned(self) -> bool:
-        """Entries have priorities and are tried one after the other."""
+        """Whether entries have priorities and are tried one after the other."""
         return any(field.kind in _OVERLAPPING for field in self.key)
 
     @cached_property
     def lpm_field(self) -> KeyField | None:
+        """LPM field of the key, None if there is none."""
         return next((field for field in self.key if field.kind is MatchKind.LPM), None)
 
     @cached_property
     def key_words(self) -> int:
         """Words of key in a slot.
 
-        The values, then the masks where the table is scanned, or the prefix mask of an LPM table. Of a range the lower
-        end stands among the values and the upper one among the masks.
+        First come the values, then the masks of a scanned table, or the prefix mask of an LPM table. The lower end of a
+        range is among the values, the upper end among the masks.
         """
         if self.is_scanned:
             return 2 * self.value_words
@@ -133,7 +133,7 @@ class Table:
 
     @property
     def is_statement(self) -> bool:
-        """No entry and no other default can ever make it do anything but its one action, which takes no arguments."""
+        """Whether the table can do nothing but execute its one action, which takes no arguments."""
         return (
             not self.key
             and self.profile is None
@@ -144,23 +144,27 @@ class Table:
 
     @property
     def counter_offset(self) -> int:
+        """Offset of the direct counter in a slot."""
         return 1 + self.key_words
 
     @property
     def meter_offset(self) -> int:
+        """Offset of the direct meter in a slot."""
         return self.counter_offset + COUNTER_WORDS * self.has_counters
 
     @property
     def action_offset(self) -> int:
+        """Offset of the action in a slot."""
         return self.meter_offset + (METER_WORDS if self.meter else 0)
 
     @cached_property
     def action_words(self) -> int:
-        """Words of an action with its arguments, the largest of the table's."""
+        """Words of the table's longest action with its arguments."""
         return 1 + max((action.parameter_words[-1] for action in self.actions), default=0)
 
     @property
     def slot_words(self) -> int:
+        """Words of a slot."""
         return self.action_offset + (INDIRECT_WORDS if self.profile else self.action_words)
 
 
@@ -188,9 +192,9 @@ class Register:
 
 @dataclass(frozen=True)
 class Resources:
-    """Everything of a program that the control side can write, and where its descriptors stand in a switch's block.
+    """All objects of a program that the control plane can write, and the layout of a switch's descriptor block.
 
-    ``action_numbers`` are those of the actions by their ids in the JSON. The block's last word is the state of the
+    ``action_numbers`` maps the actions' ids in the JSON to their numbers. The block's last word is the state of the
     switch's random numbers.
     """
 
@@ -203,36 +207,36 @@ class Resources:
     replicates: bool = False
 
     def table_descriptor(self, table: Table) -> int:
-        """Offset of a table's descriptor in the block of a switch."""
+        """Return the offset of a table's descriptor in a switch's block."""
         return table.number * DESCRIPTOR_WORDS
 
     def counter_descriptor(self, name: str) -> int:
-        """Offset of the word that points to a counter's cells."""
+        """Return the offset of the word that points to a counter's cells."""
         return len(self.tables) * DESCRIPTOR_WORDS + list(self.counters).index(name)
 
     def register_descriptor(self, name: str) -> int:
-        """Offset of the word that points to a register's cells."""
+        """Return the offset of the word that points to a register's cells."""
         return len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + list(self.registers).index(name)
 
     def meter_descriptor(self, name: str) -> int:
-        """Offset of the word that points to an array of meters."""
+        """Return the offset of the word that points to an array of meters."""
         before = len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + len(self.registers)
         return before + list(self.meters).index(name)
 
     @property
     def group_descriptor(self) -> int:
-        """Offset of the word that points to the multicast groups, of a program that copies packets."""
+        """Offset of the word that points to the multicast groups, in a program that copies packets."""
         before = len(self.tables) * DESCRIPTOR_WORDS + len(self.counters) + len(self.registers)
         return before + len(self.meters)
 
     @property
     def session_descriptor(self) -> int:
-        """Offset of the word that points to the clone sessions, of a program that copies packets."""
+        """Offset of the word that points to the clone sessions, in a program that copies packets."""
         return self.group_descriptor + 1
 
     @property
     def block_words(self) -> int:
-        """Size of the block of descriptors of one switch."""
+        """Words of one switch's descriptor block."""
         return self.random_word + 1
 
     @property
@@ -244,7 +248,7 @@ class Resources:
 def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for what the emulator does not execute: digests, ageing, some meters.
+    Raises UnsupportedError for constructs that the emulator does not execute: digests, ageing, some meters.
     """
     for construct in ("learn_lists", "extern_instances"):
         if program.get(construct):
@@ -318,7 +322,7 @@ def _table(
 
 
 def _require_room(node: Json, keys: list[EntryKey]) -> None:
-    """Raises UnsupportedError where a table cannot hold the entries that the program brings."""
+    """Raise UnsupportedError if a table cannot hold the program's entries."""
     first: dict[EntryKey, int] = {}
     for number, (key, entry) in enumerate(zip(keys, node.get("entries") or (), strict=True)):
         if first.setdefault(key, number) != number:
@@ -332,7 +336,7 @@ def _require_room(node: Json, keys: list[EntryKey]) -> None:
 def _entry(
     node: Json, key: tuple[KeyField, ...], action_numbers: dict[int, int], names: dict[int, str]
 ) -> tuple[EntryKey, ActionCall]:
-    """An entry that the program brings."""
+    """Return an entry of the program."""
     match = tuple(_match(part, field) for part, field in zip(node["match_key"], key, strict=True))
     has_priority = any(field.kind in _OVERLAPPING for field in key)
     action = node["action_entry"]
@@ -356,7 +360,7 @@ def _match(part: Json, field: KeyField) -> FieldMatch | RangeMatch:
 
 
 def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
-    """Pack the key's fields into words in order."""
+    """Pack the key's fields into words, in order."""
     if sum(key["match_type"] == MatchKind.LPM for key in node["key"]) > 1:
         raise UnsupportedError(f"more than one LPM field in the key of table {node['name']!r}", node)
     fields: list[KeyField] = []
@@ -372,7 +376,7 @@ def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
         visible = int(key["mask"], 16) if key.get("mask") else field.mask
         header = layout.headers[key["target"][0]]
         valid_word = None if header.metadata or key["target"][1] == "$valid$" else header.valid_word
-        # The tables that p4c makes of a switch over a value have keys without a name.
+        # Tables that p4c makes of a switch over a value have keys without a name.
         fields.append(KeyField(key.get("name") or field.name, kind, field, current, used, visible, valid_word))
         current += len(field.words) - 1
         used = WORD_BITS if alone else used + field.bits

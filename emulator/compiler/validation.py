@@ -1,6 +1,7 @@
-"""Whether everything that a BMv2 JSON refers to is there, looked at before anything is compiled.
+"""Validation of the references, numbers and widths in a BMv2 JSON, before anything is compiled.
 
-What is wrong is the file, not what the program wants: a CorruptProgramError names the object and what it refers to.
+CorruptProgramError means that the file is broken, not that the program is unsupported. It names the object and its
+invalid reference.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +23,7 @@ _LISTS = {
     "meter_array": "meter_arrays",
     "register_array": "register_arrays",
 }
-"""Where a value of a type has its name from."""
+"""Kind of object that a value of this type refers to."""
 
 _PARAMETERS = {
     "_jump": 1,
@@ -53,21 +54,21 @@ _PARAMETERS = {
     "verify": 2,
 }
 _FIELD_LISTS = {"clone_egress_pkt_to_egress": 1, "clone_ingress_pkt_to_egress": 1, "recirculate": 0, "resubmit": 0}
-"""Which parameter is the number of a field list; 0 means none."""
+"""Index of the parameter that is the number of a field list; 0 means none."""
 
 _NODES = ("tables", "conditionals", "action_calls")
-"""What a pipeline leads through."""
+"""Kinds of nodes of a pipeline."""
 
 _HIT_OR_MISS = frozenset({"__HIT__", "__MISS__"})
 
 
 def validate(program: Json) -> None:
-    """Raises CorruptProgramError naming an object that refers to nothing, or whose number or width can be none."""
+    """Raise CorruptProgramError for an object with a missing reference, or an impossible number or width."""
     _Validation(program).all()
 
 
 class CorruptProgramError(ValueError):
-    """A BMv2 JSON of which a part is missing, refers to nothing or has not its form."""
+    """A BMv2 JSON with a missing part, a missing reference or a malformed part."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"corrupt program: {what}")
@@ -79,7 +80,7 @@ def _corrupt(owner: str, what: str) -> CorruptProgramError:
 
 def _require(owner: str, kind: str, name: Any, known: Collection[Any]) -> None:
     if not isinstance(name, str | int) or name not in known:
-        raise _corrupt(owner, f"refers to {kind} {name!r}, which is not there")
+        raise _corrupt(owner, f"refers to {kind} {name!r}, which does not exist")
 
 
 def _require_number(owner: str, what: str, number: Any) -> None:
@@ -153,7 +154,7 @@ class _Validation:
 
     @cached_property
     def _header_types(self) -> Mapping[str, str]:
-        """The type of every header, and of the elements of every stack."""
+        """Type of every header, and of the elements of every stack."""
         nodes = [*self.program["headers"], *self.program.get("header_stacks", ())]
         return {node["name"]: node["header_type"] for node in nodes}
 
@@ -168,7 +169,7 @@ class _Validation:
     # ---- parts ------------------------------------------------------------------------------------------------------
 
     def _names_are_apart(self) -> None:
-        """What has a name has it alone; only actions are told apart by their ids."""
+        """Check that names are unique, except those of actions, which have unique ids."""
         lists = [self.program.get(kind, ()) for kind in ("header_types", *sorted({*_LISTS.values()}))]
         lists += [parser.get("parse_states", ()) for parser in self.program["parsers"]]
         lists += [pipeline["action_profiles"] for pipeline in self.program["pipelines"]]
@@ -179,7 +180,7 @@ class _Validation:
             names = [node["name"] for node in nodes]
             for name in names:
                 if names.count(name) > 1:
-                    raise CorruptProgramError(f"two of a kind have the name {name!r}")
+                    raise CorruptProgramError(f"two parts of one kind have the name {name!r}")
 
     def _headers(self) -> None:
         for owner, node in _named("header type", self.program["header_types"]):
@@ -200,7 +201,7 @@ class _Validation:
     def _parsers(self) -> None:
         for parser_owner, parser in _named("parser", self.program["parsers"]):
             if "parse_states" not in parser and len(self.program["parsers"]) > 1:
-                continue  # refused for their number
+                continue  # refused because of their number
             states = {state["name"] for state in parser["parse_states"]}
             _require(parser_owner, "parser state", parser["init_state"], states)
             for owner, state in _named("parser state", parser["parse_states"]):
@@ -275,7 +276,7 @@ class _Validation:
             self._call(place, entry["action_entry"], node["action_ids"])
 
     def _call(self, owner: str, node: Json, own: list[int]) -> None:
-        """An action of a table with its arguments."""
+        """Check an action of a table with its arguments."""
         _require(owner, "the action with id", node["action_id"], own)
         _require_same_count(
             owner, "arguments", node["action_data"], len(self._actions[node["action_id"]]["runtime_data"])
@@ -291,7 +292,7 @@ class _Validation:
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def _values(self, owner: str, node: Any, num_arguments: int = 0) -> None:
-        """Everything below a node that names something."""
+        """Check every name below a node."""
         if isinstance(node, list):
             for part in node:
                 self._values(owner, part, num_arguments)
@@ -317,7 +318,7 @@ class _Validation:
     def _value(self, owner: str, kind: Any, value: Any, num_arguments: int) -> None:
         match kind:
             case "field":
-                # The name may be that of an element that an expression gives.
+                # The header may be an element that an expression selects.
                 if not isinstance(value, list) or not isinstance(value[0], dict):
                     self._field(owner, value)
             case "stack_field":
@@ -337,7 +338,7 @@ class _Validation:
                 _require(owner, kind.replace("_", " "), value, self._names[_LISTS[kind]])
 
     def _bits_of(self, header: str, name: str) -> int:
-        """Width of a field that is there."""
+        """Return the width of an existing field."""
         types = {node["name"]: node["fields"] for node in self.program["header_types"]}
         widths = {"$valid$": 1} | {field: bits for field, bits, *_ in types[self._header_types[header]]}
         return int(widths[name])

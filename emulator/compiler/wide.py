@@ -1,7 +1,7 @@
 """Arithmetic on values of more than 64 bits: tuples of words, lowest first, and the functions that compute with them.
 
-Source calls ``wide_OPERATION_N`` for values of N words; ``wide_functions`` defines those that it calls. All of them
-take and give N words modulo 2^(64 N).
+Compiled code calls ``wide_OPERATION_N`` for values of N words; ``wide_functions`` defines the functions that it calls.
+All of them take and return N words modulo 2^(64 N).
 """
 
 import re
@@ -11,26 +11,26 @@ from emulator.compiler.functions import Function
 from emulator.compiler.layout import UnsupportedError
 
 MAX_WORDS = 64
-"""Values that may need more are refused."""
+"""Maximum words of a value; larger ones are refused."""
 
 _CALL = re.compile(r"\bwide_([a-z][a-z0-9_]*?)_(\d+)\(")
 
 
 def call(operation: str, num_words: int, *operands: str) -> str:
-    """Source of an operation on values of so many words. Raises UnsupportedError where these are too many."""
+    """Return a call of an operation on values of ``num_words``. Raises UnsupportedError above MAX_WORDS."""
     if num_words > MAX_WORDS:
         raise UnsupportedError(f"a value of more than {64 * MAX_WORDS} bits")
     return f"wide_{operation}_{num_words}({', '.join(operands)})"
 
 
 def constant_words(value: int, num_words: int) -> str:
-    """Source of a constant."""
+    """Return a constant."""
     parts = ", ".join(f"U({value >> 64 * number & (1 << 64) - 1:#x})" for number in range(num_words))
     return f"({parts})" if num_words > 1 else parts
 
 
 def resized(source: str, before: int, after: int, *, signed: bool = False) -> str:
-    """The same value in another number of words; a signed one keeps its sign."""
+    """Return the same value in another number of words; a signed one keeps its sign."""
     if after == before:
         return source
     if after == 1:
@@ -42,7 +42,7 @@ def resized(source: str, before: int, after: int, *, signed: bool = False) -> st
 
 
 def wide_functions(body: str) -> list[Function]:
-    """Definitions of all that a piece of source calls, callees first."""
+    """Return the definitions of all functions that a piece of source calls, callees first."""
     made: dict[str, Function] = {}
 
     def require(source: str) -> None:
@@ -66,12 +66,12 @@ def _function(name: str, operation: str, count: int) -> Function:
 
 
 def _each(count: int, part: str) -> list[str]:
-    """The result whose words are the same expression of ``a[I]`` and ``b[I]``."""
+    """Return a result whose words are one expression of ``a[I]`` and ``b[I]``."""
     return [f"return ({', '.join(part.replace('[I]', f'[{number}]') for number in range(count))},)"]
 
 
 def _carrying(count: int, first: str, wraps: str, second: str, wraps_too: str) -> list[str]:
-    """Word by word, with a carry from each to the next."""
+    """Return a word-by-word computation with a carry from each word to the next."""
     lines = ["carry = U(0)"]
     for number in range(count):
         lines += [

@@ -1,4 +1,4 @@
-"""Source that moves headers between bytes on the wire and the words that a packet is processed in."""
+"""Compiler of header reads and writes, between bytes on the wire and the words of a packet."""
 
 from emulator.compiler.expressions import word
 from emulator.compiler.layout import WORD_BITS, Header
@@ -7,9 +7,9 @@ _SIZES = (8, 4, 2, 1)  # bytes that are read and written at once
 
 
 def extract_source(header: Header) -> list[str]:
-    """Lines that fill a header from ``octets[at:]``; the caller has checked that the packet is long enough.
+    """Return the lines that fill a header from ``octets[at:]``; the caller has checked the packet's length.
 
-    Bytes are read first and fields written then: nobody tells LLVM that the two arrays are not the same.
+    All bytes are read before any field is written, because LLVM cannot know that the two arrays are distinct.
     """
     chunks = _chunks(header.num_bytes)
     lines = [f"chunk_{first} = read_{size}(octets, at + U({first}))" for first, size in chunks]
@@ -24,7 +24,7 @@ def extract_source(header: Header) -> list[str]:
 
 
 def emit_source(header: Header) -> list[str]:
-    """Lines that write a header's bytes to ``octets[at:]``; what a word has above a chunk's bits is cut off."""
+    """Return the lines that write a header to ``octets[at:]``; bits of a word above a chunk are cut off."""
     lines = []
     for first, length in _chunks(header.num_bytes):
         parts = [
@@ -37,7 +37,7 @@ def emit_source(header: Header) -> list[str]:
 
 
 def _chunks(num_bytes: int) -> list[tuple[int, int]]:
-    """A header cut into what is read and written at once: first byte and number of bytes of each."""
+    """Cut a header into chunks that are read and written at once; return first byte and number of bytes of each."""
     chunks, first = [], 0
     for size in _SIZES:
         while num_bytes - first >= size:
@@ -47,7 +47,7 @@ def _chunks(num_bytes: int) -> list[tuple[int, int]]:
 
 
 def _pieces(header: Header) -> list[tuple[str, int, int]]:
-    """Source of every word of a header, and the bits of the header that it holds: the first, and how many."""
+    """Return an expression for every word of a header, and the header bits that it holds: the first, and how many."""
     return [
         (word(index), start, size)
         for field in header.fields.values()
@@ -56,17 +56,17 @@ def _pieces(header: Header) -> list[tuple[str, int, int]]:
 
 
 def _shifted(source: str, left: int) -> str:
-    """A word shifted to the left, or to the right where negative."""
+    """Return a word shifted left, or right if ``left`` is negative."""
     return f"({source} << U({left}))" if left > 0 else f"({source} >> U({-left}))" if left < 0 else source
 
 
 def bits_source(bit_offset: int, bits: int) -> list[str]:
-    """Words of ``bits`` bits that stand ``bit_offset`` bits behind ``octets[at]``, lowest first."""
+    """Return the words of ``bits`` bits at ``bit_offset`` bits behind ``octets[at]``, lowest first."""
     return [_word_source(offset, size) for offset, size in _cut(bit_offset, bits)]
 
 
 def _cut(bit_offset: int, bits: int) -> list[tuple[int, int]]:
-    """Offset and size of each word of so many bits, lowest first."""
+    """Return offset and size of each word of a field, lowest first."""
     end = bit_offset + bits
     starts = [max(bit_offset, end - WORD_BITS * (number + 1)) for number in range(-(-bits // WORD_BITS))]
     return [(start, end - WORD_BITS * number - start) for number, start in enumerate(starts)]

@@ -1,0 +1,1 @@
+"""Event loop, queues, links and host transport of an emulated fabric."""

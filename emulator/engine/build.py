@@ -1,4 +1,4 @@
-"""The engine's arrays for a topology, and larger ones when they fill up."""
+"""Initial arrays of the engine for a topology, and larger ones when they fill up."""
 
 from typing import Any
 
@@ -28,12 +28,11 @@ def first_state(
     queue_limit_bytes: int,
     trace_rows: int,
 ) -> s.State:
-    """Arrays of a fabric at rest.
+    """Return the arrays of a fabric at rest.
 
-    Behind the fabric's links stand two per switch, from and to the control plane, which take no time; and last, where
-    the program copies packets, one for each switch by which packets come back to it. ``blocks`` is where the switches'
-    descriptors stand in memory, ``cpu_port`` the port by which a switch reaches its control plane; rates are divided
-    by ``rate_scale``.
+    The fabric's links come first. Then come two links per switch, from and to its control plane, which take no time. If
+    the program copies packets, one more link per switch brings packets back to it. ``blocks`` is the memory offset of
+    the switches' descriptors. ``cpu_port`` connects a switch to its control plane. Rates are divided by ``rate_scale``.
     """
     num_links, num_switches = len(fabric.links), len(fabric.switches)
     more_links = (3 if program.resources.replicates else 2) * num_switches
@@ -98,17 +97,17 @@ def first_state(
 
 
 def grown(array: NDArray[Any]) -> NDArray[Any]:
-    """The same rows and as many zero ones behind them."""
+    """Return the same rows followed by as many zero rows."""
     return np.concatenate([array, np.zeros_like(array)])
 
 
 def grown_flows(state: s.State) -> s.State:
-    """Room for twice as many flows; those there are keep their numbers."""
+    """Return a state with room for twice as many flows; existing flows keep their numbers."""
     flows = grown(state.flows)
     timers = calendar_of(len(flows), state.timers)
     return state._replace(flows=flows, templates=grown(state.templates), timers=timers)
 
 
 def grown_packets(state: s.State) -> s.State:
-    """Twice as many packets; those in use keep their numbers."""
+    """Return a state with twice as many packets; packets in use keep their numbers."""
     return with_packets(state, 2 * len(state.packets))

@@ -1,11 +1,10 @@
-"""The calendar: for everything that something can happen to, the time when it next does.
+"""Event queue: the time of the next event of every link and every flow.
 
-Three things happen: a packet arrives at the end of a link, a link is to be started because it has sent a packet and
-others wait, a flow's timer runs down. Each link has a place for whichever of the first two is earlier, and each flow
-one for the third, in a calendar of their own. The places are the leaves of a tournament in which the earliest of eight
-goes on to the next round. Of two at one time arrivals come first, then links to be started, then timers, and among
-these that with the lower number: so a run is the same every time. A match needs no branch that a processor could not
-foresee, and places stay where they are whatever else happens.
+There are three kinds of events: a packet arrives at the end of a link; a link that finished a packet starts the next
+one; a flow's timer expires. Each link has one place, for the earlier of its two events; each flow has one place in a
+second queue. The places are the leaves of a tournament tree: of every eight, the earliest advances to the next round.
+Simultaneous events have a fixed order: arrivals, then links to start, then timers, each by number. Runs are therefore
+reproducible. A match has no branch that a processor could mispredict, and places never move.
 """
 
 import numpy as np
@@ -15,31 +14,31 @@ from emulator.engine.state import LINK_ARRIVES_PS, LINK_STARTS_PS, Integer, Stat
 from emulator.jit import compiled, inlined
 
 NEVER_PS = 2**61
-END_PS = NEVER_PS - 1  # the last moment of the clock, 26.7 days after its first
+END_PS = NEVER_PS - 1  # last moment of the clock, 26.7 days after its first
 
-# A key is twice a time, and one more where it is no arrival. The calendar's rows are pairs of a key and a place. Row 1
-# is the winner, rows 8n to 8n + 7 decide row n, and row 0 says where the rows of the places start.
+# A key is twice a time, plus one unless it is an arrival. Rows are pairs of a key and a place. Row 1 is the winner,
+# rows 8n to 8n + 7 decide row n, and row 0 holds the number of the first leaf's row.
 FIRST_LEAF, FIRST_KEY, FIRST_PLACE = 0, 2, 3
 # With matches of eight 512 links need three rounds. With matches of two the engine was a fifth slower.
-_SHIFT = 3  # by which a round has fewer rows than the one before
+_SHIFT = 3  # log2 of the rows that decide one row of the next round
 
 
 @inlined
 def schedule_link(state: State, link: Integer) -> None:
-    """What is next on a link has changed: when its first packet arrives, or when it is to be started."""
+    """Update a link's place after its first arrival or its next start has changed."""
     arrives_ps, starts_ps = state.links[link, LINK_ARRIVES_PS], state.links[link, LINK_STARTS_PS]
     set_key(state.calendar, link, min(2 * arrives_ps, 2 * starts_ps + 1))
 
 
 @inlined
 def schedule_timer(state: State, flow: Integer, time_ps: Integer) -> None:
-    """Set when the timer of a flow runs down; NEVER_PS stops it."""
+    """Set the time at which a flow's timer expires; NEVER_PS stops it."""
     set_key(state.timers, flow, 2 * np.int64(time_ps) + 1)
 
 
 @compiled
 def set_key(calendar: NDArray[np.int64], place: Integer, key: Integer) -> None:
-    """Give a place another key and play its matches."""
+    """Give a place another key and replay its matches."""
     one, two, shift = np.uint64(1), np.uint64(2), np.uint64(_SHIFT)
     row, first, first_key = np.uint64(calendar[FIRST_LEAF] + place), np.int64(place), np.int64(key)
     if calendar[two * row] == first_key:
@@ -59,20 +58,20 @@ def set_key(calendar: NDArray[np.int64], place: Integer, key: Integer) -> None:
 
 @inlined
 def _earlier_of(calendar: NDArray[np.int64], at: np.uint64) -> tuple[np.int64, np.int64]:
-    """The earlier of two rows that follow each other."""
+    """Return the earlier of two adjacent rows."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     return _earlier(calendar[at], calendar[at + one], calendar[at + two], calendar[at + three])
 
 
 @inlined
 def _earlier(key: np.int64, place: np.int64, other_key: np.int64, other_place: np.int64) -> tuple[np.int64, np.int64]:
-    """The earlier of two pairs, the first where they are at one time."""
-    other_wins = other_key - key >> 63  # all ones or 0: a processor cannot foresee which
+    """Return the earlier of two pairs, the first if they are simultaneous."""
+    other_wins = other_key - key >> 63  # all ones or 0, without a branch
     return key ^ (key ^ other_key) & other_wins, place ^ (place ^ other_place) & other_wins
 
 
 def calendar_of(num_places: int, before: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """A calendar with at least so many places; those there are ``before`` keep their keys."""
+    """Return an event queue with at least ``num_places`` places; those of ``before`` keep their keys."""
     size = 1
     while size < num_places:
         size <<= _SHIFT

@@ -1,8 +1,8 @@
-"""The event loop.
+"""Source of the event loop.
 
-Its source becomes part of the module that is generated for a program, so that the program's ``receive`` and
-``transmit`` are compiled into it and the whole can be kept on disk: the just-in-time compiler's cache wants one module.
-Lines between ``# replication`` and ``# end`` are for programs that copy packets alone.
+It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
+``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
+``# end`` appear only in programs that copy packets.
 """
 
 import re
@@ -13,7 +13,7 @@ _REPLICATION = re.compile(r"^ *# replication\n(.*?)^ *# end\n", re.MULTILINE | r
 
 
 def loop_source(*, replicates: bool) -> str:
-    """Source of the loop for a program."""
+    """Return the source of the loop for a program."""
     loop = _REPLICATION.sub(r"\1" if replicates else "", _LOOP_SOURCE)
     return f"{REPLICATION_SOURCE}\n{loop}" if replicates else loop
 

@@ -1,4 +1,4 @@
-"""The packets of a fabric: where what belongs to one stands, and which are free."""
+"""Memory of the packets of a fabric, and the list of free packets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,24 @@ from emulator.engine.state import (
 from emulator.jit import compiled, inlined
 
 WORDS_IN_LINE = 8
-"""Of the processor's cache."""
+"""Words in a line of the processor's cache."""
 
 
 @inlined
 def octets_of(state: State, packet: Integer) -> int:
-    """Where a packet's bytes start in ``octets``."""
+    """Return the index in ``octets`` at which a packet's bytes start."""
     return 8 * int(packet * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
 
 
 @inlined
 def row_of(state: State, packet: Integer) -> int:
-    """Where the words that a packet takes through a queue start in ``words``."""
+    """Return the index in ``words`` at which the words start that a packet keeps in a queue."""
     return int(packet * state.scalars[PACKET_WORDS] + PACKET_ROW)
 
 
 @inlined
 def take_packet(state: State) -> int:
-    """A packet of the free list; the event loop sees to it that there is one."""
+    """Take a packet from the free list; the event loop ensures that there is one."""
     packet = state.scalars[FREE_PACKET]
     state.scalars[FREE_PACKET] = state.packets[packet, PACKET_NEXT]
     state.scalars[FREE_PACKETS] -= 1
@@ -48,7 +48,7 @@ def take_packet(state: State) -> int:
 
 @inlined
 def copy_packet(state: State, packet: int) -> int:
-    """A packet of the free list with all that this one has."""
+    """Take a packet from the free list and copy another one into it."""
     other = take_packet(state)
     for word in range(state.scalars[PACKET_WORDS]):
         state.packets[other, word] = state.packets[packet, word]
@@ -71,10 +71,7 @@ def _release_captured(state: State) -> None:
 
 
 def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
-    """What hosts and control planes have got: on which link and when, the bytes kept, and how many there were.
-
-    The packets are free afterwards.
-    """
+    """Return and free the packets that reached hosts and control planes: link, time, stored bytes and length."""
     captures = state.captures[: state.scalars[CAPTURES]]
     packets = captures[:, CAPTURE_PACKET]
     starts = 8 * (packets * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
@@ -95,13 +92,13 @@ def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
 
 
 def packet_words(row_words: int) -> int:
-    """Words of a packet whose row has so many: an odd number of lines, so that packets spread over all of a cache."""
+    """Return the words per packet for rows of ``row_words``: an odd number of lines, to spread over the whole cache."""
     lines = -(-(PACKET_ROW + row_words) // WORDS_IN_LINE)
     return WORDS_IN_LINE * (lines | 1)
 
 
 def with_packets(state: State, num_packets: int) -> State:
-    """Room for so many packets; those there are keep their numbers and the added ones are free."""
+    """Return a state with room for ``num_packets`` packets; existing ones keep their numbers, the others are free."""
     before, num_words = len(state.packets), int(state.scalars[PACKET_WORDS])
     words = _aligned_zeros(num_packets * num_words)
     words[: len(state.words)] = state.words

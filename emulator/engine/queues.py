@@ -1,4 +1,4 @@
-"""The traffic manager: eight queues in front of every link, strict priority, tail drop by bytes."""
+"""Traffic manager: eight queues in front of every link, strict priority, tail drop by bytes."""
 
 import numpy as np
 
@@ -54,14 +54,14 @@ from emulator.engine.state import (
 from emulator.jit import compiled, inlined, prefetch
 
 _HIGHEST_BIT = np.array([occupied.bit_length() - 1 for occupied in range(1 << QUEUES)])
-"""Looked up, as a processor cannot foresee where a loop over the levels ends."""
+"""Highest set bit by value; a table, because a processor cannot predict a loop over the levels."""
 
 
 @inlined
 def enqueue(state: State, link: int, packet: int, level: int) -> None:
-    """Put a packet at the end of a queue; where the queue is full or the link is down it is dropped and counted.
+    """Put a packet at the end of a queue; drop and count it if the queue is full or the link is down.
 
-    A link that nothing is about to start is noted: for when it is free, or for the end of the present event.
+    If nothing is about to start the link, mark it: to start when it is free, or at the end of this event.
     """
     links, packets, queue = state.links, state.packets, QUEUE_COLUMNS * level
     length = packets[packet, PACKET_LENGTH]
@@ -94,9 +94,9 @@ def enqueue(state: State, link: int, packet: int, level: int) -> None:
 
 @inlined
 def enqueue_in_switch(state: State, link: int, packet: int, level: int) -> None:
-    """The same where a switch's program has chosen the level; hosts' acknowledgements go before the most urgent data.
+    """Enqueue a packet at the level that a switch's program chose; hosts' acknowledgements precede all data.
 
-    With that data they would wait for what is sent their way by those whom they are to tell that they may send.
+    Behind data of the most urgent level, acknowledgements would wait for senders that wait for them.
     """
     kind = state.packets[packet, PACKET_KIND]
     is_acknowledgement = kind in (ACKNOWLEDGEMENT, ANSWER)
@@ -105,14 +105,14 @@ def enqueue_in_switch(state: State, link: int, packet: int, level: int) -> None:
 
 @inlined
 def kick(state: State, link: int) -> None:
-    """Have a link started at the end of the present event."""
+    """Start a link at the end of the present event."""
     state.kicks[state.scalars[KICKED]] = link
     state.scalars[KICKED] += 1
 
 
 @inlined
 def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
-    """Count a packet that ends before or on a link with the link's sender, and release it."""
+    """Count a packet that is lost before or on a link at the link's sender, and release it."""
     trace(state, LOST, link, level, packet)
     state.drops[state.links[link, LINK_SOURCE_SWITCH], reason] += 1
     release_packet(state, packet)
@@ -120,7 +120,7 @@ def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
 
 @compiled
 def flush(state: State, link: int) -> None:
-    """Drop all that waits for a link that has gone down."""
+    """Drop all packets that wait for a link that has gone down."""
     for level in range(QUEUES):
         while state.links[link, LINK_PACKETS + QUEUE_COLUMNS * level] > 0:
             drop(state, LINK_DOWN, link, level, dequeue(state, link, level))
@@ -128,7 +128,7 @@ def flush(state: State, link: int) -> None:
 
 @inlined
 def most_urgent_level(state: State, link: int) -> int:
-    """Highest level with a waiting packet, or NONE."""
+    """Return the highest level with a waiting packet, or NONE."""
     return int(_HIGHEST_BIT[state.links[link, LINK_OCCUPIED]])
 
 
@@ -151,7 +151,7 @@ def dequeue(state: State, link: int, level: int) -> int:
 
 @inlined
 def put_on_link(state: State, link: int, packet: int, arrives_ps: int) -> None:
-    """Let a packet arrive at the end of a link, behind those that arrive before or at the same time."""
+    """Schedule a packet's arrival at the end of a link, behind those that arrive before or at the same time."""
     links, packets = state.links, state.packets
     packets[packet, PACKET_ARRIVES_PS] = arrives_ps
     last, following = links[link, LINK_LAST], links[link, LINK_FIRST]
@@ -176,7 +176,7 @@ def put_on_link(state: State, link: int, packet: int, arrives_ps: int) -> None:
 
 @inlined
 def take_from_link(state: State, link: int) -> int:
-    """The packet that arrives now; the calendar learns when the one behind it does."""
+    """Take the packet that arrives now, and schedule the arrival of the next one."""
     packet = state.links[link, LINK_FIRST]
     following = state.packets[packet, PACKET_NEXT]
     state.links[link, LINK_FIRST] = following
@@ -189,7 +189,7 @@ def take_from_link(state: State, link: int) -> int:
 
 @inlined
 def trace(state: State, kind: int, link: int, level: int, packet: int) -> None:
-    """Note what happened, where a trace is kept; the event loop stops before it is full."""
+    """Record an event if there is a trace; the event loop stops before the trace is full."""
     rows, scalars, packets = state.trace, state.scalars, state.packets
     row = scalars[TRACED]
     if row < len(rows):

@@ -1,7 +1,7 @@
-"""Copies of packets, and packets that go through a switch again: a part of the event loop.
+"""Source of the part of the event loop that copies packets and sends them through a switch again.
 
-What clones, multicast, resubmission and recirculation do is what BMv2's simple_switch does. Its source is compiled with
-the event loop of programs that use any of them; the names of words are theirs.
+Clones, multicast, resubmission and recirculation behave as in BMv2's simple_switch. This source is compiled with the
+event loop of programs that use any of them; the names of words are those of the program.
 """
 
 REPLICATION_SOURCE = '''

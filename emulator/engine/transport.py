@@ -1,10 +1,10 @@
-"""The hosts' transport: reliable, a window of packets, selective acknowledgement.
+"""Transport of the hosts: reliable, with a fixed window and selective acknowledgement.
 
-A flow is one connection; transfers on it follow one another. The
-receiver acknowledges every few packets, at once where a number is missing and at the end of a transfer, in the most
-urgent class. Gaps that three later numbers have overtaken are sent again once. Where nothing is
-acknowledged for a timeout the lowest number is, as a question: packets keep their order, so that what its answer does
-not name is lost, and sent again at once (as in RFC 8985, 6.2 and 7; InfiniBand's timer, which does not double).
+A flow is one connection; its transfers follow one another. The receiver acknowledges every few packets in the most
+urgent class, and at once for a missing number and at the end of a transfer. The sender resends gaps that three later
+numbers have overtaken, once. If nothing is acknowledged for a timeout, it resends the lowest unacknowledged number as a
+question. Packets keep their order, so the numbers missing from the answer are lost and are resent at once (as in RFC
+8985, 6.2 and 7; the timer is InfiniBand's, which does not double).
 """
 
 import numpy as np
@@ -63,17 +63,17 @@ from emulator.engine.state import (
 from emulator.jit import compiled, inlined
 
 MAX_WINDOW = 62
-"""Packets in flight at most: the receiver's picture of what has come is one word."""
+"""Maximum packets in flight: the receiver's bitmap of arrived packets is one word."""
 
 TIMEOUT_PS = 4_096_000 << 14
-"""4.096 us times 2^14, 67 ms: a queue pair's ack timeout (InfiniBand 9.7.6.1.3), as perftest sets it.
+"""4.096 us times 2^14, 67 ms: the ack timeout of a queue pair (InfiniBand 9.7.6.1.3) that perftest sets.
 
 A lost tail waits for it too: a tail loss probe (RFC 8985) fails within the reaction delay and gains under 1 ms a flow.
 """
 
 ACKNOWLEDGEMENT_BYTES = 64
 ACKNOWLEDGEMENT_TOS = 56 << 2
-"""CS7, the most urgent class: what is to be sent hangs on it, and it takes 0.4 % of its data's room."""
+"""CS7, the most urgent class: further data waits for acknowledgements, and they take 0.4 % of its bandwidth."""
 
 _IPV4 = 14
 _TOS = _IPV4 + 1
@@ -87,7 +87,7 @@ _UDP_HEADERS = 42
 
 @compiled
 def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> None:
-    """Let a packet that no flow owns arrive now at the end of a link."""
+    """Let a packet of no flow arrive now at the end of a link."""
     packet = take_packet(state)
     at = octets_of(state, packet)
     for index in range(OCTETS):
@@ -96,14 +96,14 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
     state.packets[packet, PACKET_KIND] = RAW
     state.packets[packet, PACKET_NUMBER] = NONE
     state.packets[packet, PACKET_LENGTH] = length
-    # What the program may parse it may also change.
+    # The program may change all that it may parse.
     state.packets[packet, PACKET_STORED] = max(len(octets), min(length, state.scalars[PARSE_BYTES]))
     put_on_link(state, link, packet, state.scalars[NOW_PS])
 
 
 @compiled
 def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -> None:
-    """Send ``num_packets`` more packets, the last with ``tail_bytes`` of payload; the one before has been delivered."""
+    """Send ``num_packets`` packets, the last with ``tail_bytes`` of payload; the previous transfer is complete."""
     flows = state.flows
     flows[flow, FLOW_LAST] += num_packets
     flows[flow, FLOW_TAIL_BYTES] = tail_bytes
@@ -116,7 +116,7 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
 
 @inlined
 def fill_window(state: State, flow: int) -> None:
-    """Send what the window allows."""
+    """Send packets up to the end of the window."""
     flows = state.flows
     end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_WINDOW])
     while flows[flow, FLOW_NEXT] < end:
@@ -126,7 +126,7 @@ def fill_window(state: State, flow: int) -> None:
 
 @inlined
 def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> None:
-    """Put one packet of a flow into the queue of its level at the sending NIC."""
+    """Put one packet of a flow into its level's queue at the sending NIC."""
     flows = state.flows
     payload = flows[flow, FLOW_TAIL_BYTES] if number == flows[flow, FLOW_LAST] - 1 else flows[flow, FLOW_MTU_BYTES]
     packet = take_packet(state)
@@ -139,7 +139,7 @@ def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> Non
 
 @inlined
 def send_acknowledgement(state: State, flow: int, kind: Integer) -> None:
-    """Tell the sender what has come, in the most urgent class; at the NIC it goes before all data."""
+    """Send an acknowledgement in the most urgent class; at the NIC it precedes all data."""
     flows = state.flows
     packet = take_packet(state)
     flows[flow, FLOW_UNANSWERED] = 0
@@ -152,7 +152,7 @@ def send_acknowledgement(state: State, flow: int, kind: Integer) -> None:
 
 @inlined
 def write_headers(state: State, packet: int, flow: int, direction: int, length: int, tos: Integer) -> None:
-    """Fill in a packet's bytes from the flow's template: lengths, class and IPv4 checksum are its own."""
+    """Write a packet's bytes from the flow's template, with its own lengths, class and IPv4 checksum."""
     octets, template, at = state.octets, state.templates[flow, direction], octets_of(state, packet)
     stored = state.flows[flow, FLOW_HEADER_BYTES]
     for index in range(TEMPLATE):
@@ -180,7 +180,7 @@ def write_headers(state: State, packet: int, flow: int, direction: int, length: 
 
 @inlined
 def deliver(state: State, link: int, packet: int) -> None:
-    """A packet has reached the NIC at the end of a link."""
+    """Process a packet that has reached the NIC at the end of a link."""
     flow = state.packets[packet, PACKET_FLOW]
     if flow == NONE or state.links[link, LINK_ADDRESS] == CONTROL_PLANE:
         row = state.scalars[CAPTURES]
@@ -204,7 +204,7 @@ def deliver(state: State, link: int, packet: int) -> None:
 
 @inlined
 def receive_data(state: State, flow: int, packet: int) -> None:
-    """The receiver's side of a data packet."""
+    """Process a data packet at the receiver."""
     flows, number = state.flows, state.packets[packet, PACKET_NUMBER]
     expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
     in_order = number == expected
@@ -222,7 +222,7 @@ def receive_data(state: State, flow: int, packet: int) -> None:
     flows[flow, FLOW_UNANSWERED] += 1
     complete = in_order and expected == flows[flow, FLOW_LAST]
     asks_for_answer = state.packets[packet, PACKET_RECEIVED] == 1
-    # The packet that fills the last gap too: the sender may have its whole window in flight and wait for this.
+    # Acknowledge the packet that fills the last gap at once: the sender may have its whole window in flight.
     is_urgent = complete or not in_order or had_gaps or asks_for_answer
     if is_urgent or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
         send_acknowledgement(state, flow, ANSWER if asks_for_answer else ACKNOWLEDGEMENT)
@@ -234,7 +234,7 @@ def receive_data(state: State, flow: int, packet: int) -> None:
 
 @inlined
 def receive_acknowledgement(state: State, flow: int, packet: int) -> None:
-    """The sender's side of an acknowledgement: where packets were lost nothing new is sent before all of them."""
+    """Process an acknowledgement at the sender; it resends lost packets before it sends new ones."""
     flows, expected = state.flows, state.packets[packet, PACKET_NUMBER]
     received = state.packets[packet, PACKET_RECEIVED]
     if expected < flows[flow, FLOW_UNACKNOWLEDGED]:
@@ -250,9 +250,9 @@ def receive_acknowledgement(state: State, flow: int, packet: int) -> None:
 
 @inlined
 def send_lost(state: State, flow: int, expected: int, received: int, end: int) -> None:
-    """Send again, once each, the numbers below ``end`` that have not come; else the first that is overtaken.
+    """Resend every missing number below ``end`` once; otherwise the first one that was overtaken.
 
-    One for an acknowledgement is one for a packet that has left the queues, in which what is overtaken was lost.
+    One retransmission for each acknowledgement is one for each packet that has left the queues.
     """
     flows, number, later = state.flows, expected, received
     while number < end or is_overtaken(later):
@@ -269,14 +269,14 @@ def send_lost(state: State, flow: int, expected: int, received: int, end: int) -
 
 @inlined
 def is_overtaken(later: int) -> bool:
-    """Whether three or more bits are set: so many later packets have come."""
+    """Return whether three or more bits are set: that many later packets have arrived."""
     later &= later - 1
     return later & (later - 1) != 0
 
 
 @inlined
 def send_again(state: State, flow: int, number: int, asks_for_answer: int) -> None:
-    """Send a number that may be lost, and remember that all up to it have been."""
+    """Resend a number, and record that all numbers up to it have been resent."""
     state.flows[flow, FLOW_RETRANSMITTED] = number
     state.flows[flow, FLOW_RETRANSMISSIONS] += 1
     send_data(state, flow, number, asks_for_answer)
@@ -284,7 +284,7 @@ def send_again(state: State, flow: int, number: int, asks_for_answer: int) -> No
 
 @inlined
 def time_out(state: State, flow: int) -> None:
-    """The timer of a flow has run down: ask what has come, where nothing has been acknowledged for the timeout."""
+    """Handle an expired timer: ask what has arrived if nothing was acknowledged for the timeout."""
     flows, now_ps = state.flows, state.scalars[NOW_PS]
     if flows[flow, FLOW_UNACKNOWLEDGED] == flows[flow, FLOW_LAST]:
         flows[flow, FLOW_TIMER_ARMED] = 0

@@ -1,1 +1,1 @@
-"""The P4Runtime server of the emulated switches (P4Runtime specification 1.4)."""
+"""P4Runtime server of the emulated switches (P4Runtime specification 1.4)."""

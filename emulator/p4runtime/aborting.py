@@ -1,4 +1,4 @@
-"""How a call ends where a request is refused."""
+"""Context manager that ends a gRPC call with the status of a refused request."""
 
 from types import TracebackType
 from typing import Any
@@ -9,7 +9,7 @@ from emulator.p4runtime.errors import STATUS_DETAILS_KEY, BatchError, RequestErr
 
 
 class Aborting:
-    """Ends the call with the status of a RequestError that is raised inside."""
+    """Ends the call with the status of a RequestError raised inside."""
 
     def __init__(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         self._context = context

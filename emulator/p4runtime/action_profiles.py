@@ -19,14 +19,14 @@ from emulator.p4runtime.watch_ports import decode_watch_port
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """Members of a group, each as often as it weighs, and the ports that some of them watch."""
+    """Members of a group, each repeated by its weight, and the ports that they watch."""
 
     ids: tuple[int, ...]
     watch_ports: dict[int, int]
 
 
 def write_member(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.ActionProfileMember) -> None:
-    """Insert, modify or delete a member. Raises RequestError or SwitchError and has then changed nothing."""
+    """Insert, modify or delete a member. Raises RequestError or SwitchError, and then changes nothing."""
     profile = target.schema.profile(message.action_profile_id)
     if message.member_id == 0:
         raise invalid_argument(f"action profile {profile.name}: a member's id cannot be 0")
@@ -43,9 +43,9 @@ def write_member(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.A
 
 
 def write_group(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.ActionProfileGroup) -> None:
-    """Insert, modify or delete a group; a member of weight w is in it w times.
+    """Insert, modify or delete a group; it contains a member of weight w w times.
 
-    Raises RequestError or SwitchError and has then changed nothing.
+    Raises RequestError or SwitchError, and then changes nothing.
     """
     profile = target.schema.profile(message.action_profile_id)
     if not profile.has_selector:
@@ -73,7 +73,7 @@ def write_group(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.Ac
 
 
 def read_members(target: Target, request: p4r.ActionProfileMember) -> Iterator[p4r.ActionProfileMember]:
-    """The members that a request selects; an id of 0 is a wildcard. Raises RequestError."""
+    """Return the members that a request selects; id 0 is a wildcard. Raises RequestError."""
     for profile in _selected_profiles(target, request.action_profile_id, request.member_id):
         for member_id, action in target.switch.members(profile.name).items():
             if request.member_id in (0, member_id):
@@ -85,7 +85,7 @@ def read_members(target: Target, request: p4r.ActionProfileMember) -> Iterator[p
 
 
 def read_groups(target: Target, request: p4r.ActionProfileGroup) -> Iterator[p4r.ActionProfileGroup]:
-    """The groups that a request selects; an id of 0 is a wildcard. Raises RequestError."""
+    """Return the groups that a request selects; id 0 is a wildcard. Raises RequestError."""
     for profile in _selected_profiles(target, request.action_profile_id, request.group_id):
         if not profile.has_selector:
             continue
@@ -150,7 +150,7 @@ def _check_max_size(profile: Profile, max_size: int) -> None:
 
 
 def _refuse_beside_sets(target: Target, profile: Profile) -> None:
-    # All entries of a profile are of one style, so that the first tells.
+    # All entries of a profile have the same style, so the first one decides.
     if isinstance(next(_references(target, profile), None), ActionSet):
         raise invalid_argument(f"action profile {profile.name}: its entries have action sets, not members and groups")
 

@@ -1,11 +1,11 @@
-"""Whether an address can be served, asked of the system before gRPC is, which tells its own log alone why it cannot."""
+"""Check whether an address can be bound, before gRPC tries and reports the reason only in its own log."""
 
 import errno
 import socket
 
 
 def require_free(address: str) -> None:
-    """Raises OSError, naming the HOST:PORT and the reason, where somebody has it or it is none of this machine."""
+    """Raise OSError, naming HOST:PORT and the reason, if the address is taken or not local."""
     host, _, port = address.rpartition(":")
     try:
         places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -15,7 +15,7 @@ def require_free(address: str) -> None:
     for family, kind, protocol, _, place in places:
         try:
             with socket.socket(family, kind, protocol) as probe:
-                # As gRPC does: connections that have ended do not keep the address.
+                # As gRPC does: closed connections do not block the address.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(place)
         except OSError as error:

@@ -1,6 +1,6 @@
-"""Whether a P4Info describes the program that a BMv2 JSON holds: every name, width, size and reference in both.
+"""Check that a P4Info describes the program of a BMv2 JSON: names, widths, sizes and references.
 
-What differed unnoticed would be written and read wrong: a value cut to the width of another field, say.
+An undetected difference would corrupt entries: a value cut to the width of another field, for example.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ _Part = TypeVar("_Part", bound=_Named)
 
 
 def check_agreement(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> None:
-    """Raises RequestError, INVALID_ARGUMENT, naming the first object on which the two differ."""
+    """Raise RequestError, INVALID_ARGUMENT, naming the first object that differs."""
     actions = _by_name(config.actions)
     tables = _by_name(table for pipeline in config.pipelines for table in pipeline.tables)
     profiles = _by_name(profile for pipeline in config.pipelines for profile in pipeline.action_profiles)
@@ -106,7 +106,7 @@ def _check_array(kind: str, name: str, size: int, found: CompiledArray) -> None:
 
 
 def _check_controller_header(header: ControllerHeader, config: DeviceConfig) -> None:
-    """A header may have any name in the program; one called as P4Runtime calls it is the one."""
+    """Check a controller header by its name, or else by its fields, because a program may name it freely."""
     where = f"controller header {header.name}"
     declared = [(field.name, field.width_bits) for field in header.fields]
     compiled = config.fields_of.get(header.name)
@@ -117,7 +117,7 @@ def _check_controller_header(header: ControllerHeader, config: DeviceConfig) -> 
 
 
 def _compiled_kind(kind: str) -> str:
-    """BMv2 knows no optional match: p4c makes a ternary one of it."""
+    """Return BMv2's name of a match kind: p4c turns an optional match into a ternary one."""
     return MatchKind.TERNARY.value if kind == MatchKind.OPTIONAL.value else kind
 
 

@@ -1,4 +1,4 @@
-"""Who controls a device: client arbitration by election id (P4Runtime specification, sections 5 and 16.2)."""
+"""Client arbitration by election id (P4Runtime specification, sections 5 and 16.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,11 +13,12 @@ class ElectionIdInUseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Arbitration:
-    """The live streams of one device and role, and what each bids; pure: every step returns the next state.
+    """Live streams of one device and role, and their bids. Pure: every step returns the next state.
 
     ``bids`` has the election id of every live stream, ``None`` for one that never wants to be primary. ``highest_id``
     is the highest id ever seen, ``None`` before the first. No two streams bid the same id and none bids more than the
-    highest, so the primary is the stream that bids the highest id; there is none after it has left or lowered its bid.
+    highest, so the primary is the stream that bids the highest id. After it has left or lowered its bid there is no
+    primary.
     """
 
     bids: Mapping[int, int | None] = field(default_factory=dict)
@@ -25,15 +26,15 @@ class Arbitration:
 
     @property
     def primary(self) -> int | None:
-        """The stream that may write, if there is one."""
+        """Stream that may write, None if there is none."""
         if self.highest_id is None:
             return None
         return next((stream for stream, election_id in self.bids.items() if election_id == self.highest_id), None)
 
     def bid(self, stream: int, election_id: int | None) -> tuple["Arbitration", tuple[int, ...]]:
-        """A stream makes its first bid or another one.
+        """Make or change a stream's bid.
 
-        Returns the next state and the streams to be told of it, a new primary last. Raises ElectionIdInUseError.
+        Returns the next state and the streams to notify, a new primary last. Raises ElectionIdInUseError.
         """
         others = tuple(other for other in self.bids if other != stream)
         if election_id is not None and any(self.bids[other] == election_id for other in others):
@@ -45,6 +46,6 @@ class Arbitration:
         return replace(self, bids=bids), (*others, stream) if steps_down else (stream,)
 
     def leave(self, stream: int) -> tuple["Arbitration", tuple[int, ...]]:
-        """A stream ends. Returns the next state and the streams to be told of it."""
+        """Remove a stream; return the next state and the streams to notify."""
         bids = {other: election_id for other, election_id in self.bids.items() if other != stream}
         return replace(self, bids=bids), tuple(bids) if self.primary == stream else ()

@@ -1,4 +1,4 @@
-"""P4Runtime's binary strings for values of type bit<W> (specification, section 8.3)."""
+"""Binary strings for values of type bit<W> (P4Runtime specification, section 8.3)."""
 
 import grpc
 
@@ -6,9 +6,9 @@ from emulator.p4runtime.errors import RequestError
 
 
 def decode_value(data: bytes, width_bits: int, name: str) -> int:
-    """The value of a big-endian string, with or without leading zeros.
+    """Return the value of a big-endian string, with or without leading zeros.
 
-    Raises RequestError, OUT_OF_RANGE, where the string is empty or its value does not fit.
+    Raises RequestError, OUT_OF_RANGE, if the string is empty or its value does not fit.
     """
     if not data:
         raise RequestError(grpc.StatusCode.OUT_OF_RANGE, f"{name}: the value is an empty string")
@@ -19,5 +19,5 @@ def decode_value(data: bytes, width_bits: int, name: str) -> int:
 
 
 def encode_value(value: int) -> bytes:
-    """The canonical, shortest string of a value; zero is one byte."""
+    """Return the canonical, shortest string of a value; zero is one byte."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")

@@ -1,4 +1,4 @@
-"""What entries of counters, meters and registers have in common: cells of an array that are only ever modified."""
+"""Common parts of counter, meter and register entries: cells of an array that can only be modified."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from emulator.p4runtime.errors import RequestError, invalid_argument
 
 
 def require_modify(kind: p4r.Update.Type.ValueType, what: str) -> None:
-    """Raises RequestError, INVALID_ARGUMENT, for an update of another type."""
+    """Raise RequestError, INVALID_ARGUMENT, for an update other than MODIFY."""
     if kind != p4r.Update.MODIFY:
         raise invalid_argument(f"{what} can only be modified")
 
@@ -17,9 +17,9 @@ def require_modify(kind: p4r.Update.Type.ValueType, what: str) -> None:
 def selected_cells(
     where: str, size: int, message: p4r.CounterEntry | p4r.MeterEntry | p4r.RegisterEntry
 ) -> Iterable[int]:
-    """The cell that an entry names, or all of the array where it has no index.
+    """Return the cell that an entry names, or all cells of the array if it has no index.
 
-    Raises RequestError: INVALID_ARGUMENT for a negative index, OUT_OF_RANGE for one behind the end.
+    Raises RequestError: INVALID_ARGUMENT for a negative index, OUT_OF_RANGE for one beyond the end.
     """
     if not message.HasField("index"):
         return range(size)

@@ -1,7 +1,7 @@
 """PacketOut and PacketIn as a switch's CPU port carries them (P4Runtime specification, section 16.1).
 
-The program declares a header for either way with ``@controller_header``; its fields are the metadata of the message and
-stand as bytes in front of the packet. Where there is no such header, the bare packet passes.
+The program declares a header for each direction with ``@controller_header``. Its fields are the metadata of the message
+and precede the packet as bytes. Without such a header the bare packet passes.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class MetadataField:
 
 @dataclass(frozen=True, slots=True)
 class ControllerHeader:
-    """The header in front of packets from or to a controller; fields are in the order of the wire, high bits first."""
+    """Header of packets from or to a controller; fields are in wire order, high bits first."""
 
     name: str
     fields: tuple[MetadataField, ...] = ()
@@ -38,10 +38,10 @@ class ControllerHeader:
 
 
 def read_controller_header(messages: Iterable[p4i.ControllerPacketMetadata], name: str) -> ControllerHeader:
-    """The header of this name, without fields where a P4Info declares none.
+    """Return the header of this name, without fields if the P4Info declares none.
 
-    Raises RequestError: INVALID_ARGUMENT where it is declared twice, an id in it is used twice or it is not a whole
-    number of bytes; UNIMPLEMENTED for a field that has no width.
+    Raises RequestError: INVALID_ARGUMENT for a duplicate header or field id, or a header that is not whole bytes;
+    UNIMPLEMENTED for a field without a width.
     """
     found = [message for message in messages if message.preamble.name == name]
     if len(found) > 1:
@@ -51,7 +51,7 @@ def read_controller_header(messages: Iterable[p4i.ControllerPacketMetadata], nam
     )
     for field in fields:
         if field.width_bits <= 0:
-            raise unimplemented(f"{name}: field {field.name} has no width; values that are texts are not supported")
+            raise unimplemented(f"{name}: field {field.name} has no width; text values are not supported")
     if len({field.id for field in fields}) != len(fields):
         raise invalid_argument(f"P4Info: two fields of the controller header {name} have the same id")
     if sum(field.width_bits for field in fields) % 8:
@@ -60,10 +60,10 @@ def read_controller_header(messages: Iterable[p4i.ControllerPacketMetadata], nam
 
 
 def encode_packet_out(header: ControllerHeader, message: p4r.PacketOut) -> bytes:
-    """What a switch receives on its CPU port.
+    """Return the bytes that a switch receives on its CPU port.
 
-    Raises RequestError: INVALID_ARGUMENT where the metadata is not that of the header, OUT_OF_RANGE for a value that
-    does not fit.
+    Raises RequestError: INVALID_ARGUMENT for metadata that is not the header's, OUT_OF_RANGE for a value that does not
+    fit.
     """
     values = {metadata.metadata_id: metadata.value for metadata in message.metadata}
     if len(values) != len(message.metadata):
@@ -79,7 +79,7 @@ def encode_packet_out(header: ControllerHeader, message: p4r.PacketOut) -> bytes
 
 
 def decode_packet_in(header: ControllerHeader, octets: bytes) -> p4r.PacketIn | None:
-    """What a controller is told of a packet that came out of a CPU port; None if it is shorter than its header."""
+    """Return the controller's message for a packet from a CPU port; None if it is shorter than its header."""
     if len(octets) < header.width_bytes:
         return None
     message = p4r.PacketIn(payload=octets[header.width_bytes :])

@@ -13,7 +13,7 @@ from emulator.p4runtime.translate import decode_key, encode_key
 
 
 def write_counter(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.CounterEntry) -> None:
-    """Set a cell, or all cells where the index is not set; does nothing without data. Raises RequestError."""
+    """Set a cell, or all cells if the index is not set; does nothing without data. Raises RequestError."""
     require_modify(kind, "a counter entry")
     counter = target.schema.counter(message.counter_id)
     indices = selected_cells(f"counter {counter.name}", counter.size, message)
@@ -25,7 +25,7 @@ def write_counter(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.
 
 
 def read_counters(target: Target, request: p4r.CounterEntry) -> Iterator[p4r.CounterEntry]:
-    """The cells that a request selects; an id of 0 is all counters, no index all cells. Raises RequestError."""
+    """Return the cells that a request selects; id 0 selects all counters, no index all cells. Raises RequestError."""
     if request.counter_id:
         counters = [target.schema.counter(request.counter_id)]
     elif request.HasField("index"):
@@ -51,9 +51,9 @@ def write_direct_counter(target: Target, kind: p4r.Update.Type.ValueType, messag
 
 
 def read_direct_counters(target: Target, request: p4r.DirectCounterEntry) -> Iterator[p4r.DirectCounterEntry]:
-    """The counters of the table entries that a request selects, with wildcards as for table entries.
+    """Return the counters of the table entries that a request selects, with wildcards as for table entries.
 
-    Raises RequestError, NOT_FOUND where a whole key is given and there is no such entry.
+    Raises RequestError, NOT_FOUND for a whole key without an entry.
     """
     selector = request.table_entry
     _refuse_default(selector)

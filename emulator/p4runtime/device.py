@@ -1,4 +1,4 @@
-"""One device of the server: its switch, the controllers that bid for it and the pipeline that it was given."""
+"""One device of the server: its switch, its controllers and its pipeline."""
 
 import logging
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from emulator.switch import EmulatedSwitch
 Send = Callable[[p4r.StreamMessageResponse], None]
 
 SendPacket = Callable[[str, bytes], None]
-"""Lets the control plane of a switch, by name, send a packet into its CPU port; raises ValueError where it cannot."""
+"""Sends a packet from a switch's control plane, by the switch's name; raises ValueError if it cannot."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Device:
-    """A switch as P4Runtime sees it. ``program`` is the pipeline that its fabric was compiled for.
+    """A switch as P4Runtime shows it; ``program`` is the pipeline that its fabric was compiled for.
 
     Without ``send_packet`` its CPU port cannot be reached.
     """
@@ -45,9 +45,9 @@ class Device:
     # ---- arbitration ------------------------------------------------------------------------------------------------
 
     def bid(self, stream: int, election_id: int | None, send: Send) -> None:
-        """A stream bids for the device; all whom it concerns are told.
+        """Make a stream's bid and notify all streams that it concerns.
 
-        Raises RequestError, INVALID_ARGUMENT, where another stream has the id: the stream must then end.
+        Raises RequestError, INVALID_ARGUMENT, if another stream has the id; the stream must then end.
         """
         try:
             self._arbitration, informed = self._arbitration.bid(stream, election_id)
@@ -57,13 +57,13 @@ class Device:
         self._inform(informed)
 
     def leave(self, stream: int) -> None:
-        """A stream that has bid for the device ends."""
+        """Remove a stream that has made a bid."""
         del self._streams[stream]
         self._arbitration, informed = self._arbitration.leave(stream)
         self._inform(informed)
 
     def require_primary(self, election_id: int | None) -> None:
-        """Raises RequestError, PERMISSION_DENIED, unless this is the election id of the primary."""
+        """Raise RequestError, PERMISSION_DENIED, unless this is the primary's election id."""
         arbitration = self._arbitration
         if arbitration.primary is None:
             raise permission_denied(f"device {self.switch.device_id} has no primary controller")
@@ -93,11 +93,11 @@ class Device:
     # ---- packets ----------------------------------------------------------------------------------------------------
 
     def packet_out(self, stream: int, message: p4r.PacketOut) -> None:
-        """Let the switch receive a packet on its CPU port, metadata first.
+        """Send a packet into the switch's CPU port, metadata first.
 
-        Raises RequestError: PERMISSION_DENIED unless the stream is the primary's, FAILED_PRECONDITION before a
-        pipeline has been set, INVALID_ARGUMENT or OUT_OF_RANGE for metadata that the program does not have and for a
-        packet that the switch cannot take, UNIMPLEMENTED where the CPU port cannot be reached.
+        Raises RequestError: PERMISSION_DENIED unless the stream is the primary's, FAILED_PRECONDITION before a pipeline
+        has been set, INVALID_ARGUMENT or OUT_OF_RANGE for unknown metadata and for a packet that the switch cannot
+        take, UNIMPLEMENTED if the CPU port cannot be reached.
         """
         if self._arbitration.primary != stream:
             raise permission_denied(
@@ -114,7 +114,7 @@ class Device:
             raise invalid_argument(f"PacketOut: {error}") from None
 
     def packet_in(self, octets: bytes) -> None:
-        """Hand the primary controller what the switch sent to its CPU port; nobody gets it where there is none."""
+        """Send the primary controller a packet from the CPU port; without a primary the packet is lost."""
         primary = self._arbitration.primary
         if primary is None or self._target is None:
             return
@@ -130,7 +130,7 @@ class Device:
     # ---- pipeline ---------------------------------------------------------------------------------------------------
 
     def require_power(self) -> None:
-        """Raises RequestError, UNAVAILABLE, while the switch is down."""
+        """Raise RequestError, UNAVAILABLE, while the switch is down."""
         if not self.switch.power.is_on:
             raise RequestError(grpc.StatusCode.UNAVAILABLE, f"switch {self.switch.name} is down")
 
@@ -138,9 +138,9 @@ class Device:
         self._target = None
 
     def require_target(self) -> Target:
-        """The switch with its pipeline. Raises RequestError, FAILED_PRECONDITION, before one has been set."""
+        """Return the switch with its pipeline. Raises RequestError, FAILED_PRECONDITION, before one has been set."""
         if self._target is None:
-            # Clients know this state by these words.
+            # Clients match this text.
             raise failed_precondition("No forwarding pipeline config set for this device")
         return self._target
 
@@ -149,11 +149,11 @@ class Device:
         action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
         config: p4r.ForwardingPipelineConfig,
     ) -> None:
-        """Verify a pipeline and, where the action says so, commit it, which empties the switch.
+        """Verify a pipeline and, if the action says so, commit it, which empties the switch.
 
-        A fabric runs the program that it was compiled for: another is refused. Raises RequestError and has then
-        changed nothing: INVALID_ARGUMENT where the pipeline is missing or corrupt, UNIMPLEMENTED for another program
-        or an action that is not supported.
+        A fabric runs the program that it was compiled for, and refuses any other. Raises RequestError if nothing was
+        changed: INVALID_ARGUMENT for a missing or corrupt pipeline, UNIMPLEMENTED for another program or an unsupported
+        action.
         """
         request = p4r.SetForwardingPipelineConfigRequest
         if action in (request.VERIFY_AND_SAVE, request.COMMIT):
@@ -173,7 +173,7 @@ class Device:
 
     def _verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
         compiled = self._program.message
-        # Parsing takes a while and every switch of a fabric is given the same.
+        # Parsing is slow, and every switch of a fabric gets the same pipeline.
         if config.p4info == compiled.p4info and config.p4_device_config == compiled.p4_device_config:
             return Pipeline(config, self._program.schema, self._program.program)
         pipeline = load_pipeline(config)

@@ -1,6 +1,6 @@
-"""The names in a BMv2 JSON that a P4Info must agree with.
+"""Names in a BMv2 JSON that a P4Info must agree with.
 
-Only what P4Runtime refers to is read here; what the rest of the JSON means is for the compiler of the emulator.
+This module reads only the parts that P4Runtime refers to; the emulator's compiler reads the others.
 """
 
 import hashlib
@@ -15,19 +15,19 @@ from emulator.p4runtime.errors import invalid_argument
 
 
 class _Part(BaseModel):
-    # The format is p4c's and has far more in it than is read here.
+    # p4c's format has many more keys.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class CompiledParameter(_Part):
-    """One argument of an action."""
+    """One parameter of an action."""
 
     name: str
     bitwidth: int
 
 
 class CompiledAction(_Part):
-    """An action; p4c makes several of one name where tables need them apart."""
+    """An action; p4c makes several of one name if tables need separate ones."""
 
     name: str
     id: int | None = None
@@ -35,7 +35,7 @@ class CompiledAction(_Part):
 
 
 class CompiledKeyField(_Part):
-    """One field of a table's key, of the packet's field ``target``."""
+    """One field of a table's key; ``target`` is the packet's field."""
 
     name: str = ""
     match_type: str
@@ -43,14 +43,14 @@ class CompiledKeyField(_Part):
 
 
 class CompiledDefault(_Part):
-    """The action of a table that no entry matches."""
+    """Action of a table for packets that match no entry."""
 
     action_id: int
     action_const: bool = False
 
 
 class CompiledTable(_Part):
-    """A table. With ``entries`` of the program p4c gives their number as ``max_size``, not what the program says."""
+    """A table. If the program has ``entries``, p4c writes their number as ``max_size``, not the declared size."""
 
     name: str
     key: tuple[CompiledKeyField, ...] = ()
@@ -63,14 +63,14 @@ class CompiledTable(_Part):
 
     @property
     def constant_default(self) -> str | None:
-        """Name of the default action that nobody can change."""
+        """Name of the constant default action, None if it can be changed."""
         if self.default_entry is None or not self.default_entry.action_const:
             return None
         return dict(zip(self.action_ids, self.actions, strict=False)).get(self.default_entry.action_id)
 
 
 class CompiledProfile(_Part):
-    """An action profile, with a selector where its tables choose among the members of a group."""
+    """An action profile; ``selector`` is set if its tables choose among the members of a group."""
 
     name: str
     max_size: int
@@ -121,7 +121,7 @@ class _Header(_Part):
 
 
 class DeviceConfig(_Part):
-    """A program as p4c compiled it for BMv2; ``digest`` tells programs apart and ignores how the JSON is laid out."""
+    """A program compiled by p4c for BMv2; ``digest`` identifies it independently of the JSON's formatting."""
 
     program: str = "an unnamed program"
     header_types: tuple[_HeaderType, ...]
@@ -139,7 +139,7 @@ class DeviceConfig(_Part):
 
     @cached_property
     def fields_of(self) -> Mapping[str, Mapping[str, int | None]]:
-        """The fields of every header instance in order, with their widths in bits; None for one without a width."""
+        """Fields of every header instance in order, with their widths in bits; None for one without a width."""
         types = {
             header_type.name: {name: None if width == "*" else width for name, width, *_ in header_type.fields}
             for header_type in self.header_types
@@ -147,7 +147,7 @@ class DeviceConfig(_Part):
         return {header.name: types.get(header.header_type, {}) for header in self.headers}
 
     def key_width_bits(self, field: CompiledKeyField) -> int | None:
-        """Width of the packet's field that a key has; None where the JSON has no such field."""
+        """Return the width of the packet's field in a key; None if the JSON has no such field."""
         match field.target:
             case (header, "$valid$") if header in self.fields_of:
                 return 1
@@ -157,7 +157,7 @@ class DeviceConfig(_Part):
 
 
 def read_device_config(data: bytes) -> DeviceConfig:
-    """Read a BMv2 JSON. Raises RequestError, INVALID_ARGUMENT, where the data is not one."""
+    """Read a BMv2 JSON. Raises RequestError, INVALID_ARGUMENT, if the data is not one."""
     try:
         document = json.loads(data)
         canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Why a P4Runtime request is refused, and how a batch tells what became of each of its parts."""
+"""Errors of P4Runtime requests, and the results of a batch's parts."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ _STATUS_CODES: dict[type[SwitchError], grpc.StatusCode] = {
 
 
 class RequestError(Exception):
-    """A request, or one part of a batch, that is refused with this status; it has changed nothing."""
+    """A request, or one part of a batch, was refused with this status; it has changed nothing."""
 
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
         super().__init__(message)
@@ -32,14 +32,14 @@ class RequestError(Exception):
 
 
 class BatchError(RequestError):
-    """A batch of which at least one part failed; ``results`` has one error per part, OK for those that succeeded."""
+    """At least one part of a batch failed; ``results`` has one error per part, OK for those that succeeded."""
 
     def __init__(self, message: str, results: Sequence[p4r.Error]) -> None:
         super().__init__(grpc.StatusCode.UNKNOWN, message)
         self.results = results
 
     def status(self) -> rpc_status.Status:
-        """The status with its details, as clients expect it in the trailing metadata (specification, section 12.3)."""
+        """Return the status with details that clients expect in the trailing metadata (specification, section 12.3)."""
         status = rpc_status.Status(code=rpc_code.UNKNOWN, message=str(self))
         for result in self.results:
             status.details.add().Pack(result)
@@ -47,36 +47,36 @@ class BatchError(RequestError):
 
 
 def invalid_argument(message: str) -> RequestError:
-    """The request contradicts the P4Info or itself."""
+    """Return the error of a request that contradicts the P4Info or itself."""
     return RequestError(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def unimplemented(message: str) -> RequestError:
-    """The request asks for something that this server does not do."""
+    """Return the error of a request for something that this server does not support."""
     return RequestError(grpc.StatusCode.UNIMPLEMENTED, message)
 
 
 def not_found(message: str) -> RequestError:
-    """The request names something that is not there."""
+    """Return the error of a request that names something that does not exist."""
     return RequestError(grpc.StatusCode.NOT_FOUND, message)
 
 
 def permission_denied(message: str) -> RequestError:
-    """The request changes what this client, or nobody, may change."""
+    """Return the error of a request to change something that this client, or anybody, may not change."""
     return RequestError(grpc.StatusCode.PERMISSION_DENIED, message)
 
 
 def failed_precondition(message: str) -> RequestError:
-    """The request is sound but the device is not in a state to carry it out."""
+    """Return the error of a valid request that the device cannot carry out in its present state."""
     return RequestError(grpc.StatusCode.FAILED_PRECONDITION, message)
 
 
 SUCCESS = p4r.Error(canonical_code=rpc_code.OK)
-"""What became of a part of a batch that was carried out."""
+"""Result of a part that was carried out."""
 
 
 def result_of(error: RequestError | SwitchError) -> p4r.Error:
-    """What became of a part of a batch that was refused."""
+    """Return the result of a part that was refused."""
     if isinstance(error, RequestError):
         code = error.code
     else:
@@ -85,7 +85,7 @@ def result_of(error: RequestError | SwitchError) -> p4r.Error:
 
 
 def require_success(parts: str, results: Sequence[p4r.Error]) -> None:
-    """Raises BatchError where one of a batch's parts failed."""
+    """Raise BatchError if a part of a batch failed."""
     failures = sum(result.canonical_code != rpc_code.OK for result in results)
     if failures:
         raise BatchError(f"{failures} of {len(results)} {parts} failed", results)

@@ -1,4 +1,4 @@
-"""gNMI beside P4Runtime: where a controller learns which ports a switch has and whether they are up (gNMI 0.8)."""
+"""gNMI service beside P4Runtime: ports of a switch and their states (gNMI 0.8)."""
 
 import asyncio
 import time
@@ -19,15 +19,15 @@ MODEL = gnmi.ModelData(name="openconfig-interfaces", organization="OpenConfig wo
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 _Mode = gnmi.SubscriptionList.Mode
-# Values are scalars, which clients that ask for no encoding expect too.
+# Values are scalars; clients that ask for no encoding expect scalars too.
 _ENCODINGS = (gnmi.Encoding.JSON, gnmi.Encoding.PROTO)
 
 
 class InterfaceService(gnmi_grpc.gNMIServicer):
-    """The interfaces of switches: name, ifindex and oper-status of each port; nothing can be set.
+    """Interfaces of switches: name, ifindex and oper-status of each port; nothing can be set.
 
-    A request names its switch as the target of its prefix; it need not where only one is served. A switch without
-    power answers nothing, and ends the subscriptions to it.
+    A request names its switch as the target of its prefix, unless only one is served. A switch without power answers
+    nothing and ends its subscriptions.
     """
 
     def __init__(self, switches: Sequence[EmulatedSwitch]) -> None:
@@ -36,13 +36,13 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
     async def Capabilities(  # noqa: N802
         self, _request: gnmi.CapabilityRequest, _context: _Context
     ) -> gnmi.CapabilityResponse:
-        """What is served."""
+        """Return the served models and encodings."""
         return gnmi.CapabilityResponse(
             supported_models=[MODEL], supported_encodings=[gnmi.Encoding.PROTO], gNMI_version=GNMI_VERSION
         )
 
     async def Get(self, request: gnmi.GetRequest, context: _Context) -> gnmi.GetResponse:  # noqa: N802
-        """The leaves below each of the paths."""
+        """Return the leaves below each of the paths."""
         response = gnmi.GetResponse()
         async with Aborting(context):
             switch = self._switch(request.prefix)
@@ -55,15 +55,15 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
         return response
 
     async def Set(self, _request: gnmi.SetRequest, context: _Context) -> gnmi.SetResponse:  # noqa: N802
-        """Refused."""
+        """Refuse the request."""
         async with Aborting(context):
             raise unimplemented("gNMI Set is not supported")
 
-    # grpc.aio also serves a stream by a coroutine that writes, which its generated base class does not know.
+    # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def Subscribe(  # type: ignore[override]  # noqa: N802
         self, request_iterator: AsyncIterator[gnmi.SubscribeRequest], context: _Context
     ) -> None:
-        """All leaves at once, when polled, or whenever a port goes up or down."""
+        """Send all leaves once, when polled, or at every change of a port."""
         async with Aborting(context):
             first = await anext(request_iterator, gnmi.SubscribeRequest())
             if first.WhichOneof("request") != "subscribe":
@@ -93,7 +93,7 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
     def _named(self, prefix: gnmi.Path) -> EmulatedSwitch:
         if not prefix.target:
             if len(self._switches) != 1:
-                # Clients take this code for a switch without gNMI and go on.
+                # Clients take this code for a switch without gNMI and continue.
                 raise unimplemented(
                     f"gNMI: {len(self._switches)} switches are served here; a prefix must name its target"
                 )
@@ -113,7 +113,7 @@ async def _stream(
     ports: asyncio.Queue[int | None] = asyncio.Queue()
 
     def note(port: int | None, _up: bool = False) -> None:
-        # A port may change in another thread, where the fabric's time passes.
+        # A port may change in another thread, which advances the fabric's time.
         loop.call_soon_threadsafe(ports.put_nowait, port)
 
     stop_listening = switch.ports.listen(note), switch.power.listen(partial(note, None))

@@ -1,4 +1,4 @@
-"""The ports of a switch as a tree of OpenConfig interfaces, of which gNMI reads single leaves."""
+"""Ports of a switch as a tree of OpenConfig interfaces, whose leaves gNMI reads."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -8,11 +8,11 @@ from finsy.proto import gnmi
 from emulator.switch import EmulatedSwitch
 
 Elements = tuple[tuple[str, str | None], ...]
-"""Names of the elements of a path, each with its key ``name``; a name or key of ``*`` and a key of None are any."""
+"""Elements of a path with their key ``name``; a name or key ``*`` and a key None match anything."""
 
 
 class Leaf(StrEnum):
-    """What is known of an interface."""
+    """Leaf of an interface."""
 
     NAME = "name"
     IF_INDEX = "ifindex"
@@ -20,12 +20,12 @@ class Leaf(StrEnum):
 
 
 def interface_name(switch: EmulatedSwitch, port: int) -> str:
-    """The name of a port: that of its switch and its number."""
+    """Return the name of a port: its switch's name and its number."""
     return f"{switch.name}-eth{port}"
 
 
 def current(switch: EmulatedSwitch, wanted: Iterable[Elements]) -> Iterator[gnmi.Update]:
-    """The leaves that are any of the wanted paths or below one, in order of the ports, each once."""
+    """Return the leaves at or below any of the wanted paths, in order of the ports, each once."""
     patterns = tuple(wanted)
     for port in switch.ports:
         for leaf in Leaf:
@@ -33,12 +33,12 @@ def current(switch: EmulatedSwitch, wanted: Iterable[Elements]) -> Iterator[gnmi
 
 
 def changed(switch: EmulatedSwitch, wanted: Iterable[Elements], port: int) -> Iterator[gnmi.Update]:
-    """Of the same leaves the one that is another after a port has gone up or down."""
+    """Return the wanted leaves of a port that change when it goes up or down."""
     yield from _selected(switch, port, Leaf.OPER_STATUS, tuple(wanted))
 
 
 def elements_of(prefix: gnmi.Path, path: gnmi.Path) -> Elements:
-    """The elements of a path behind its prefix."""
+    """Return the elements of a path after its prefix."""
     return tuple((element.name, element.key.get("name")) for element in (*prefix.elem, *path.elem))
 
 

@@ -14,9 +14,9 @@ from emulator.p4runtime.translate import decode_key, decode_rates, encode_key, e
 
 
 def write_meter(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.MeterEntry) -> None:
-    """Set the rates of a meter, or of all of an array where the index is not set; without a config all is green.
+    """Set the rates of a meter, or of a whole array if the index is not set; without a config all is green.
 
-    Raises RequestError or SwitchError and has then changed nothing.
+    Raises RequestError or SwitchError, and then changes nothing.
     """
     require_modify(kind, "a meter entry")
     _refuse_counters(message)
@@ -27,7 +27,7 @@ def write_meter(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.Me
 
 
 def read_meters(target: Target, request: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
-    """The meters that a request selects; an id of 0 is all arrays, no index all of one. Raises RequestError."""
+    """Return the meters that a request selects; id 0 selects all arrays, no index all meters. Raises RequestError."""
     _refuse_counters(request)
     if request.meter_id:
         meters = [target.schema.meter(request.meter_id)]
@@ -53,9 +53,9 @@ def write_direct_meter(target: Target, kind: p4r.Update.Type.ValueType, message:
 
 
 def read_direct_meters(target: Target, request: p4r.DirectMeterEntry) -> Iterator[p4r.DirectMeterEntry]:
-    """The meters of the table entries that a request selects, with wildcards as for table entries.
+    """Return the meters of the table entries that a request selects, with wildcards as for table entries.
 
-    Raises RequestError, NOT_FOUND where a whole key is given and there is no such entry.
+    Raises RequestError, NOT_FOUND for a whole key without an entry.
     """
     _refuse_counters(request)
     selector = request.table_entry

@@ -1,4 +1,4 @@
-"""A forwarding pipeline: a P4Info and the program that it describes, known to agree."""
+"""A forwarding pipeline: a P4Info and the program that it describes, checked against each other."""
 
 from dataclasses import dataclass
 
@@ -13,20 +13,20 @@ from emulator.p4runtime.schema import Schema, read_schema
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a controller pushes to a device, checked; ``message`` is what it gets back."""
+    """A checked pipeline of a controller; ``message`` is its original message."""
 
     message: p4r.ForwardingPipelineConfig
     schema: Schema
     program: DeviceConfig
 
     def is_same_as(self, other: "Pipeline") -> bool:
-        """Whether both have the same program and the same P4Info; the cookie does not count."""
+        """Return whether both have the same program and P4Info, whatever their cookies."""
         return self.program.digest == other.program.digest and self.message.p4info == other.message.p4info
 
     def part(
         self, response_type: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType
     ) -> p4r.ForwardingPipelineConfig:
-        """The fields that a GetForwardingPipelineConfig asks for; the cookie is in all of them."""
+        """Return the fields that a GetForwardingPipelineConfig asks for; the cookie is always included."""
         request = p4r.GetForwardingPipelineConfigRequest
         wanted = p4r.ForwardingPipelineConfig()
         wanted.CopyFrom(self.message)
@@ -40,8 +40,8 @@ class Pipeline:
 def load_pipeline(message: p4r.ForwardingPipelineConfig) -> Pipeline:
     """Check a pipeline.
 
-    Raises RequestError: INVALID_ARGUMENT where a part is missing or corrupt or the P4Info does not agree with the BMv2
-    JSON, UNIMPLEMENTED where this server cannot serve the P4Info.
+    Raises RequestError: INVALID_ARGUMENT for a missing or corrupt part, or a P4Info that does not agree with the BMv2
+    JSON; UNIMPLEMENTED for a P4Info that this server does not support.
     """
     if not message.HasField("p4info"):
         raise invalid_argument("the pipeline has no P4Info")
@@ -54,7 +54,7 @@ def load_pipeline(message: p4r.ForwardingPipelineConfig) -> Pipeline:
 
 
 def compiled_pipeline(p4info_text: str, device_config: bytes) -> Pipeline:
-    """The pipeline of p4c's two outputs: the P4Info in text form and the BMv2 JSON. Raises RequestError as above."""
+    """Return the pipeline of p4c's outputs: P4Info in text form and BMv2 JSON. Raises RequestError as above."""
     try:
         p4info = text_format.Parse(p4info_text, p4i.P4Info())
     except text_format.ParseError as error:

@@ -1,4 +1,4 @@
-"""Read: what a switch holds, with wildcards, in messages that any client accepts (specification, section 13)."""
+"""Reads of a switch's entities with wildcards, in messages that any client accepts (specification, section 13)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,12 +14,12 @@ from emulator.p4runtime.replication import read_replications
 from emulator.p4runtime.table_entries import read_table_entries
 from emulator.p4runtime.target import Target
 
-# gRPC clients refuse more than 4 MiB unless told otherwise.
+# gRPC clients refuse more than 4 MiB by default.
 MAX_RESPONSE_BYTES = 3_000_000
 
 
 def read_batch(target: Target, requests: Iterable[p4r.Entity]) -> tuple[list[p4r.Entity], list[p4r.Error]]:
-    """What the requests select, and one result per request; the entities of a request that fails are left out."""
+    """Return the entities that the requests select, and one result per request; a failed request has no entities."""
     entities: list[p4r.Entity] = []
     results: list[p4r.Error] = []
     for request in requests:
@@ -32,7 +32,7 @@ def read_batch(target: Target, requests: Iterable[p4r.Entity]) -> tuple[list[p4r
 
 
 def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:
-    """What one request selects. Raises RequestError or SwitchError."""
+    """Return the entities that one request selects. Raises RequestError or SwitchError."""
     match request.WhichOneof("entity"):
         case "table_entry":
             for entry in read_table_entries(target, request.table_entry):
@@ -68,11 +68,11 @@ def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:
 
 
 def responses(entities: Iterable[p4r.Entity]) -> Iterator[p4r.ReadResponse]:
-    """The entities in as few messages as MAX_RESPONSE_BYTES allows."""
+    """Return the entities in as few messages as MAX_RESPONSE_BYTES allows."""
     response = p4r.ReadResponse()
     size_bytes = 0
     for entity in entities:
-        # Tag and length take at most six bytes more.
+        # Tag and length take at most six more bytes.
         entity_bytes = entity.ByteSize() + 6
         if response.entities and size_bytes + entity_bytes > MAX_RESPONSE_BYTES:
             yield response

@@ -11,10 +11,10 @@ from emulator.p4runtime.target import Target
 
 
 def write_register(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.RegisterEntry) -> None:
-    """Set a cell, or all cells where the index is not set.
+    """Set a cell, or all cells if the index is not set.
 
-    Raises RequestError: INVALID_ARGUMENT where there is no value or it is no bit string, OUT_OF_RANGE where it does not
-    fit.
+    Raises RequestError: INVALID_ARGUMENT for a missing value or one that is no bit string, OUT_OF_RANGE for one that
+    does not fit.
     """
     require_modify(kind, "a register entry")
     register = target.schema.register(message.register_id)
@@ -27,7 +27,7 @@ def write_register(target: Target, kind: p4r.Update.Type.ValueType, message: p4r
 
 
 def read_registers(target: Target, request: p4r.RegisterEntry) -> Iterator[p4r.RegisterEntry]:
-    """The cells that a request selects; an id of 0 is all registers, no index all cells. Raises RequestError."""
+    """Return the cells that a request selects; id 0 selects all registers, no index all cells. Raises RequestError."""
     if request.register_id:
         registers = [target.schema.register(request.register_id)]
     elif request.HasField("index"):

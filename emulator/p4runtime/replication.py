@@ -17,9 +17,8 @@ _KINDS = {Replicator.GROUP: "multicast_group_entry", Replicator.SESSION: "clone_
 def write_replication(target: Target, kind: p4r.Update.Type.ValueType, message: _Entry) -> None:
     """Insert, modify or delete a group or a session.
 
-    Raises RequestError or SwitchError and has then changed nothing: INVALID_ARGUMENT for a number, a port or an
-    instance that cannot be and for a replica that is given twice, RESOURCE_EXHAUSTED for too many replicas,
-    UNIMPLEMENTED for backup replicas.
+    Raises RequestError or SwitchError, and then changes nothing: INVALID_ARGUMENT for an impossible number, port or
+    instance and for a duplicate replica, RESOURCE_EXHAUSTED for too many replicas, UNIMPLEMENTED for backup replicas.
     """
     replicator = _replicator_of(message)
     number = _number_of(message)
@@ -37,7 +36,7 @@ def write_replication(target: Target, kind: p4r.Update.Type.ValueType, message: 
 
 
 def read_replications(target: Target, request: _Entry) -> Iterator[_Entry]:
-    """The groups or sessions that a request selects: a number of 0 is a wildcard, no type all of both."""
+    """Return the groups or sessions that a request selects: number 0 is a wildcard, no type selects both."""
     kind = request.WhichOneof("type")
     wanted = _number_of(request) if kind else 0
     for (replicator, number), message in target.notes.replications.items():
@@ -60,7 +59,7 @@ def _number_of(message: _Entry) -> int:
 
 
 def _decode(replicator: Replicator, message: _Entry) -> tuple[Replication, _Entry]:
-    """What an entry says, and the entry with its ports in canonical form."""
+    """Decode an entry; return it also with its ports in canonical form."""
     canonical = _Entry()
     canonical.CopyFrom(message)
     if replicator is Replicator.GROUP:

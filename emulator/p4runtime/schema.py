@@ -1,4 +1,4 @@
-"""What a P4Info declares, by id and with its references resolved."""
+"""Objects of a P4Info by id, with their references resolved."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from emulator.p4runtime.errors import invalid_argument, unimplemented
 
 
 class MatchKind(StrEnum):
-    """How a match field is compared; the values are the names that BMv2 uses."""
+    """Comparison of a match field; the values are BMv2's names."""
 
     EXACT = "exact"
     LPM = "lpm"
@@ -32,7 +32,7 @@ class ActionScope(Enum):
 
 @dataclass(frozen=True)
 class MatchField:
-    """One field of the key of a table."""
+    """One field of a table's key."""
 
     id: int
     name: str
@@ -42,18 +42,18 @@ class MatchField:
 
     @cached_property
     def place(self) -> str:
-        """What errors call it."""
+        """Name of the field in error messages."""
         return f"table {self.table}, field {self.name}"
 
     @cached_property
     def full_mask(self) -> int:
-        """The mask of an exact match."""
+        """Mask of an exact match."""
         return (1 << self.width_bits) - 1
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument that the control plane gives to an action."""
+    """One parameter that the control plane gives to an action."""
 
     id: int
     name: str
@@ -62,7 +62,7 @@ class Parameter:
 
     @cached_property
     def place(self) -> str:
-        """What errors call it."""
+        """Name of the parameter in error messages."""
         return f"action {self.action}, parameter {self.name}"
 
 
@@ -82,7 +82,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An action profile, or an action selector where ``has_selector``."""
+    """An action profile, or an action selector if ``has_selector``."""
 
     id: int
     name: str
@@ -138,7 +138,7 @@ class Table:
 
     @property
     def has_const_default(self) -> bool:
-        """Whether nobody can set another default action."""
+        """Whether the default action is constant."""
         return self.const_default_action_id != 0
 
     @cached_property
@@ -154,7 +154,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The objects of a P4Info that this server can read or write."""
+    """Objects of a P4Info that this server can read or write."""
 
     tables: Mapping[int, Table]
     actions: Mapping[int, Action]
@@ -167,27 +167,27 @@ class Schema:
     packet_in: ControllerHeader
 
     def table(self, table_id: int) -> Table:
-        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        """Return a table. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return _by_id(self.tables, "table", table_id)
 
     def action(self, action_id: int) -> Action:
-        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        """Return an action. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return _by_id(self.actions, "action", action_id)
 
     def profile(self, profile_id: int) -> Profile:
-        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        """Return an action profile. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return _by_id(self.profiles, "action profile", profile_id)
 
     def counter(self, counter_id: int) -> Counter:
-        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        """Return a counter. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return _by_id(self.counters, "counter", counter_id)
 
     def meter(self, meter_id: int) -> Meter:
-        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        """Return a meter. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return _by_id(self.meters, "meter", meter_id)
 
     def register(self, register_id: int) -> Register:
-        """Raises RequestError, INVALID_ARGUMENT, where there is none with this id."""
+        """Return a register. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return _by_id(self.registers, "register", register_id)
 
 
@@ -209,8 +209,8 @@ _SCOPES = {
 def read_schema(p4info: p4i.P4Info) -> Schema:
     """Resolve a P4Info.
 
-    Raises RequestError: INVALID_ARGUMENT where an id is used twice or refers to nothing, UNIMPLEMENTED where a match
-    kind is the architecture's own, the weights of groups do not count, or a value is a text.
+    Raises RequestError: INVALID_ARGUMENT for a duplicate id or a missing reference, UNIMPLEMENTED for a match kind of
+    the architecture, groups whose size is not the sum of weights, and text values.
     """
     actions = _unique(_action(message) for message in p4info.actions)
     profiles = _unique(_profile(message) for message in p4info.action_profiles)
@@ -305,9 +305,7 @@ def _match_field(table: str, message: p4i.MatchField) -> MatchField:
     if kind is None:
         raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
     if message.bitwidth <= 0:
-        raise unimplemented(
-            f"table {table}: field {message.name} has no width; values that are texts are not supported"
-        )
+        raise unimplemented(f"table {table}: field {message.name} has no width; text values are not supported")
     return MatchField(message.id, message.name, message.bitwidth, kind, table)
 
 

@@ -1,4 +1,4 @@
-"""Serving P4Runtime, and gNMI beside it, on an address."""
+"""Servers for P4Runtime and gNMI."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,10 +18,10 @@ MAX_REQUEST_BYTES = 16 * 1024 * 1024
 async def serve(
     service: P4RuntimeService, address: str = "127.0.0.1:0", credentials: ServerTls | None = None
 ) -> AsyncIterator[int]:
-    """Serve all switches until the block ends; gives the TCP port, chosen by the system if the address asks for port 0.
+    """Serve all switches until the block ends; yields the TCP port, which the system chooses for port 0.
 
-    A request may have up to MAX_REQUEST_BYTES; a longer one is refused with RESOURCE_EXHAUSTED. Raises OSError,
-    naming the address, where it cannot be bound, and as ``ServerTls.credentials`` does.
+    A request may have up to MAX_REQUEST_BYTES; longer ones are refused with RESOURCE_EXHAUSTED. Raises OSError, naming
+    the address, if it cannot be bound, and the errors of ``ServerTls.credentials``.
     """
     server = grpc.aio.server(options=(("grpc.max_receive_message_length", MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0)))
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
@@ -31,7 +31,7 @@ async def serve(
     try:
         port = server.add_secure_port(address, secrets) if secrets else server.add_insecure_port(address)
     except RuntimeError:
-        # Somebody else was faster; gRPC says it in words of its own.
+        # Another process was faster; gRPC reports it in its own words.
         raise OSError(f"{address} is taken or cannot be bound") from None
     await server.start()
     try:
@@ -47,10 +47,10 @@ async def serve_each(
     first_port: int = 0,
     credentials: ServerTls | None = None,
 ) -> AsyncIterator[Mapping[str, int]]:
-    """Serve every switch on a TCP port of its own, until the block ends; gives the ports by name of the switch.
+    """Serve every switch on a TCP port of its own until the block ends; yields the ports by switch name.
 
-    They count up from ``first_port``, or are chosen by the system where that is 0. Where a port has one device, gNMI
-    clients need not name it, so that finsy learns the states of its ports. Raises as ``serve`` does.
+    Ports count up from ``first_port``, or are chosen by the system if that is 0. With one device per port, gNMI clients
+    such as finsy need not name it. Raises as ``serve`` does.
     """
     async with AsyncExitStack() as stack:
         ports = {}

@@ -1,4 +1,4 @@
-"""The P4Runtime service over the switches of a fabric: what gRPC calls."""
+"""P4Runtime service over the switches of a fabric, as gRPC calls it."""
 
 import asyncio
 import copy
@@ -25,13 +25,13 @@ _ATOMICITIES: dict[int, str] = {number: name for name, number in p4r.WriteReques
 
 
 class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
-    """All switches of a fabric, told apart by their device ids.
+    """All switches of a fabric, distinguished by their device ids.
 
-    ``program`` is the pipeline that the fabric was compiled for; a device has none until a controller sets it.
-    ``exclusive`` is held while switches are read or written and never while anything is awaited: the fabric's clock
-    takes it to advance, so that a batch takes effect between two packets. ``send_packet`` is the fabric's
-    ``packet_out``, also called while ``exclusive`` is held; without it a PacketOut is refused. What switches send to
-    their CPU ports has to be handed to ``deliver``. Raises ValueError where two switches have the same id.
+    ``program`` is the pipeline that the fabric was compiled for; a device has none until a controller sets it. The
+    service holds ``exclusive`` while it reads or writes switches, and never while it awaits anything. The fabric's
+    clock takes the same lock to advance, so a batch takes effect between two packets. ``send_packet`` is the fabric's
+    ``packet_out``, called while ``exclusive`` is held; without it a PacketOut is refused. The caller must pass packets
+    from CPU ports to ``deliver``. Raises ValueError if two switches have the same id.
     """
 
     def __init__(
@@ -52,31 +52,31 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
 
     @property
     def switches(self) -> tuple[EmulatedSwitch, ...]:
-        """The switches that are served."""
+        """Served switches."""
         return tuple(device.switch for device in self._devices.values())
 
     def alone(self, switch: EmulatedSwitch) -> "P4RuntimeService":
-        """This service over one of its switches: device, streams and pipeline are the same ones."""
+        """Return this service for one of its switches, with the same device, streams and pipeline."""
         service = copy.copy(self)
         service._devices = {switch.device_id: self._devices[switch.device_id]}
         return service
 
     def deliver(self, packets: Iterable[PacketIn]) -> None:
-        """Hand packets that switches sent to their CPU ports to the primary controllers.
+        """Pass packets from the switches' CPU ports to the primary controllers.
 
-        To be called with the fabric's ``packets_in`` after each advance of its clock, in the thread of the event loop.
+        Call it with the fabric's ``packets_in`` after each advance of its clock, in the event loop's thread.
         """
         devices = {device.switch.name: device for device in self._devices.values()}
         for packet in packets:
             devices[packet.switch].packet_in(packet.octets)
 
-    # grpc.aio also serves a stream by a coroutine that writes, which its generated base class does not know.
+    # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802
         self,
         request_iterator: AsyncIterator[p4r.StreamMessageRequest],
         context: grpc.aio.ServicerContext[p4r.StreamMessageRequest, p4r.StreamMessageResponse],
     ) -> None:
-        """Arbitration and packets, until the client ends the stream."""
+        """Serve arbitration and packets until the client ends the stream."""
         session = StreamSession(next(self._stream_numbers), self._devices, self._exclusive)
         async with Aborting(context):
             await session.run(request_iterator, context.write)
@@ -86,7 +86,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     ) -> p4r.WriteResponse:
         """Carry out a batch of updates for the primary controller."""
         async with Aborting(context), self._exclusive:
-            # The primary may have changed while this waited its turn: all is checked inside.
+            # The primary may have changed while this call waited, so everything is checked here.
             device = self._primary_device(request)
             target = device.require_target()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
@@ -98,7 +98,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     async def Read(  # noqa: N802
         self, request: p4r.ReadRequest, context: grpc.aio.ServicerContext[p4r.ReadRequest, p4r.ReadResponse]
     ) -> AsyncIterator[p4r.ReadResponse]:
-        """What a device holds at one moment."""
+        """Return a device's entities at one moment."""
         async with Aborting(context):
             async with self._exclusive:
                 _require_default_role(request.role)
@@ -127,7 +127,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             p4r.GetForwardingPipelineConfigRequest, p4r.GetForwardingPipelineConfigResponse
         ],
     ) -> p4r.GetForwardingPipelineConfigResponse:
-        """The pipeline that a device was given."""
+        """Return the pipeline of a device."""
         async with Aborting(context):
             pipeline = self._device(request.device_id).require_target().pipeline
         return p4r.GetForwardingPipelineConfigResponse(config=pipeline.part(request.response_type))
@@ -137,7 +137,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         _request: p4r.CapabilitiesRequest,
         _context: grpc.aio.ServicerContext[p4r.CapabilitiesRequest, p4r.CapabilitiesResponse],
     ) -> p4r.CapabilitiesResponse:
-        """The version of P4Runtime that is served."""
+        """Return the served version of P4Runtime."""
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
     def _device(self, device_id: int) -> Device:

@@ -22,7 +22,7 @@ Write = Callable[[p4r.StreamMessageResponse], Awaitable[None]]
 
 
 class StreamSession:
-    """A stream from its opening to its end; it belongs to the device of its first bid.
+    """One stream; it belongs to the device of its first bid.
 
     ``stream`` is its number; ``exclusive`` is held while a packet is sent to a switch.
     """
@@ -40,7 +40,7 @@ class StreamSession:
     async def run(self, requests: AsyncIterator[p4r.StreamMessageRequest], write: Write) -> None:
         """Serve the stream until the client ends it.
 
-        Raises RequestError where the server must end it, UNAVAILABLE where the switch goes down.
+        Raises RequestError if the server must end it, UNAVAILABLE if the switch goes down.
         """
         writer = asyncio.create_task(self._drain(write))
         reader = asyncio.create_task(self._read(requests))
@@ -105,7 +105,7 @@ class StreamSession:
             self._stop_listening = device.switch.power.listen(self._note_power_lost)
 
     def _note_power_lost(self) -> None:
-        # A switch may go down in another thread, where the fabric's time passes.
+        # A switch may go down in another thread, which advances the fabric's time.
         self._loop.call_soon_threadsafe(self._power_lost.set)
 
     async def _packet_out(self, message: p4r.PacketOut) -> None:

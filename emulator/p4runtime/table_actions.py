@@ -1,4 +1,4 @@
-"""What a table entry does: an action, or what a selector picks from (P4Runtime specification, sections 9.1.2, 9.2)."""
+"""Actions of table entries: an action, or a selector's choices (P4Runtime specification, sections 9.1.2, 9.2)."""
 
 import grpc
 from finsy.proto import p4r
@@ -11,19 +11,19 @@ from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_action, encode_action
 from emulator.p4runtime.watch_ports import decode_watch_port
 
-# The largest group where neither the program nor the client sets a limit.
+# Largest group if neither the program nor the client sets a limit.
 LARGEST_GROUP_SIZE = 1 << 16
 
 _Set = p4r.ActionProfileActionSet
-# All selectors hash and count weights, so that asking for it by name changes nothing.
+# All selectors hash and count weights, so requesting this explicitly changes nothing.
 _SELECTION_MODES = (_Set.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR, _Set.HASH)
 _SIZE_SEMANTICS = (_Set.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR, _Set.SUM_OF_WEIGHTS)
 
 
 def decode_table_action(target: Target, table: Table, message: p4r.TableAction) -> EntryAction:
-    """What an entry does: an action of a direct table; a member, a group or a set of actions of an indirect one.
+    """Decode an entry's action: an action of a direct table; a member, group or action set of an indirect one.
 
-    Raises RequestError as ``decode_action`` does; NOT_FOUND for a member or a group that is not there.
+    Raises RequestError as ``decode_action`` does; NOT_FOUND for an unknown member or group.
     """
     kind = message.WhichOneof("type")
     match kind, table.profile:
@@ -42,7 +42,7 @@ def decode_table_action(target: Target, table: Table, message: p4r.TableAction) 
 
 
 def encode_table_action(schema: Schema, action: EntryAction) -> p4r.TableAction:
-    """What an entry does, as P4Runtime says it; watch ports as byte strings, however they were written."""
+    """Encode an entry's action; watch ports become byte strings, however they were written."""
     match action:
         case ActionCall():
             return p4r.TableAction(action=encode_action(schema, action))

@@ -1,4 +1,4 @@
-"""TableEntry: rows of tables and their default entries (P4Runtime specification, section 9.1)."""
+"""TableEntry: entries of tables and their default entries (P4Runtime specification, section 9.1)."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,13 +25,13 @@ _NO_METADATA = EntryMetadata()
 
 
 def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.TableEntry) -> None:
-    """Insert, modify or delete a row, or modify the default entry.
+    """Insert, modify or delete an entry, or modify the default entry.
 
-    Raises RequestError or SwitchError and has then changed nothing.
+    Raises RequestError or SwitchError, and then changes nothing.
     """
     table = target.schema.table(message.table_id)
     if message.is_const:
-        raise invalid_argument(f"table {table.name}: is_const is not a client's to set")
+        raise invalid_argument(f"table {table.name}: clients cannot set is_const")
     if message.is_default_action:
         _write_default(target, kind, table, message)
         return
@@ -71,10 +71,10 @@ def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: 
 
 
 def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
-    """The rows, or the default entries, that a request selects.
+    """Return the entries, or the default entries, that a request selects.
 
-    The counter is read where the request has ``counter_data`` and the table a direct counter, the meter's rates where
-    it has ``meter_config`` and the table a direct meter. Raises RequestError.
+    A counter is included if the request has ``counter_data`` and the table a direct counter; a meter's rates if the
+    request has ``meter_config`` and the table a direct meter. Raises RequestError.
     """
     if request.is_default_action:
         yield from _read_defaults(target, request)
@@ -106,9 +106,9 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
 
 
 def select_entries(target: Target, request: p4r.TableEntry) -> Iterator[tuple[Table, EntryKey, EntryAction]]:
-    """The rows with the table, match and priority of a request, each a wildcard where it is not set.
+    """Return the entries with the request's table, match and priority, each a wildcard if not set.
 
-    Raises RequestError where the match or the filter is not one that the table can have.
+    Raises RequestError for a match or filter that the table cannot have.
     """
     for table in _selected_tables(target, request):
         if request.match and (request.priority or not table.has_priorities):
@@ -123,14 +123,14 @@ def select_entries(target: Target, request: p4r.TableEntry) -> Iterator[tuple[Ta
 
 
 def decode_counter(message: p4r.CounterData) -> CounterValue:
-    """Raises RequestError, INVALID_ARGUMENT, where a count is negative."""
+    """Decode a counter. Raises RequestError, INVALID_ARGUMENT, for a negative count."""
     if message.packet_count < 0 or message.byte_count < 0:
         raise invalid_argument(f"a counter cannot be {min(message.packet_count, message.byte_count)}")
     return CounterValue(packets=message.packet_count, bytes=message.byte_count)
 
 
 def encode_counter(value: CounterValue) -> p4r.CounterData:
-    """The counts of a cell."""
+    """Encode a counter."""
     return p4r.CounterData(packet_count=value.packets, byte_count=value.bytes)
 
 
@@ -192,7 +192,7 @@ def _write_default(target: Target, kind: p4r.Update.Type.ValueType, table: Table
 
 
 def _refuse_mixture(target: Target, table: Table, key: EntryKey, action: EntryAction) -> None:
-    """Entries of one profile all have action sets, or all members and groups (section 9.2.3)."""
+    """Refuse an entry whose profile has action sets and members or groups (section 9.2.3)."""
     for table_id in () if table.profile is None else table.profile.table_ids:
         for other, known in target.switch.entries(target.schema.table(table_id).name):
             if (table_id, other) != (table.id, key):

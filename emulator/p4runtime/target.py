@@ -1,4 +1,4 @@
-"""A switch that has been given a pipeline: what entities are written to and read from."""
+"""A switch with a pipeline: the target of reads and writes."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from emulator.switch import EmulatedSwitch
 
 @dataclass(frozen=True, slots=True)
 class EntryMetadata:
-    """The two cookies that a controller may leave with a table entry, and how it said an action set is picked from."""
+    """Metadata that a controller stores with a table entry, and how it described an action set."""
 
     metadata: bytes = b""
     controller_metadata: int = 0
@@ -27,10 +27,10 @@ class EntryMetadata:
 
 @dataclass(slots=True)
 class ControllerNotes:
-    """What a controller gets back as it wrote it although no packet ever sees it.
+    """Values that are returned to controllers as written, although no packet depends on them.
 
-    Entries are by table and key, ``None`` being the key of the default entry; groups of a profile by profile and id;
-    multicast groups and clone sessions by kind and number, ports in canonical form.
+    Entries are by table and key, with key ``None`` for the default entry; groups by profile and id; multicast groups
+    and clone sessions by kind and number, with ports in canonical form.
     """
 
     entries: dict[tuple[str, EntryKey | None], EntryMetadata] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class ControllerNotes:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A switch, its pipeline and what its controllers noted since the pipeline was set."""
+    """A switch, its pipeline, and the controllers' notes since the pipeline was set."""
 
     switch: EmulatedSwitch
     pipeline: Pipeline
@@ -48,5 +48,5 @@ class Target:
 
     @property
     def schema(self) -> Schema:
-        """The objects of the pipeline's P4Info."""
+        """Objects of the pipeline's P4Info."""
         return self.pipeline.schema

@@ -1,4 +1,4 @@
-"""Transport security of a server: its own certificate, and those it accepts from clients."""
+"""TLS configuration of a server."""
 
 import ssl
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ import grpc
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """PEM files; every client has to show a certificate that ``client_authorities`` vouches for."""
+    """PEM files; every client must present a certificate signed by ``client_authorities``."""
 
     certificate_chain: Path
     private_key: Path
     client_authorities: Path
 
     def credentials(self) -> grpc.ServerCredentials:
-        """What gRPC needs. Raises ValueError, naming the files, where they cannot be used; OSError if unreadable."""
+        """Return gRPC credentials. Raises ValueError, naming invalid files, or OSError for unreadable ones."""
         chain, key = self.certificate_chain.read_bytes(), self.private_key.read_bytes()
         authorities = self.client_authorities.read_bytes()
-        # gRPC itself would only tell on its standard error, and refuse every client later.
+        # gRPC would only write to standard error, and refuse every client later.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(self.certificate_chain, self.private_key)

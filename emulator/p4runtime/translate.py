@@ -1,4 +1,4 @@
-"""Matches and actions between P4Runtime's messages and what a switch holds (specification, section 9.1)."""
+"""Conversion of matches and actions between P4Runtime and the switch (specification, section 9.1)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Schema
 
 
 def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> EntryKey:
-    """The key that a match and a priority stand for.
+    """Return the key of a match and a priority.
 
     Raises RequestError: OUT_OF_RANGE for a value that does not fit its field, INVALID_ARGUMENT for anything else that
     the table's key does not allow.
@@ -25,7 +25,7 @@ def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> 
 
 
 def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch | RangeMatch, ...]:
-    """The fields of a match, in the order of the table's key. Raises RequestError as ``decode_key`` does."""
+    """Return the fields of a match, in the order of the table's key. Raises RequestError as ``decode_key`` does."""
     given: dict[int, p4r.FieldMatch] = {}
     for message in match:
         field_id = message.field_id
@@ -38,7 +38,7 @@ def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMa
 
 
 def encode_key(table: Table, key: EntryKey) -> p4r.TableEntry:
-    """A table entry with its key alone, values canonical and fields that match everything left out."""
+    """Return a table entry with only its key: canonical values, and no fields that match everything."""
     entry = p4r.TableEntry(table_id=table.id, priority=key.priority)
     for field, match in zip(table.match_fields, key.match, strict=True):
         if match != _anything(field):
@@ -47,10 +47,10 @@ def encode_key(table: Table, key: EntryKey) -> p4r.TableEntry:
 
 
 def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_default: bool = False) -> ActionCall:
-    """An action that the table may use, with its arguments in order.
+    """Return an action of the table, with its arguments in order.
 
-    Raises RequestError: INVALID_ARGUMENT for an unknown action or for arguments that are not its own, OUT_OF_RANGE for
-    a value that does not fit, PERMISSION_DENIED for an action that the table may not use here.
+    Raises RequestError: INVALID_ARGUMENT for an unknown action or wrong arguments, OUT_OF_RANGE for a value that does
+    not fit, PERMISSION_DENIED for an action that the table may not use here.
     """
     action = schema.action(message.action_id)
     scope = table.scopes.get(action.id)
@@ -72,7 +72,7 @@ def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_defau
 
 
 def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
-    """An action with its arguments in canonical form."""
+    """Encode an action with its arguments in canonical form."""
     action = schema.actions_by_name[call.action]
     message = p4r.Action(action_id=action.id)
     for parameter, value in zip(action.parameters, call.arguments, strict=True):
@@ -81,21 +81,21 @@ def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
 
 
 def decode_rates(message: p4r.MeterConfig) -> MeterRates:
-    """Raises RequestError, INVALID_ARGUMENT, or InvalidRequestError for rates that no meter can have."""
+    """Decode rates. Raises RequestError, INVALID_ARGUMENT, or InvalidRequestError for impossible rates."""
     if message.eburst:
         raise invalid_argument("the excess burst is for single-rate meters; this one has two rates")
     return MeterRates(message.cir, message.cburst, message.pir, message.pburst)
 
 
 def encode_rates(rates: MeterRates) -> p4r.MeterConfig:
-    """Rates as P4Runtime says them."""
+    """Encode rates."""
     return p4r.MeterConfig(
         cir=rates.committed_rate, cburst=rates.committed_burst, pir=rates.peak_rate, pburst=rates.peak_burst
     )
 
 
 def leading_ones(width_bits: int, count: int) -> int:
-    """The mask of a prefix."""
+    """Return the mask of a prefix."""
     return ((1 << count) - 1) << (width_bits - count)
 
 
@@ -135,7 +135,7 @@ def _decode_field(field: MatchField, message: p4r.FieldMatch | None) -> FieldMat
 
 
 def _anything(field: MatchField) -> FieldMatch | RangeMatch:
-    """The match of a field that is left out."""
+    """Return the match of an omitted field."""
     return RangeMatch(0, field.full_mask) if field.kind is MatchKind.RANGE else FieldMatch(0, 0)
 
 

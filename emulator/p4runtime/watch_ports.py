@@ -1,4 +1,4 @@
-"""The port that a member of a group or an action of a set depends on (P4Runtime specification, section 9.2.2)."""
+"""Watch ports of group members and of actions in a set (P4Runtime specification, section 9.2.2)."""
 
 from finsy.proto import p4r
 
@@ -12,10 +12,10 @@ PORT_BITS = 32
 def decode_watch_port(
     target: Target, message: p4r.ActionProfileGroup.Member | p4r.ActionProfileAction, where: str
 ) -> int | None:
-    """The port that is watched, None where none is; the deprecated number means the same as the byte string.
+    """Return the watched port, None if there is none; the deprecated integer means the same as the byte string.
 
-    Raises RequestError: INVALID_ARGUMENT for a port that the switch does not have, OUT_OF_RANGE for a value of more
-    than 32 bits.
+    Raises RequestError: INVALID_ARGUMENT for a port that the switch lacks, OUT_OF_RANGE for a value of more than 32
+    bits.
     """
     if not message.watch_port and not message.watch:
         return None

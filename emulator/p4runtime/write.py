@@ -1,4 +1,4 @@
-"""Write: a batch of updates, each carried out or refused for itself (P4Runtime specification, section 12)."""
+"""Batches of updates, each carried out or refused on its own (P4Runtime specification, section 12)."""
 
 from collections.abc import Iterable
 
@@ -25,15 +25,15 @@ _TYPES = frozenset((p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE))
 
 
 def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
-    """Carry out all updates in order, going on where one fails (CONTINUE_ON_ERROR).
+    """Carry out all updates in order, continuing after failures (CONTINUE_ON_ERROR).
 
-    Raises BatchError where any failed; the others are done.
+    Raises BatchError if any failed; the others are done.
     """
     require_success("updates", [_attempt(target, update) for update in updates])
 
 
 def write_update(target: Target, update: p4r.Update) -> None:
-    """Carry out one update. Raises RequestError or SwitchError and has then changed nothing."""
+    """Carry out one update. Raises RequestError or SwitchError, and then changes nothing."""
     if update.type not in _TYPES:
         given = f"has the unknown number {update.type}" if update.type else "is not set"
         raise invalid_argument(f"the update's type {given}")

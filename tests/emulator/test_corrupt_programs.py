@@ -124,9 +124,9 @@ CORRUPT: dict[str, tuple[Callable[[Json], Any], str]] = {
     "header twice": (lambda program: program["headers"].append(program["headers"][3]), "have the name 'packet_out'"),
     "table twice": (
         lambda program: program["pipelines"][1]["tables"].append(program["pipelines"][0]["tables"][0]),
-        "two of a kind have the name",
+        "two parts of one kind have the name",
     ),
-    "form": (change("headers", 5), "a part of it has not its form"),
+    "form": (change("headers", 5), "a part has the wrong form"),
 }
 
 
@@ -141,7 +141,7 @@ def test_what_is_not_there_is_named(patch: Callable[[Json], Any], words: str) ->
 def test_a_field_list_and_an_entry_of_the_program_that_are_not_there_are_named() -> None:
     program = json.loads(PROGRAMS["replication"].read_text())
     program["field_lists"] = []
-    with pytest.raises(ValueError, match="refers to the field list with id 1, which is not there"):
+    with pytest.raises(ValueError, match="refers to the field list with id 1, which does not exist"):
         compile_program(json.dumps(program))
     program = json.loads(PROGRAMS["tables"].read_text())
     table = next(table for table in program["pipelines"][0]["tables"] if table.get("entries"))

@@ -93,9 +93,9 @@ def test_the_drop_port_is_part_of_what_is_compiled(program: Program) -> None:
 
 def test_ports_that_cannot_be_are_refused_by_name(program: Program) -> None:
     for port in (-1, 512):
-        with pytest.raises(ValueError, match=f"the drop port is within 0 to 511, not {port}"):
+        with pytest.raises(ValueError, match=f"the drop port must be within 0 to 511, not {port}"):
             compile_program(json.dumps({}), drop_port=port)
-        with pytest.raises(ValueError, match=f"the CPU port is within 0 to 511, not {port}"):
+        with pytest.raises(ValueError, match=f"the CPU port must be within 0 to 511, not {port}"):
             EmulatedFabric(star(3), program, cpu_port=port)
     with pytest.raises(ValueError, match="the CPU port cannot be 2: switch 's' has a cable there"):
         EmulatedFabric(star(3), program, cpu_port=2)
