@@ -20,15 +20,14 @@ from benchmarks.provenance import provenance
 from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.simulated import run_on_simulator
-from policies.policy_name import PolicyName
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 SCENARIOS = ("fig19-n2", "fig19-n3", "fig19-n4", "fig20", "fig21", "fig22", "fewer-uplinks", "pipeline")
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+POLICIES = ("ecmp", "crux")
 JITTER = 0.02
 
 
-def measure(name: str, policy: PolicyName, seeds: int) -> dict[str, object]:
+def measure(name: str, policy: str, seeds: int) -> dict[str, object]:
     """One scenario under one policy on both, over the seeds from 1 on."""
     scenario = load_scenario(SHIPPED_SCENARIOS / f"{name}.yaml")
     emulated: list[RunResult] = []

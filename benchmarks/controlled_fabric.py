@@ -26,7 +26,6 @@ from hostlib.telemetry.probes import ETHERNET_BYTES
 from hostlib.types import FiveTuple as HostFiveTuple
 from p4src import P4INFO, PROGRAM
 from policies.flows import Flow
-from policies.policy_name import PolicyName
 from topologies.addressing import FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Path
@@ -154,7 +153,7 @@ class ControlledFabric:
 
 
 @asynccontextmanager
-async def controlled(scenario: Scenario, policy: PolicyName, seed: int) -> AsyncIterator[ControlledFabric]:
+async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterator[ControlledFabric]:
     """A scenario's fabric with all its jobs registered and planned for; links that flap are not held."""
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, seed))

@@ -25,7 +25,6 @@ from benchmarks.controlled_fabric import ControlledFabric, controlled
 from controller.planning.decision import Decision
 from experiments.scenarios.probing import Probing, agents_of
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
-from policies.policy_name import PolicyName
 from topologies.addressing import FiveTuple
 from topologies.routing import Routing
 from workloads.loading import load_scenario
@@ -246,7 +245,7 @@ async def by_gnmi(scenario: Scenario, seeds: Sequence[int]) -> list[Failover]:
     """Every cable between two switches fails once under every seed."""
     found = []
     for seed in seeds:
-        async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
+        async with controlled(scenario, "crux", seed) as fabric:
             for cable in switch_cables(fabric.routing):
                 found.append(await fail_by_gnmi(fabric, cable, scenario.reaction_delay_s))
     return found
@@ -256,7 +255,7 @@ async def by_probes(scenario: Scenario, seed: int) -> list[Failover]:
     """A few cables that carry a flow fail, each of a fabric of its own: one is tried again only after a while."""
     found = []
     for number in range(PROBED_CABLES):
-        async with controlled(scenario, PolicyName.CRUX, seed) as fabric:
+        async with controlled(scenario, "crux", seed) as fabric:
             used = [cable for cable in switch_cables(fabric.routing) if affected_flows(fabric, cable)]
             cable = random.Random(seed).sample(used, PROBED_CABLES)[number]
             # At another moment of the second in which hosts probe all ports once.

@@ -21,7 +21,6 @@ from controller.profiling.rhythm import find_rhythm
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Enforcement
 from policies.flow_arrays import FloatArray
-from policies.policy_name import PolicyName
 from workloads.scenario import Scenario
 
 SEEDS = 20
@@ -81,7 +80,7 @@ def _iteration(workload: dict[str, object]) -> tuple[FloatArray, FloatArray]:
             ],
         }
     )
-    result = run_on_simulator(scenario, PolicyName.CRUX, Enforcement.LEVELS, on_progress=lambda *_: None)
+    result = run_on_simulator(scenario, "crux", Enforcement.LEVELS, on_progress=lambda *_: None)
     begin_s, end_s = (
         min(interval.start_s for interval in result.jobs[0].computing if interval.iteration == iteration)
         for iteration in (1, 2)

@@ -32,13 +32,13 @@ from benchmarks.path_choice import path_ratios
 from benchmarks.provenance import print_figures, provenance
 from controller.process.daemon import favour_answers
 from experiments.papers.open_loop_policies import tardiness_gaps
-from policies.catalogue import decide
 from policies.compiled import Loop
 from policies.crux.correction_factor import GainOptions, correction_factors
 from policies.crux.max_k_cut import max_k_cut
 from policies.intensity import Iteration
 from policies.plan_difference import plan_difference
-from policies.policy_name import PolicyName
+from policies.policy import decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from policies.trainyard.options import Start, TrainyardOptions
 from policies.trainyard.policy import trainyard
@@ -101,8 +101,8 @@ def crux_500() -> Figures:
     """500 jobs on 10,240 GPUs, a flow per NIC."""
     favour_answers()
     snapshot = CLUSTER_500.snapshot(SEED)
-    decide(PolicyName.CRUX, snapshot)
-    after_events = [_seconds(lambda after=after: decide(PolicyName.CRUX, after)) for after in _events(snapshot)]
+    decide(find_policy("crux"), snapshot)
+    after_events = [_seconds(lambda after=after: decide(find_policy("crux"), after)) for after in _events(snapshot)]
     return {
         "crux_500_p99_s": _rounded(np.percentile(after_events, 99)),
         "crux_500_median_s": _rounded(np.median(after_events)),
@@ -131,9 +131,9 @@ def crux_5000() -> Figures:
 
 def crux_5000_here() -> Figures:
     """The same in this process, whose memory counts as a whole, that of the Snapshot included."""
-    decide(PolicyName.CRUX, CLUSTER_500.snapshot(SEED))
+    decide(find_policy("crux"), CLUSTER_500.snapshot(SEED))
     snapshot = CLUSTER_5000.snapshot(SEED)
-    seconds = [_seconds(lambda: decide(PolicyName.CRUX, snapshot)) for _ in range(LARGE_DECISIONS)]
+    seconds = [_seconds(lambda: decide(find_policy("crux"), snapshot)) for _ in range(LARGE_DECISIONS)]
     return {
         "crux_5000_s": _rounded(max(seconds)),
         "crux_5000_memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
@@ -196,7 +196,7 @@ def _urgencies(mix: Mix) -> dict[str, IntArray]:
 
     window_s = np.maximum(mix.compute_s - mix.ready_s, mix.seconds.max(axis=1))
     duration_s = np.array([iteration.duration_s for iteration in mix.alone])
-    crux_ranks = {job.name: job.rank for job in decide(PolicyName.CRUX, snapshot).jobs}
+    crux_ranks = {job.name: job.rank for job in decide(find_policy("crux"), snapshot).jobs}
     return {
         "intensity": by(mix.work / mix.seconds.max(axis=1)),
         "crux": len(crux_ranks) - np.array([crux_ranks[job.name] for job in snapshot.jobs]),
@@ -216,8 +216,8 @@ def levels() -> Figures:
         for num_links in ORDER_LINKS:
             for _ in range(LEVEL_MIXES):
                 mix = Mix.draw(chance, LEVEL_JOBS, num_links, load)
-                strict = _worth(mix, PolicyName.TRAINYARD, LEVEL_JOBS)
-                for policy in (PolicyName.TRAINYARD, PolicyName.CRUX):
+                strict = _worth(mix, "trainyard", LEVEL_JOBS)
+                for policy in ("trainyard", "crux"):
                     ratios[policy].append(_worth(mix, policy, FEW_LEVELS) / strict)
     return {
         f"levels_{FEW_LEVELS}_{policy}{suffix}": _digits(figure)
@@ -232,14 +232,14 @@ def many() -> Figures:
     figures: Figures = {}
     for num_jobs, num_links in MANY_JOBS:
         mixes = [Mix.draw(chance, num_jobs, num_links, load) for load in MANY_LOADS for _ in range(MANY_MIXES)]
-        ratios = [_worth(mix, PolicyName.TRAINYARD, 8) / _worth(mix, PolicyName.CRUX, 8) for mix in mixes]
+        ratios = [_worth(mix, "trainyard", 8) / _worth(mix, "crux", 8) for mix in mixes]
         figures[f"many_{num_jobs}_trainyard_over_crux"] = _digits(np.mean(ratios))
         figures[f"many_{num_jobs}_trainyard_over_crux_worst"] = _digits(min(ratios))
     return figures
 
 
-def _worth(mix: Mix, policy: PolicyName, num_levels: int) -> float:
-    plan = decide(policy, mix.snapshot(num_levels))
+def _worth(mix: Mix, policy: str, num_levels: int) -> float:
+    plan = decide(find_policy(policy), mix.snapshot(num_levels))
     level = {job.name: job.level for job in plan.jobs}
     return mix.worth(np.array([level[str(number)] for number in range(len(mix.work))]))
 
@@ -260,13 +260,13 @@ def trainyard_500() -> Figures:
     favour_answers()
     Loop.compile_all()
     snapshot = CLUSTER_500.snapshot(SEED)
-    plan = decide(PolicyName.TRAINYARD, snapshot)
-    full_s = _seconds(lambda: decide(PolicyName.TRAINYARD, snapshot))
+    plan = decide(find_policy("trainyard"), snapshot)
+    full_s = _seconds(lambda: decide(find_policy("trainyard"), snapshot))
     seconds, moved, changed = [], [], []
     for after in _events(snapshot):
         after = replace(after, previous=plan)
-        seconds.append(_seconds(lambda after=after: decide(PolicyName.TRAINYARD, after)))
-        before, plan = plan, decide(PolicyName.TRAINYARD, after)
+        seconds.append(_seconds(lambda after=after: decide(find_policy("trainyard"), after)))
+        before, plan = plan, decide(find_policy("trainyard"), after)
         difference = plan_difference(before, plan)
         moved.append(len(difference.moved))
         changed.append(len(difference.levels))

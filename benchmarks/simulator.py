@@ -23,7 +23,6 @@ from benchmarks.provenance import print_figures, provenance
 from experiments.traces.results import TraceResult
 from experiments.traces.run import TraceOptions, run_trace
 from experiments.traces.steadiness import ACCURATE
-from policies.policy_name import PolicyName
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
 from workloads.coflow_trace import parse_coflow_trace
@@ -51,7 +50,7 @@ RUNS = {
 
 DAY_S = 86_400.0
 PLACES: dict[str, Place] = {"affinity": place_by_affinity, "random": RandomPlacement(1)}
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+POLICIES = ("ecmp", "crux")
 
 
 def measure_traces() -> dict[str, object]:
@@ -86,9 +85,7 @@ def _measure_day(trace: Path) -> dict[str, object]:
         ("skipped", TraceOptions(until_s=DAY_S)),
     ):
         start_s = time.process_time()
-        result = run_trace(
-            jobs, load_assumptions().fabric, PolicyName.ECMP, admit_in_order(RandomPlacement(1)), options
-        )
+        result = run_trace(jobs, load_assumptions().fabric, "ecmp", admit_in_order(RandomPlacement(1)), options)
         taken_s = time.process_time() - start_s
         figures[f"trace_day_{name}_s"] = round(taken_s, 2)
         figures[f"trace_day_{name}_gpu_utilisation"] = round(result.gpu_utilisation, 5)
@@ -98,7 +95,7 @@ def _measure_day(trace: Path) -> dict[str, object]:
     return figures
 
 
-def _run_trace(trace: Path, policy: PolicyName, place: Place, options: TraceOptions) -> TraceResult:
+def _run_trace(trace: Path, policy: str, place: Place, options: TraceOptions) -> TraceResult:
     return run_trace(_jobs(trace), load_assumptions().fabric, policy, admit_in_order(place), options)
 
 

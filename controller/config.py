@@ -11,7 +11,7 @@ from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
 from controller.record_config import RecordConfig
 from controller.telemetry.window import WINDOW_US
-from policies.policy_name import PolicyName
+from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
 from topologies.steering import Steering
@@ -62,10 +62,11 @@ class ControllerConfig(BaseModel):
     """All that the controller process is told.
 
     ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
-    known, ``hash_seed`` gives every switch its own; ``seed`` is the policies' randomness; a decision that takes longer
-    than ``policy_time_limit_s`` is abandoned and the Plan before it stays in force (None: there is no limit);
-    ``steering`` is what makes flows leave the paths of the hash; ``pipeline`` is the folder of the compiled P4 program,
-    ``utilisation_window_us`` how long the switches' windows are in which they count bytes.
+    known, ``hash_seed`` gives every switch its own; ``policy`` is a registered one, or ``module:attribute``, which the
+    controller imports; ``seed`` is the policies' randomness; a decision that takes longer than ``policy_time_limit_s``
+    is abandoned and the Plan before it stays in force (None: there is no limit); ``steering`` is what makes flows leave
+    the paths of the hash; ``pipeline`` is the folder of the compiled P4 program, ``utilisation_window_us`` how long the
+    switches' windows are in which they count bytes.
     ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap (None: one
     that is up is used). ``database`` is a path or an SQLAlchemy URL (None: nothing outlives the process), ``record``
     how long decisions stay there. ``leadership`` is what several controllers on it have (None: it is the only one).
@@ -80,7 +81,7 @@ class ControllerConfig(BaseModel):
     switches: tuple[SwitchAddress, ...]
     hash: FabricHash = FabricHash.KNOWN
     hash_seed: int = 1
-    policy: PolicyName = PolicyName.CRUX
+    policy: PolicySource = DEFAULT_POLICY
     steering: Steering = Steering.RULE
     seed: int = 1
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8

@@ -1,0 +1,116 @@
+"""Policies: what turns the state of a cluster (Snapshot) into paths, levels and an order for every flow (Plan).
+
+What one needs to write a policy of one's own stands here; docs/write-a-policy.md shows how. Names are imported when
+they are first used, so that to know the names of the policies (``policy_names``) costs no import of NumPy or SciPy.
+"""
+
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+    from policies.coflows import JobCoflow, job_coflows
+    from policies.enforcement import Allocator, Cadence, RateAllocator, RateControl, Tiers
+    from policies.flows import Flow, FlowGroup, FlowKey
+    from policies.job import Job
+    from policies.job_order import JobDecision, plan_in_order, plan_of
+    from policies.level_mapping import equal_classes, own_levels
+    from policies.memory_codec import EncodedMemory, JsonMemoryCodec, MemoryCodec
+    from policies.open_groups import GroupOrder, OpenFlows, OpenGroups
+    from policies.plan import FlowPlan, JobPlan, ModelledWorth, Plan
+    from policies.policy import Policy, decide
+    from policies.profile import Profile
+    from policies.registry import PolicyError, find_policy, load_policy, policy_names
+    from policies.snapshot import Links, LinkState, OpenGroup, OrderKeeper, Snapshot
+
+_MODULES = {
+    "Allocator": "enforcement",
+    "Cadence": "enforcement",
+    "EncodedMemory": "memory_codec",
+    "Flow": "flows",
+    "FlowGroup": "flows",
+    "FlowKey": "flows",
+    "FlowPlan": "plan",
+    "GroupOrder": "open_groups",
+    "Job": "job",
+    "JobCoflow": "coflows",
+    "JobDecision": "job_order",
+    "JobPlan": "plan",
+    "JsonMemoryCodec": "memory_codec",
+    "LinkState": "snapshot",
+    "Links": "snapshot",
+    "MemoryCodec": "memory_codec",
+    "ModelledWorth": "plan",
+    "OpenFlows": "open_groups",
+    "OpenGroup": "snapshot",
+    "OpenGroups": "open_groups",
+    "OrderKeeper": "snapshot",
+    "Plan": "plan",
+    "Policy": "policy",
+    "PolicyError": "registry",
+    "Profile": "profile",
+    "RateAllocator": "enforcement",
+    "RateControl": "enforcement",
+    "Snapshot": "snapshot",
+    "Tiers": "enforcement",
+    "decide": "policy",
+    "equal_classes": "level_mapping",
+    "find_policy": "registry",
+    "job_coflows": "coflows",
+    "load_policy": "registry",
+    "own_levels": "level_mapping",
+    "plan_in_order": "job_order",
+    "plan_of": "job_order",
+    "policy_names": "registry",
+}
+
+__all__ = [
+    "Allocator",
+    "Cadence",
+    "EncodedMemory",
+    "Flow",
+    "FlowGroup",
+    "FlowKey",
+    "FlowPlan",
+    "GroupOrder",
+    "Job",
+    "JobCoflow",
+    "JobDecision",
+    "JobPlan",
+    "JsonMemoryCodec",
+    "LinkState",
+    "Links",
+    "MemoryCodec",
+    "ModelledWorth",
+    "OpenFlows",
+    "OpenGroup",
+    "OpenGroups",
+    "OrderKeeper",
+    "Plan",
+    "Policy",
+    "PolicyError",
+    "Profile",
+    "RateAllocator",
+    "RateControl",
+    "Snapshot",
+    "Tiers",
+    "decide",
+    "equal_classes",
+    "find_policy",
+    "job_coflows",
+    "load_policy",
+    "own_levels",
+    "plan_in_order",
+    "plan_of",
+    "policy_names",
+]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -4,11 +4,13 @@ A Plan holds no rates. Hardware enforces it by levels: a decision at job events,
 simulator may also give a policy the rates of its own paper, at its own cadence.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
 
-from policies.policy_name import PolicyName
+if TYPE_CHECKING:
+    # The allocators bring the compiler, which takes longer to import than a decision takes.
+    from policies.rates.network import FloatArray, Network, Order
 
 
 class Allocator(StrEnum):
@@ -18,6 +20,34 @@ class Allocator(StrEnum):
     MADD = "madd"
     ECHELON_MADD = "echelon-madd"
     ORDER_GREEDY = "order-greedy"
+
+
+class RateAllocator(Protocol):
+    """A rate allocator of one's own: a function that gives every flow of the order a rate.
+
+    It must give no link more than its capacity. The simulator calls it for the flows that an event can concern: all
+    that are connected to it by shared links or shared tiers.
+    """
+
+    def __call__(
+        self,
+        network: "Network",
+        order: "Order",
+        weights: "FloatArray",
+        remaining_bytes: "FloatArray",
+        due_s: "FloatArray",
+        /,
+    ) -> "FloatArray":
+        """Return the rate in bit/s of each flow of ``order.flows``, in that order.
+
+        Args:
+            network: Links with their capacities, and the links that every flow crosses.
+            order: The active flows in tiers, most urgent first.
+            weights: By flow number, how many flows of one size and path it stands for.
+            remaining_bytes: By flow number, what is left to send.
+            due_s: By flow number, seconds until the flow is due; 0 where groups are not ordered (``Tiers.GROUPS``).
+        """
+        ...
 
 
 class Cadence(StrEnum):
@@ -45,35 +75,14 @@ class Enforcement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RateControl:
-    """By what, between whom and how often rates are set."""
+    """By what, between whom and how often rates are set; without arguments what switches with levels do."""
 
-    allocator: Allocator
-    tiers: Tiers
-    cadence: Cadence
-
-
-_LEVELS = RateControl(Allocator.MAX_MIN, Tiers.LEVELS, Cadence.JOB_EVENT)
-_JOBS = RateControl(Allocator.MAX_MIN, Tiers.JOBS, Cadence.JOB_EVENT)
-_GREEDY_GROUPS = RateControl(Allocator.ORDER_GREEDY, Tiers.GROUPS, Cadence.GROUP_EVENT)
-
-_IDEAL: Mapping[PolicyName, RateControl] = {
-    PolicyName.ECMP: _LEVELS,
-    PolicyName.CRUX: _JOBS,
-    PolicyName.CRUX_PA: _JOBS,
-    PolicyName.CRUX_PS_PA: _JOBS,
-    PolicyName.FIFO: _GREEDY_GROUPS,
-    PolicyName.VARYS: RateControl(Allocator.MADD, Tiers.GROUPS, Cadence.GROUP_EVENT),
-    PolicyName.SINCRONIA: _GREEDY_GROUPS,
-    PolicyName.TACCL_STAR: _JOBS,
-    PolicyName.CASSINI: _LEVELS,
-    PolicyName.ECHELONFLOW: RateControl(Allocator.ECHELON_MADD, Tiers.GROUPS, Cadence.FLOW_EVENT),
-    PolicyName.TRAINYARD: _JOBS,
-}
+    allocator: Allocator | RateAllocator = Allocator.MAX_MIN
+    tiers: Tiers = Tiers.LEVELS
+    cadence: Cadence = Cadence.JOB_EVENT
 
 
-def rate_control(policy: PolicyName, enforcement: Enforcement) -> RateControl:
-    """How a simulation sets the rates under a policy.
-
-    With levels all policies are alike. The ideal of those that order jobs is as many levels as jobs.
-    """
-    return _LEVELS if enforcement is Enforcement.LEVELS else _IDEAL[policy]
+SWITCH_LEVELS = RateControl()
+"""Max-min inside a level, strict priority between levels, decided at job events."""
+JOB_ORDER = RateControl(tiers=Tiers.JOBS)
+"""As many levels as jobs."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from policies.coflows import JobCoflow
 from policies.flows import FlowKey
 from policies.plan import FlowPlan, JobPlan, Plan
-from policies.policy_name import PolicyName
 from topologies.fabric import Path
 
 SENDS_NOTHING = "It sends nothing, so no path and no level can help it."
@@ -25,7 +24,7 @@ class JobDecision:
 
 
 def plan_in_order(
-    policy: PolicyName,
+    policy: str,
     num_levels: int,
     coflows: Sequence[JobCoflow],
     *,
@@ -50,7 +49,7 @@ def plan_in_order(
     return plan_of(policy, decisions, chosen)
 
 
-def plan_of(policy: PolicyName, decisions: Sequence[JobDecision], chosen: Mapping[FlowKey, Path] | None = None) -> Plan:
+def plan_of(policy: str, decisions: Sequence[JobDecision], chosen: Mapping[FlowKey, Path] | None = None) -> Plan:
     """Plan of decisions in order of rank."""
     paths = chosen or {}
     return Plan(

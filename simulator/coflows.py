@@ -1,13 +1,15 @@
 """A trace of coflows on one big switch under a policy: when each is complete."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from policies.enforcement import Allocator, Enforcement, rate_control
-from policies.group_order import group_order
-from policies.policy_name import PolicyName
+from policies.enforcement import Allocator
+from policies.open_groups import OpenGroups
+from policies.policy import Policy
 from policies.rates.network import FloatArray
+from policies.registry import find_policy
 from simulator.big_switch import BigSwitch
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.fair_coflows import share_fairly
@@ -51,22 +53,21 @@ def run_coflows(
     if policy is CoflowPolicy.FAIR:
         ends_s = share_fairly(switch, arrivals_s, at_every_flow=at_every_flow)
     else:
-        ends_s = _serve_in_order(switch, arrivals_s, PolicyName(policy), at_every_flow=at_every_flow)
+        ends_s = _serve_in_order(switch, arrivals_s, find_policy(policy), at_every_flow=at_every_flow)
     return CoflowRun(arrivals_s, ends_s)
 
 
-def _serve_in_order(
-    switch: BigSwitch, arrivals_s: FloatArray, policy: PolicyName, *, at_every_flow: bool
-) -> FloatArray:
-    reserves = rate_control(policy, Enforcement.IDEAL).allocator is Allocator.MADD
+def _serve_in_order(switch: BigSwitch, arrivals_s: FloatArray, policy: Policy, *, at_every_flow: bool) -> FloatArray:
+    reserves = policy.ideal_rates.allocator is Allocator.MADD
+    assert policy.order_groups is not None  # CoflowPolicy names those that order groups
     state = OrderedState.of(switch)
     ends_s = np.zeros(len(arrivals_s))
     active, come, now_s = np.zeros(0, dtype=np.int64), 0, 0.0
     while come < len(arrivals_s) or len(active):
         next_arrival_s = arrivals_s[come] if come < len(arrivals_s) else np.inf
         if len(active):
-            by_link = switch.seconds_by_link(active, state.demand_bytes(switch))
-            order = active[group_order(policy, by_link, arrivals_s[active])]
+            seconds_by_link = partial(switch.seconds_by_link, active, state.demand_bytes(switch))
+            order = active[policy.order_groups(OpenGroups(arrivals_s[active], seconds_by_link))]
             times_s = now_s, next_arrival_s
             now_s = serve(switch, state, order, *times_s, reserves=reserves, at_every_flow=at_every_flow)
             has_ended = state.num_flows[active] == 0

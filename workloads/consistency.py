@@ -54,7 +54,8 @@ def _sound_events(document: Mapping[str, Any], faulty: set[Location]) -> Events:
 def _unknown_policy(document: Mapping[str, Any], policies: Collection[str] | None) -> Iterator[Problem]:
     policy = document.get("policy")
     if policy is not None and policies is not None and policy not in policies:
-        yield Problem(("policy",), f"expected one of {', '.join(policies)}, got {policy!r}")
+        not_imported = "; no policy is imported for a scenario" if ":" in policy else ""
+        yield Problem(("policy",), f"expected one of {', '.join(policies)}, got {policy!r}{not_imported}")
 
 
 def _repeated_names(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:

@@ -22,11 +22,10 @@ from controller.registry.registration import NotStoredError
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.probed_paths import ProbedPaths
-from policies.catalogue import decide
 from policies.enforcement import Cadence
 from policies.flows import FlowKey
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
 from policies.snapshot import Snapshot
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
@@ -78,7 +77,7 @@ class Planner:
         registry: Registry,
         snapshots: Snapshots,
         routing: Routing,
-        policy: PolicyName,
+        policy: Policy,
         steering: Steering,
         southbound: Southbound,
         board: DirectiveBoard,
@@ -97,7 +96,7 @@ class Planner:
         self._routing = routing
         # Looked up at each call, so that tests can replace it.
         self._pipeline = DecisionPipeline(lambda snapshot: decide(policy, snapshot), steering, fabric_hash, probed)
-        self.policy = ContainedPolicy(policy, self._pipeline.decide, policy_time_limit_s)
+        self.policy = ContainedPolicy(policy.name, self._pipeline.decide, policy_time_limit_s)
         self._southbound = southbound
         self._board = board
         self._clock = clock

@@ -3,16 +3,15 @@
 from controller.planning.snapshots import Snapshots
 from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
-from policies.catalogue import decide
 from policies.compiled import Loop
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
 from policies.profile import Profile
 from topologies.routing import Routing
 
 _LEASE_S = 1.0
 
 
-def rehearse(policy: PolicyName, routing: Routing, num_levels: int) -> None:
+def rehearse(policy: Policy, routing: Routing, num_levels: int) -> None:
     """Have the loops of policies compiled from now on, and decide on two made-up jobs that meet."""
     Loop.compile_all()
     hosts = routing.fabric.hosts

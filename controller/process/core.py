@@ -23,7 +23,8 @@ from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
-from policies.enforcement import Enforcement, rate_control
+from policies.enforcement import Enforcement
+from policies.registry import load_policy
 from topologies.routing import Routing
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Controller:
     ``handlers`` answer the host library and the operator, by method name and on serialised messages. ``ports`` is told
     by whoever listens to switches what they say of their ports. With a ``store`` it goes on where the controller before
     it has ended. Without ``counters`` jobs that tell nothing of themselves are not measured. Raises StoreError where
-    that cannot be gone on with.
+    that cannot be gone on with, and PolicyError where the policy cannot be loaded.
     """
 
     def __init__(
@@ -58,13 +59,14 @@ class Controller:
         self._clock = clock
         self._has_store = store is not None
         grace_end_s = clock.now_s() + config.lease_s
+        policy = load_policy(config.policy)
         recorder = None
         if store is None:
             self.registry = Registry(routing.fabric, config.lease_s)
         else:
             self.registry = store.registry(routing.fabric, config.lease_s)
             grace_end_s = store.complete_from_s(config.lease_s)
-            recorder = store.recorder(config, routing)
+            recorder = store.recorder(config, policy, routing)
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry, config.hash)
         results = ProfilingResults()
@@ -77,13 +79,13 @@ class Controller:
             self.registry,
             Snapshots(self.registry, routing, config.num_levels, config.seed, probed, results),
             routing,
-            config.policy,
+            policy,
             config.steering,
             southbound,
             board,
             clock,
             config.hash,
-            rate_control(config.policy, Enforcement.LEVELS).cadence,
+            policy.rate_control(Enforcement.LEVELS).cadence,
             probed,
             LinkHealth(routing.fabric, config.damping),
             grace_end_s,

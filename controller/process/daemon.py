@@ -19,6 +19,7 @@ from controller.config import ControllerConfig, LeadershipConfig
 from controller.planning.warm_up import rehearse
 from controller.process.active_controller import ExternalTime, in_office
 from controller.store.writing import in_own_thread
+from policies.registry import load_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
@@ -114,7 +115,7 @@ async def _rehearse(config: ControllerConfig, routing: Routing) -> None:
     """Have machine code made; a policy that fails at it does not keep the controller from starting."""
     try:
         async with asyncio.timeout(_REHEARSAL_LIMIT_S):
-            await in_own_thread(partial(rehearse, config.policy, routing, config.num_levels))
+            await in_own_thread(partial(rehearse, load_policy(config.policy), routing, config.num_levels))
     except (Exception, SystemExit) as error:
         _LOG.error("policy %s has failed at a rehearsal: %s: %s", config.policy, type(error).__name__, error)
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller.record.facts import Body, FactKey, FactKind
-from controller.record.plans import PRICES, order_body, paths_body
+from controller.record.plans import SHARED_MEMORY, order_body, paths_body
 from controller.record.snapshots import CONTROLLER, Setting, SnapshotFacts, telemetry_bodies
 from policies.job import Job
+from policies.memory_codec import EncodedMemory
 from policies.plan import FlowPlan, JobPlan, Plan
+from policies.policy import Policy
 from policies.snapshot import Snapshot
-from policies.trainyard.memory import remembered_jobs, remembered_prices
 
 _OF_A_JOB = (FactKind.JOB, FactKind.ORDER, FactKind.PATHS, FactKind.MEMORY)
 
@@ -33,17 +34,19 @@ class Known:
     bodies: dict[FactKey, Body] = field(default_factory=dict)
 
 
-def known_of(snapshot: Snapshot, plan: Plan, setting: Setting) -> Known:
-    """What the record knows once it has been told of a decision."""
+def known_of(snapshot: Snapshot, plan: Plan, setting: Setting, policy: Policy | None) -> Known:
+    """What the record knows once it has been told of a decision; without the policy nothing of its memory."""
     plans = {job.name: job for job in plan.jobs}
-    memories = remembered_jobs(plan)
+    memory = EncodedMemory() if policy is None else policy.encode_memory(plan)
     jobs = {
-        job.name: _KnownJob(job, plans[job.name], [plan.flows[flow.key] for flow in job.flows], memories.get(job.name))
+        job.name: _KnownJob(
+            job, plans[job.name], [plan.flows[flow.key] for flow in job.flows], memory.by_job.get(job.name)
+        )
         for job in snapshot.jobs
     }
-    prices = remembered_prices(plan) if plan.memory is not None else None
     return Known(
-        jobs, {CONTROLLER: setting.model_dump(mode="json"), **dict(telemetry_bodies(snapshot)), PRICES: prices}
+        jobs,
+        {CONTROLLER: setting.model_dump(mode="json"), **dict(telemetry_bodies(snapshot)), SHARED_MEMORY: memory.shared},
     )
 
 

@@ -1,26 +1,36 @@
 """Recorded decisions, put together again from facts as they come."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from controller.record.facts import Body, FactKey, FactKind, RecordError
-from controller.record.plans import plan_of
+from controller.record.plans import memory_of, plan_of
 from controller.record.snapshots import CONTROLLER, FOREIGN_LOADS, OPEN_GROUPS, PROFILED, Setting, SnapshotFacts
 from policies.job import Job
+from policies.memory_codec import EncodedMemory
 from policies.plan import Plan
+from policies.policy import Policy
+from policies.registry import PolicyError, find_policy
 from policies.snapshot import Snapshot
 from topologies.fabric import Fabric
+
+_LOG = logging.getLogger(__name__)
+
+FindPolicy = Callable[[str], Policy]
+"""Finds the policy that a record names; raises PolicyError where it must not be imported, or is not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDecision:
     """A Plan as it was recorded, and the Snapshot it was decided on, with the Plan before where that is in the record.
 
-    ``is_complete``: it is, or there was none.
+    ``is_complete``: it is, or there was none. ``policy`` is None where it was not found; the Plan has no memory then.
     """
 
     number: int
     setting: Setting
+    policy: Policy | None
     fabric: Fabric
     snapshot: Snapshot
     plan: Plan
@@ -30,7 +40,9 @@ class RecordedDecision:
 class Decisions:
     """Puts decisions together, in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, find: FindPolicy = find_policy) -> None:
+        self._find = find
+        self._policy: Policy | None = None
         self._facts: dict[FactKey, Body] = {}
         self._jobs: dict[str, Job] = {}
         self._snapshots: SnapshotFacts | None = None
@@ -65,6 +77,7 @@ class Decisions:
         if self._snapshots is None:
             setting = Setting.model_validate(self._facts[CONTROLLER])
             self._snapshots = SnapshotFacts(setting, setting.routing())
+            self._policy = self._found(setting.policy)
         snapshots = self._snapshots
         for kind, name in self._facts:
             if kind is FactKind.JOB and name not in self._jobs:
@@ -76,11 +89,31 @@ class Decisions:
             self._facts.get(FOREIGN_LOADS),
             self._facts.get(PROFILED),
         )
-        plan = plan_of(snapshots.setting.policy, snapshot, self._facts)
+        policy = self._policy
+        plan = plan_of(snapshots.setting.policy if policy is None else policy.name, snapshot, self._facts)
+        if policy is not None:
+            plan = _with_memory(policy, plan, snapshot, memory_of(self._facts))
         last = self._last
         knows_last = last is not None and last.number == previous
         before = last.plan if last is not None and knows_last else None
         is_complete = knows_last or previous == 0
         return RecordedDecision(
-            number, snapshots.setting, snapshots.fabric, replace(snapshot, previous=before), plan, is_complete
+            *(number, snapshots.setting, policy, snapshots.fabric),
+            *(replace(snapshot, previous=before), plan, is_complete),
         )
+
+    def _found(self, name: str) -> Policy | None:
+        try:
+            return self._find(name)
+        except PolicyError as error:
+            _LOG.warning("what its plans remember is not read: %s", error)
+            return None
+
+
+def _with_memory(policy: Policy, plan: Plan, snapshot: Snapshot, encoded: EncodedMemory) -> Plan:
+    try:
+        return policy.with_memory(plan, encoded, snapshot)
+    except Exception:
+        # Code that others may have written: a Plan without its memory is still a Plan.
+        _LOG.exception("what a plan of %s remembers cannot be read", policy.name)
+        return plan

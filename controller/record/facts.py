@@ -26,8 +26,8 @@ class FactKind(StrEnum):
     """The paths that the Plan gives to the flows of a job."""
     MEMORY = "memory"
     """What the Plan remembers of a job for the next decision."""
-    PRICES = "prices"
-    """What it remembers of links."""
+    SHARED_MEMORY = "prices"
+    """What it remembers beside that; of ``trainyard``, whose was the first, the prices of links."""
 
 
 class FactKey(NamedTuple):

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from controller.record.decisions import Decisions, RecordedDecision
+from controller.record.decisions import Decisions, FindPolicy, RecordedDecision
 from controller.record.facts import Body, FactKey, FactKind, RecordError
 from controller.southbound.p4runtime.writer import WriteOutcome
+from policies.registry import find_policy
 
 VERSION = 1
 
@@ -83,9 +84,12 @@ def fact_line(key: FactKey, body: Body) -> FactLine:
     return FactLine(fact=key.kind, key=key.key, body=body)
 
 
-def read_decisions(name: str, text: Iterable[str]) -> Iterator[RecordedDecision]:
-    """The decisions of a file of this name; raises RecordError, naming the line, where it is no record, or not all."""
-    decisions = Decisions()
+def read_decisions(name: str, text: Iterable[str], find: FindPolicy = find_policy) -> Iterator[RecordedDecision]:
+    """The decisions of a file of this name; ``find`` finds their policies.
+
+    Raises RecordError, naming the line, where it is no record, or not all.
+    """
+    decisions = Decisions(find)
     number, is_over = 0, False
     for number, line in enumerate(text, start=1):
         where = f"{name}:{number}"

@@ -7,11 +7,11 @@ from typing import Any
 from controller.record.facts import Body, FactKey, FactKind, Facts
 from policies.flows import FlowKey
 from policies.job import Job
+from policies.memory_codec import EncodedMemory
 from policies.plan import FlowPlan, JobPlan, Plan
 from policies.snapshot import Snapshot
-from policies.trainyard.memory import recalled
 
-PRICES = FactKey(FactKind.PRICES, "")
+SHARED_MEMORY = FactKey(FactKind.SHARED_MEMORY, "")
 
 
 def order_body(plan: JobPlan, flows: Sequence[FlowPlan]) -> Body:
@@ -35,22 +35,20 @@ def paths_body(flows: Sequence[FlowPlan]) -> Body:
 
 
 def plan_of(policy: str, snapshot: Snapshot, facts: Facts) -> Plan:
-    """The Plan for a Snapshot, with what it remembers, from the facts that were true then."""
+    """The Plan for a Snapshot, without its memory, from the facts that were true then."""
     jobs: list[JobPlan] = []
     flows: dict[FlowKey, FlowPlan] = {}
-    remembered: dict[str, Any] = {}
     for job in snapshot.jobs:
         order = facts[FactKey(FactKind.ORDER, job.name)]
         jobs.append(_job_plan(job.name, order))
         flows |= _flow_plans(job, order["flows"], facts[FactKey(FactKind.PATHS, job.name)])
-        memory = facts.get(FactKey(FactKind.MEMORY, job.name))
-        if memory is not None:
-            remembered[job.name] = memory
-    plan = Plan(policy, tuple(sorted(jobs, key=lambda job: job.rank)), flows)
-    prices: Mapping[str, float] | None = facts.get(PRICES)
-    if prices is None:
-        return plan
-    return Plan(policy, plan.jobs, flows, memory=recalled(plan, snapshot, remembered, prices))
+    return Plan(policy, tuple(sorted(jobs, key=lambda job: job.rank)), flows)
+
+
+def memory_of(facts: Facts) -> EncodedMemory:
+    """What the Plan of these facts remembers."""
+    by_job = {key.key: body for key, body in facts.items() if key.kind is FactKind.MEMORY}
+    return EncodedMemory(facts.get(SHARED_MEMORY), by_job)
 
 
 def _job_plan(name: str, body: Mapping[str, Any]) -> JobPlan:

@@ -6,11 +6,11 @@ from enum import StrEnum
 from functools import partial
 
 from controller.planning.decision_pipeline import DecisionPipeline
-from controller.record.decisions import RecordedDecision
-from policies.catalogue import decide
+from controller.record.decisions import FindPolicy, RecordedDecision
 from policies.plan import Plan
 from policies.plan_difference import PlanDifference, plan_difference
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
+from policies.registry import find_policy
 
 
 class Verdict(StrEnum):
@@ -33,16 +33,19 @@ class Replayed:
     differs_in: tuple[str, ...]
 
 
-def replay(decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
-    """Decide each again, on its Snapshot and the recorded Plan before it, so that one difference makes no others."""
+def replay(decisions: Iterable[RecordedDecision], find: FindPolicy = find_policy) -> Iterator[Replayed]:
+    """Decide each again, on its Snapshot and the recorded Plan before it, so that one difference makes no others.
+
+    Raises PolicyError where ``find`` does not find the policy of one.
+    """
     for recorded in decisions:
-        plan = _pipeline(recorded.setting.policy).decide(recorded.snapshot)
+        plan = _pipeline(recorded.policy or find(recorded.setting.policy)).decide(recorded.snapshot)
         is_same = plan == recorded.plan
         verdict = Verdict.SAME if is_same else Verdict.DIFFERENT
         yield _replayed(recorded, plan, verdict if recorded.is_complete else Verdict.NOT_CHECKED)
 
 
-def replay_under(policy: PolicyName, decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
+def replay_under(policy: Policy, decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
     """What another policy would have decided, had it been the one all along."""
     pipeline = _pipeline(policy)
     previous: Plan | None = None
@@ -52,7 +55,7 @@ def replay_under(policy: PolicyName, decisions: Iterable[RecordedDecision]) -> I
         yield _replayed(recorded, previous, Verdict.SAME if is_same else Verdict.DIFFERENT)
 
 
-def _pipeline(policy: PolicyName) -> DecisionPipeline:
+def _pipeline(policy: Policy) -> DecisionPipeline:
     return DecisionPipeline(partial(decide, policy))
 
 

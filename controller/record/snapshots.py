@@ -10,7 +10,6 @@ from controller.planning.snapshots import link_states
 from controller.record.facts import Body, FactKey, FactKind
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job
-from policies.policy_name import PolicyName
 from policies.profile import Profile
 from policies.snapshot import Links, OpenGroup, Snapshot
 from topologies.addressing import FiveTuple
@@ -33,7 +32,7 @@ class Setting(BaseModel):
 
     topology: Topology
     hash_seed: int
-    policy: PolicyName
+    policy: str  # a name or an import string, whether or not it is known here
     num_levels: int
     seed: int
 

@@ -20,6 +20,8 @@ from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.facts import ChangeRows, PlanRow
 from policies.plan import Plan
+from policies.policy import Policy
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from topologies.routing import Routing
 
@@ -43,6 +45,7 @@ class Recorder:
         database: Database,
         trail: AuditTrail,
         setting: Setting,
+        policy: Policy,
         routing: Routing,
         retention: RecordConfig,
         clock: Clock,
@@ -53,6 +56,7 @@ class Recorder:
         self._trail = trail
         self._retention = retention
         self._clock = clock
+        self._policy = policy
         self._facts = SnapshotFacts(setting, routing)
         self._known: Known | None = Known()
         """What was recorded last; None where that is not known."""
@@ -60,7 +64,7 @@ class Recorder:
         self._waiting: deque[tuple[PlanRow, Snapshot, Plan]] = deque()
         self._recording = Background(self._record_all)
         try:
-            last = database.read(_last_decision)
+            last = database.read(self._last_decision)
         except RecordError as error:
             raise StoreError(f"{database.name}: {error}") from error
         if last is not None:
@@ -121,21 +125,24 @@ class Recorder:
             self.plan, self._last = last.plan, last.number
         else:
             _LOG.warning("plan %d was decided on another topology or hash seed: all is decided anew", last.number)
-        self._known = known_of(last.snapshot, last.plan, last.setting)
+        self._known = known_of(last.snapshot, last.plan, last.setting, last.policy)
 
     def _changed(self, snapshot: Snapshot, plan: Plan) -> tuple[Known, ChangeRows]:
-        now = known_of(snapshot, plan, self._facts.setting)
+        now = known_of(snapshot, plan, self._facts.setting, self._policy)
         return now, facts.change_rows(changes(self._known or Known(), now, self._facts))
 
     def _forget(self, connection: Connection) -> None:
         facts.prune(self._retention.plans, connection)
         audit.prune(self._clock.now_s() - self._retention.audit_days * _DAY_S, connection)
 
+    def _last_decision(self, connection: Connection) -> RecordedDecision | None:
+        newest = facts.newest_plan(connection)
+        if newest is None:
+            return None
+        decisions = Decisions(self._find)
+        decisions.tell(facts.facts_at(newest.number, connection))
+        return decisions.decided(newest.number, newest.previous, newest.time_s)
 
-def _last_decision(connection: Connection) -> RecordedDecision | None:
-    newest = facts.newest_plan(connection)
-    if newest is None:
-        return None
-    decisions = Decisions()
-    decisions.tell(facts.facts_at(newest.number, connection))
-    return decisions.decided(newest.number, newest.previous, newest.time_s)
+    def _find(self, name: str) -> Policy:
+        """The policy that is configured here, else a registered one: a database must not say what is imported."""
+        return self._policy if name == self._facts.setting.policy else find_policy(name)

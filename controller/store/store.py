@@ -17,6 +17,7 @@ from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.profiles import StoredProfiles
 from controller.store.recorder import Recorder
+from policies.policy import Policy
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 
@@ -72,9 +73,9 @@ class Store:
         """What was measured of jobs on a fabric, and keeps what is."""
         return StoredProfiles(self.database, routing)
 
-    def recorder(self, config: ControllerConfig, routing: Routing) -> Recorder:
+    def recorder(self, config: ControllerConfig, policy: Policy, routing: Routing) -> Recorder:
         """What records the decisions of a controller, and knows the last one of the controller before it."""
-        return Recorder(self.database, self.trail, Setting.of(config), routing, config.record, self._clock)
+        return Recorder(self.database, self.trail, Setting.of(config), policy, routing, config.record, self._clock)
 
     async def close(self) -> None:
         """Close the database, once all that waits is written, or does not get written in time."""

@@ -11,9 +11,9 @@ from experiments.papers.job_events import EventChange, job_events
 from experiments.papers.random_jobs import MEAN_DURATION_S, MEAN_INTERVAL_S, FabricName, random_arrivals
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, percent, signed
-from policies.catalogue import decide
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from policies.trainyard.options import TrainyardOptions
 from policies.trainyard.policy import trainyard
@@ -28,10 +28,7 @@ def _anew(snapshot: Snapshot) -> Plan:
 
 
 VARIANTS: Mapping[str, Callable[[Snapshot], Plan]] = {
-    **{
-        name: partial(decide, name)
-        for name in (PolicyName.ECMP, PolicyName.CRUX, PolicyName.SINCRONIA, PolicyName.ECHELONFLOW)
-    },
+    **{name: partial(decide, find_policy(name)) for name in ("ecmp", "crux", "sincronia", "echelonflow")},
     **{f"trainyard, {gain:.0%}": partial(trainyard, options=TrainyardOptions(least_gain=gain)) for gain in GAINS},
     "trainyard anew": _anew,
 }

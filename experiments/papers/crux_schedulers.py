@@ -11,10 +11,9 @@ from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, signed
 from experiments.traces.json_form import trace_object
 from experiments.traces.results import TraceResult
-from policies.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+POLICIES = ("ecmp", "crux")
 """Without Crux, and with it."""
 
 PUBLISHED = {Scheduler.AFFINITY: (0.39, 0.62), Scheduler.MURI: (0.59, 0.73), Scheduler.HIVED: (0.64, 0.75)}
@@ -89,7 +88,7 @@ def _with_gain(shares: tuple[float | None, ...]) -> tuple[str, str, str]:
     return percent(without), percent(scheduled), signed((scheduled - without) * 100, 1)
 
 
-def _bars(schedulers: list[Scheduler], weighted: Mapping[tuple[Scheduler, PolicyName], float]) -> list[Bar]:
+def _bars(schedulers: list[Scheduler], weighted: Mapping[tuple[Scheduler, str], float]) -> list[Bar]:
     bars = []
     for scheduler in schedulers:
         for policy, published in zip(POLICIES, _published(scheduler), strict=True):

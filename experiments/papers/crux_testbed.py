@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, signed
 from experiments.scenarios.results import RunResult
-from policies.policy_name import PolicyName
 
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX, PolicyName.TRAINYARD)
+POLICIES = ("ecmp", "crux", "trainyard")
 """What every mix runs under, the policy to compare with first."""
 
 
@@ -70,7 +69,7 @@ class PolicyMeasured:
     first policy, in parts of one.
     """
 
-    policy: PolicyName
+    policy: str
     utilisation_by_seed: tuple[float, ...]
     ideal: float
     limit: float
@@ -117,7 +116,7 @@ def measured(mix: str, runs: Sequence[Sequence[RunResult]]) -> MixMeasured:
     return MixMeasured(mix, reference[0].backend, seeds, tuple(policies))
 
 
-def _of_policy(policy: PolicyName, results: Sequence[RunResult], reference: Sequence[RunResult]) -> PolicyMeasured:
+def _of_policy(policy: str, results: Sequence[RunResult], reference: Sequence[RunResult]) -> PolicyMeasured:
     utilisations = tuple(result.gpu_utilisation for result in results)
     without = statistics.mean(result.gpu_utilisation for result in reference)
     ideal = statistics.mean(result.ideal_gpu_utilisation for result in results)
@@ -218,18 +217,18 @@ def _limits(mixes: Iterable[MixMeasured]) -> FindingsTable:
             percent(of.limit),
             percent(of.share_of_limit),
             _or_dash(of.gap_closed),
-            _or_dash(mix.published.gap_closed if of.policy is PolicyName.CRUX else None),
+            _or_dash(mix.published.gap_closed if of.policy == "crux" else None),
         )
         for mix in mixes
         for of in mix.policies
-        if of.policy is not POLICIES[0]
+        if of.policy != POLICIES[0]
     )
     columns = ("Mix", "Policy", "Seeds", "Limit", "Of limit", "Gap closed", "Paper")
     return FindingsTable("Share of the limit, and of the gap between ecmp and ideal", columns, rows)
 
 
-def _published_utilisation(published: Published, policy: PolicyName) -> float | None:
-    return {PolicyName.ECMP: published.without, PolicyName.CRUX: published.scheduled}.get(policy)
+def _published_utilisation(published: Published, policy: str) -> float | None:
+    return {"ecmp": published.without, "crux": published.scheduled}.get(policy)
 
 
 def _changes(mixes: Iterable[MixMeasured]) -> FindingsTable:

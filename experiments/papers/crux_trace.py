@@ -14,21 +14,20 @@ from experiments.report.numbers import count, percent, signed
 from experiments.report.panels import Panel, PanelChart
 from experiments.traces.json_form import trace_object
 from experiments.traces.results import Distribution, TraceResult
-from policies.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 
 POLICIES = (
-    PolicyName.ECMP,
-    PolicyName.CRUX,
-    PolicyName.SINCRONIA,
-    PolicyName.TACCL_STAR,
-    PolicyName.CASSINI,
-    PolicyName.CRUX_PA,
-    PolicyName.CRUX_PS_PA,
-    PolicyName.TRAINYARD,
+    "ecmp",
+    "crux",
+    "sincronia",
+    "taccl-star",
+    "cassini",
+    "crux-pa",
+    "crux-ps-pa",
+    "trainyard",
 )
 SCHEDULERS = (Scheduler.AFFINITY, Scheduler.RANDOM)
-_SCORED = PolicyName.CRUX
+_SCORED = "crux"
 _DASH = "\N{EN DASH}"
 
 
@@ -36,17 +35,17 @@ _DASH = "\N{EN DASH}"
 class Published:
     """Utilisation by policy: as Figure 23 prints it, and the mean over time of Figure 24's curves."""
 
-    printed: Mapping[PolicyName, float]
-    over_time: Mapping[PolicyName, float]
+    printed: Mapping[str, float]
+    over_time: Mapping[str, float]
 
 
 _COMPARED = (
-    PolicyName.SINCRONIA,
-    PolicyName.TACCL_STAR,
-    PolicyName.CASSINI,
-    PolicyName.CRUX_PA,
-    PolicyName.CRUX_PS_PA,
-    PolicyName.CRUX,
+    "sincronia",
+    "taccl-star",
+    "cassini",
+    "crux-pa",
+    "crux-ps-pa",
+    "crux",
 )
 PUBLISHED = {
     "clos": Published(
@@ -99,9 +98,9 @@ def findings(
     )
 
 
-def _placed_by(scheduler: Scheduler, results: Mapping[TraceCase, TraceResult]) -> dict[PolicyName, TraceResult]:
+def _placed_by(scheduler: Scheduler, results: Mapping[TraceCase, TraceResult]) -> dict[str, TraceResult]:
     found = {case.policy: result for case, result in results.items() if case.scheduler is scheduler}
-    return {policy: found[policy] for policy in (*POLICIES, *PolicyName) if policy in found}
+    return {policy: found[policy] for policy in (*POLICIES, *found) if policy in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class _Part:
     """The results under one scheduler, by policy."""
 
     scheduler: Scheduler
-    results: Mapping[PolicyName, TraceResult]
+    results: Mapping[str, TraceResult]
     published: Published
 
     def tables(self) -> Iterator[FindingsTable]:
@@ -178,13 +177,13 @@ class _Part:
         self,
         title: str,
         columns: tuple[str, ...],
-        cells: Callable[[PolicyName, TraceResult], tuple[str, ...]],
-        but: PolicyName | None = None,
+        cells: Callable[[str, TraceResult], tuple[str, ...]],
+        but: str | None = None,
     ) -> FindingsTable:
-        rows = ((str(policy), *cells(policy, of)) for policy, of in self.results.items() if policy is not but)
+        rows = ((str(policy), *cells(policy, of)) for policy, of in self.results.items() if policy != but)
         return FindingsTable(f"{title}, placed by {self.scheduler}", ("Policy", *columns), tuple(rows))
 
-    def _published_gain(self, policy: PolicyName) -> float | None:
+    def _published_gain(self, policy: str) -> float | None:
         printed = self.published.printed
         return printed[_SCORED] - printed[policy] if policy in printed else None
 

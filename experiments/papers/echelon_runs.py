@@ -13,7 +13,6 @@ from enum import StrEnum
 from experiments.scenarios.results import JobResult
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
@@ -35,16 +34,16 @@ class Contender:
     """A policy, and what it takes for a coflow where it knows nothing else."""
 
     name: str
-    policy: PolicyName
+    policy: str
     reading: Reading = Reading.GROUP
 
 
-FAIR = Contender("fair", PolicyName.ECMP)
-ECHELONFLOW = Contender("echelonflow", PolicyName.ECHELONFLOW)
-BY_GROUP = (Contender("varys, groups", PolicyName.VARYS), Contender("sincronia, groups", PolicyName.SINCRONIA))
+FAIR = Contender("fair", "ecmp")
+ECHELONFLOW = Contender("echelonflow", "echelonflow")
+BY_GROUP = (Contender("varys, groups", "varys"), Contender("sincronia, groups", "sincronia"))
 BY_STAGE = (
-    Contender("varys, stages", PolicyName.VARYS, Reading.STAGE),
-    Contender("sincronia, stages", PolicyName.SINCRONIA, Reading.STAGE),
+    Contender("varys, stages", "varys", Reading.STAGE),
+    Contender("sincronia, stages", "sincronia", Reading.STAGE),
 )
 CONTENDERS = (FAIR, *BY_GROUP, *BY_STAGE, ECHELONFLOW)
 """Whom every mix runs under, fair sharing first."""

@@ -9,7 +9,7 @@ from experiments.papers.trace_topologies import TraceTopology, assumed_on
 from experiments.report.findings import Findings
 from experiments.traces.results import TraceResult
 from experiments.traces.run import TraceOptions, run_trace
-from policies.policy_name import PolicyName
+from policies.registry import load_policy
 from workloads.schedulers.catalogue import admit_by
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.traces.assumptions import Assumptions, load_assumptions
@@ -47,7 +47,7 @@ class TraceCase:
     folder: Path
     assumptions: Path
     topology: TraceTopology
-    policy: PolicyName
+    policy: str
     scheduler: Scheduler
     seed: int
     until_s: float | None
@@ -61,7 +61,9 @@ def measure(case: TraceCase) -> TraceResult:
     """Run it. Raises ValueError where the policy cannot decide; see ``load``."""
     assumptions, summary = load(case.folder, case.assumptions, case.topology, case.variant)
     options = TraceOptions(seed=case.seed, until_s=case.until_s)
-    return run_trace(summary.jobs, assumptions.fabric, case.policy, admit_by(case.scheduler, case.seed), options)
+    return run_trace(
+        summary.jobs, assumptions.fabric, load_policy(case.policy), admit_by(case.scheduler, case.seed), options
+    )
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from experiments.report.numbers import percent
 from experiments.traces.results import Distribution
 from experiments.traces.run import TraceOptions
 from experiments.traces.stays import run_stays
-from policies.policy_name import PolicyName
+from policies.registry import load_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.schedulers.catalogue import admit_by
@@ -30,9 +30,9 @@ from workloads.traces.offered_load import OfferedLoad
 from workloads.traces.stays import busiest_part, stays
 from workloads.traces.variants import Variant
 
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX, PolicyName.TRAINYARD)
+POLICIES = ("ecmp", "crux", "trainyard")
 LOADS = (0.6, 1.0, 1.5)
-_REFERENCE = PolicyName.CRUX
+_REFERENCE = "crux"
 _DASH = "\N{EN DASH}"
 
 ASSUMPTIONS = (
@@ -62,7 +62,7 @@ class LoadCase:
     seed: int
     days: float
     load: float
-    policy: PolicyName
+    policy: str
 
     def __str__(self) -> str:
         return f"{self.policy} at load {self.load:g}, seed {self.seed}"
@@ -86,13 +86,13 @@ class LoadResult:
 
 def measure(case: LoadCase) -> LoadResult:
     """Run it. Raises ValueError where no jobs send, the load cannot be offered or the policy cannot decide."""
-    offered = _offered(replace(case, load=0.0, policy=PolicyName.ECMP))
+    offered = _offered(replace(case, load=0.0, policy="ecmp"))
     if not offered.stays:
         raise ValueError("no job sends anything")
     factor = offered.factor(case.load)
     assumed, _ = trace_cases.load(case.folder, case.assumptions, case.topology, Variant.AS_ASSUMED)
     sending = [replace(stay, job=stay.job.sending(factor)) for stay in offered.stays]
-    computed_s = run_stays(sending, assumed.fabric, case.policy, TraceOptions(seed=case.seed))
+    computed_s = run_stays(sending, assumed.fabric, load_policy(case.policy), TraceOptions(seed=case.seed))
     stays_s = np.array([stay.to_s - stay.from_s for stay in sending])
     alone_s = stays_s * [stay.job.workload.compute_s for stay in sending] / offered.alone_s(factor)
     return LoadResult(
@@ -143,7 +143,8 @@ def json_object(case: LoadCase, result: LoadResult, assumptions: tuple[str, ...]
 def findings(results: Mapping[LoadCase, LoadResult], trace: str, assumptions: tuple[str, ...]) -> Findings:
     """What is finished, means over seeds."""
     loads = sorted({case.load for case in results})
-    policies = [policy for policy in PolicyName if any(case.policy is policy for case in results)]
+    policies = list(dict.fromkeys((*POLICIES, *(case.policy for case in results))))
+    policies = [policy for policy in policies if any(case.policy == policy for case in results)]
     tables, bars = [], []
     for load in loads:
         rows = []
@@ -162,18 +163,18 @@ def findings(results: Mapping[LoadCase, LoadResult], trace: str, assumptions: tu
     overall = [
         (str(policy), _mean_share([share for load in loads for share in _closed(results, load, policy)]))
         for policy in policies
-        if policy is not _REFERENCE
+        if policy != _REFERENCE
     ]
     tables.append(FindingsTable("All loads", ("Policy", "Closed, mean"), tuple(overall)))
     chart = BarChart("Utilisation of the GPUs of jobs that send, by load", tuple(bars))
     return Findings(f"Left to the fluid bound: {trace}", tuple(tables), (chart,), assumptions)
 
 
-def _of(results: Mapping[LoadCase, LoadResult], load: float, policy: PolicyName) -> dict[int, LoadResult]:
-    return {case.seed: result for case, result in results.items() if case.load == load and case.policy is policy}
+def _of(results: Mapping[LoadCase, LoadResult], load: float, policy: str) -> dict[int, LoadResult]:
+    return {case.seed: result for case, result in results.items() if case.load == load and case.policy == policy}
 
 
-def _closed(results: Mapping[LoadCase, LoadResult], load: float, policy: PolicyName) -> list[float]:
+def _closed(results: Mapping[LoadCase, LoadResult], load: float, policy: str) -> list[float]:
     reference = _of(results, load, _REFERENCE)
     shares = (closed(reference[seed], found) for seed, found in _of(results, load, policy).items() if seed in reference)
     return [share for share in shares if share is not None]

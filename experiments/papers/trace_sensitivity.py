@@ -8,11 +8,10 @@ from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, signed
 from experiments.traces.json_form import trace_object
 from experiments.traces.results import TraceResult
-from policies.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.traces.variants import Variant
 
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+POLICIES = ("ecmp", "crux")
 """Without Crux, and with it."""
 _DASH = "\N{EN DASH}"
 
@@ -54,7 +53,7 @@ def findings(
     )
 
 
-_Cells = Mapping[tuple[Scheduler, Variant, PolicyName], TraceResult]
+_Cells = Mapping[tuple[Scheduler, Variant, str], TraceResult]
 
 
 def _table(scheduler: Scheduler, by_cell: _Cells) -> FindingsTable:

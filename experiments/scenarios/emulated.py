@@ -27,7 +27,8 @@ from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
 from hostlib.client import Client
 from p4src import P4INFO, PROGRAM
-from policies.policy_name import PolicyName
+from policies.policy import Policy
+from policies.registry import as_policy, source_of
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
@@ -37,11 +38,15 @@ from workloads.scenario import Scenario
 LEASE_S = 30.0
 
 
-async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress: Progress) -> RunResult:
+async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progress: Progress) -> RunResult:
     """Run a scenario to the departure of its last job, with a controller in a process of its own.
 
-    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit.
+    The controller loads the policy by itself: it must be registered, or loaded from ``module:attribute``.
+
+    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit or it cannot
+    load the policy.
     """
+    policy = as_policy(policy)
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
@@ -71,7 +76,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
         probes = HostProbes(Probing(network.emulated, agents_of(fabric)), session) if scenario.probes else None
         record = await RunLoop(scenario, jobs, network, session, outages, alone_s, probes).to_the_end(on_progress)
     return result_of(
-        *(scenario, policy, routing, record),
+        *(scenario, policy.name, routing, record),
         backend="emulator",
         scale=network.scale,
         packet_hops=network.emulated.packet_hops,
@@ -79,7 +84,7 @@ async def run_on_emulator(scenario: Scenario, policy: PolicyName, *, on_progress
     )
 
 
-def _config(scenario: Scenario, policy: PolicyName, network: EmulatedNetwork, address: str) -> ControllerConfig:
+def _config(scenario: Scenario, policy: Policy, network: EmulatedNetwork, address: str) -> ControllerConfig:
     """The configuration of the run's controller; all switches answer at one address."""
     # Bytes are fewer by the scale, and more by headers.
     bytes_per_count = network.scale / wire_overhead(network.emulated.options)
@@ -91,7 +96,7 @@ def _config(scenario: Scenario, policy: PolicyName, network: EmulatedNetwork, ad
             for switch in network.emulated.switches.values()
         ),
         hash_seed=scenario.seed,
-        policy=policy,
+        policy=source_of(policy),
         # A slow machine must not change what a run shows.
         policy_time_limit_s=None,
         hash=scenario.hash,

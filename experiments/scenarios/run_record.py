@@ -10,7 +10,6 @@ from hostlib import types as told
 from policies.enforcement import Enforcement
 from policies.flows import FlowKey
 from policies.plan import JobPlan
-from policies.policy_name import PolicyName
 from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.alone import Alone, run_alone
@@ -86,7 +85,7 @@ class RunRecord:
 
 def result_of(
     scenario: Scenario,
-    policy: PolicyName,
+    policy: str,
     routing: Routing,
     record: RunRecord,
     *,

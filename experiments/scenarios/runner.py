@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 from experiments.scenarios.backend import Backend, RunError
 from experiments.scenarios.results import RunResult
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 from workloads.scenario import Scenario
 
 if TYPE_CHECKING:
     from experiments.scenarios.job_driver import Progress
+    from policies.policy import Policy
 
 
 def run_on(
     backend: Backend,
     scenario: Scenario,
-    policy: PolicyName,
+    policy: "Policy | str",
     enforcement: Enforcement = Enforcement.LEVELS,
     *,
     on_progress: "Progress",
@@ -30,7 +30,7 @@ def run_on(
             return _simulate(scenario, policy, enforcement, on_progress)
 
 
-def _emulate(scenario: Scenario, policy: PolicyName, on_progress: "Progress") -> RunResult:
+def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress") -> RunResult:
     from experiments.scenarios.controller_process import ControllerProcessError
     from experiments.scenarios.emulated import run_on_emulator
     from hostlib.errors import ControllerError
@@ -41,7 +41,9 @@ def _emulate(scenario: Scenario, policy: PolicyName, on_progress: "Progress") ->
         raise RunError(str(error)) from error
 
 
-def _simulate(scenario: Scenario, policy: PolicyName, enforcement: Enforcement, on_progress: "Progress") -> RunResult:
+def _simulate(
+    scenario: Scenario, policy: "Policy | str", enforcement: Enforcement, on_progress: "Progress"
+) -> RunResult:
     from controller.registry.registration import RegistrationError
     from experiments.scenarios.simulated import run_on_simulator
 

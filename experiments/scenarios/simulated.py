@@ -19,9 +19,9 @@ from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
 from experiments.scenarios.simulated_network import SimulatedNetwork
-from policies.catalogue import decide
-from policies.enforcement import Enforcement, rate_control
-from policies.policy_name import PolicyName
+from policies.enforcement import Enforcement
+from policies.policy import Policy, decide
+from policies.registry import as_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.alone import run_alone
@@ -34,7 +34,7 @@ _ResultT = TypeVar("_ResultT")
 
 def run_on_simulator(
     scenario: Scenario,
-    policy: PolicyName,
+    policy: Policy | str,
     enforcement: Enforcement = Enforcement.LEVELS,
     *,
     on_progress: Progress,
@@ -48,6 +48,7 @@ def run_on_simulator(
     Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
     would refuse a job.
     """
+    policy = as_policy(policy)
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
@@ -56,7 +57,7 @@ def run_on_simulator(
     alone_s = {job.name: run_alone(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     may_fail = bool(scenario.events)
-    control = rate_control(policy, enforcement)
+    control = policy.rate_control(enforcement)
     network = SimulatedNetwork(routing, jobs, connections, policy, control, scenario.steering, may_fail=may_fail)
 
     def new_controller() -> InProcessController:
@@ -70,7 +71,7 @@ def run_on_simulator(
     session = InProcessSession(new_controller, jobs, network, outages, alone_s)
     loop = RunLoop(scenario, jobs, network, session, outages, alone_s)
     return result_of(
-        *(scenario, policy, routing, _result_of(loop.to_the_end(on_progress))),
+        *(scenario, policy.name, routing, _result_of(loop.to_the_end(on_progress))),
         backend="simulator",
         enforcement=enforcement,
         events=scenario.events,

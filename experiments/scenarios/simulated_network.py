@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from controller.planning.decision import Decision
 from experiments.scenarios.connections import Connections
@@ -13,14 +14,13 @@ from experiments.scenarios.results import LoadSample
 from experiments.scenarios.route_table import RouteTable
 from experiments.scenarios.routes import LAST_TIER, Route
 from experiments.scenarios.transfers import GroupKey, Instance, Instances, RetransmissionTimers, TransferEnd
-from policies.echelonflow.policy import open_group_order
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import FlowKey
-from policies.group_order import group_order
-from policies.policy_name import PolicyName
+from policies.open_groups import OpenFlows, OpenGroups
+from policies.policy import Policy
 from policies.rates.loads import remaining_by_link
 from policies.rates.network import FloatArray, IntArray, Network, Order
-from simulator.allocation import ALLOCATIONS
+from simulator.allocation import allocation
 from simulator.bundles import Bundles
 from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
 from topologies.addressing import FiveTuple
@@ -30,6 +30,7 @@ from workloads.jobs import TrainingJob
 from workloads.replay import StartTransfer
 from workloads.task_graph import GroupTransfer
 
+_NOT_ASKING_FOR_DUE = (Allocator.MAX_MIN, Allocator.MADD, Allocator.ORDER_GREEDY)
 _IDLE = (0.0,) * NUM_LEVELS
 
 
@@ -63,7 +64,7 @@ class SimulatedNetwork:
         routing: Routing,
         jobs: Sequence[TrainingJob],
         connections: Connections,
-        policy: PolicyName,
+        policy: Policy,
         control: RateControl,
         steering: Steering,
         *,
@@ -93,7 +94,7 @@ class SimulatedNetwork:
         self._open: tuple[GroupKey, ...] = ()
         self._bundles: list[_Bundle] = []
         self._of_transfer: dict[tuple[str, int], IntArray] = {}
-        self.fluid = Fluid(self._table(), ALLOCATIONS[control.allocator])
+        self.fluid = Fluid(self._table(), allocation(control.allocator))
         self._sampled_ps = 0
         self._sampled_bytes = self.fluid.carried_bytes()
 
@@ -262,14 +263,18 @@ class SimulatedNetwork:
         order = Order.by_rank(known, group_of[known])
         network = self.fluid.bundles.network
         started_s = np.array([instance.started_s for instance in instances.values()])
-        due_s = np.zeros(len(group_of))
-        if self._control.allocator is Allocator.ECHELON_MADD:
-            due_s = self._due_s(started_s, group_of)
-            ranked = open_group_order(network, order, remaining_bytes, due_s - self.now_ps / PS_PER_S)
-        else:
+        asks_for_due = self._control.allocator not in _NOT_ASKING_FOR_DUE
+        due_s = self._due_s(started_s, group_of) if asks_for_due else np.zeros(len(group_of))
+
+        def seconds_by_link() -> csr_array:
             by_link = remaining_by_link(network, order, remaining_bytes)
             by_link.data *= 8 / self._capacities_bps[by_link.indices]
-            ranked = group_order(self._policy, by_link, started_s[groups])
+            return by_link
+
+        due_in_s = due_s - self.now_ps / PS_PER_S if asks_for_due else due_s
+        flows = OpenFlows(network, order, remaining_bytes, due_in_s)
+        assert self._policy.order_groups is not None  # as tiers are groups
+        ranked = self._policy.order_groups(OpenGroups(started_s[groups], seconds_by_link, flows))
         tiers = np.full(len(instances) + 1, LAST_TIER)
         tiers[groups[ranked]] = np.arange(len(groups))
         self.fluid.reorder(tiers[group_of], due_s)

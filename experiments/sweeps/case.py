@@ -10,6 +10,7 @@ from experiments.scenarios.results import run_object
 from experiments.scenarios.runner import run_on
 from experiments.sweeps.execution import Failure
 from experiments.sweeps.result_line import Asked, Measured, ResultLine
+from policies.registry import PolicyError, load_policy
 from workloads.scenario import Scenario
 
 _PACKAGES = ("trainyard", "numpy", "numba")
@@ -37,8 +38,10 @@ def run_case(case: Case) -> Measured | Failure:
     if others := [f"{name} {here}" for name, here in versions().items() if here != asked.versions.get(name)]:
         return Failure(f"{platform.node()} has other versions: {', '.join(others)}")
     try:
-        result = run_on(asked.backend, case.scenario, asked.policy, asked.enforcement, on_progress=lambda *_: None)
-    except RunError as error:
+        result = run_on(
+            asked.backend, case.scenario, load_policy(asked.policy), asked.enforcement, on_progress=lambda *_: None
+        )
+    except (PolicyError, RunError) as error:
         return Failure(str(error))
     return Measured.model_validate(run_object(result))
 

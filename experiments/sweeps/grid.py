@@ -1,7 +1,7 @@
 """The grid of a sweep: every scenario under every combination of settings, policies and seeds."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ from experiments.sweeps.axes import Settings, described, with_settings
 from experiments.sweeps.case import Case, versions
 from experiments.sweeps.result_line import Asked
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
+from policies.registry import DEFAULT_POLICY, policy_names
 from workloads.loading import ScenarioError, load_scenario, read_document
 from workloads.problems import find_problems
 from workloads.scenario import Scenario
-
-_POLICIES = tuple(PolicyName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +24,30 @@ class ScenarioFile:
 
     path: Path
     name: str
-    policy: PolicyName
+    policy: str
     sha256: str
     document: Any
 
     @classmethod
-    def read(cls, path: Path) -> "ScenarioFile":
-        """Raises ScenarioError with all that is wrong with it."""
-        scenario = load_scenario(path, _POLICIES)
+    def read(cls, path: Path, policies: Collection[str] | None) -> "ScenarioFile":
+        """Raises ScenarioError with all that is wrong with it; its policy must be one of these, None takes any."""
+        scenario = load_scenario(path, policies)
         document, _ = read_document(path)
-        policy = PolicyName(scenario.policy or PolicyName.CRUX)
+        policy = scenario.policy or DEFAULT_POLICY
         return cls(path, scenario.name, policy, hashlib.sha256(path.read_bytes()).hexdigest(), document)
 
 
-def read_files(paths: Iterable[Path]) -> list[ScenarioFile]:
-    """Files whose scenarios have names of their own. Raises ScenarioError with all that is wrong with all of them."""
+def read_files(paths: Iterable[Path], *, allow_policy_import: bool = False) -> list[ScenarioFile]:
+    """Files whose scenarios have names of their own; they may name policies to import where that is allowed.
+
+    Raises ScenarioError with all that is wrong with all of them.
+    """
+    policies = None if allow_policy_import else policy_names()
     files: dict[str, ScenarioFile] = {}
     messages: list[str] = []
     for path in dict.fromkeys(paths):
         try:
-            file = ScenarioFile.read(path)
+            file = ScenarioFile.read(path, policies)
         except ScenarioError as error:
             messages += error.messages
             continue
@@ -60,7 +62,7 @@ def read_files(paths: Iterable[Path]) -> list[ScenarioFile]:
 def cases(
     files: Iterable[ScenarioFile],
     settings: Iterable[Settings],
-    policies: Sequence[PolicyName],
+    policies: Sequence[str],
     seeds: Iterable[int],
     backend: Backend,
     enforcement: Enforcement,
@@ -104,7 +106,7 @@ def _cells(
             except ValueError as error:
                 messages.append(f"{where}: {error}")
                 continue
-            if problems := find_problems(document, _POLICIES):
+            if problems := find_problems(document):
                 messages += (f"{where}: {problem}" for problem in problems)
                 continue
             scenario = Scenario.model_validate(document)

@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from experiments.scenarios.backend import Backend
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 
 
 class Asked(BaseModel):
@@ -19,7 +18,7 @@ class Asked(BaseModel):
     scenario: str
     file: str
     sha256: str
-    policy: PolicyName
+    policy: str
     seed: int
     settings: dict[str, Any]
     backend: Backend

@@ -9,7 +9,6 @@ import numpy as np
 from experiments.sweeps.axes import Settings
 from experiments.sweeps.case import Case
 from experiments.sweeps.result_line import Measured, ResultLine
-from policies.policy_name import PolicyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Cell:
 
     scenario: str
     settings: Settings
-    policy: PolicyName
+    policy: str
     finished: int
     failed: int
     gpu_utilisation: Spread | None
@@ -48,7 +47,7 @@ class Cell:
 
 def cells(cases: Iterable[Case], lines: Mapping[str, ResultLine]) -> list[Cell]:
     """The cells of a grid in its order, with what there is of each."""
-    by_cell: dict[tuple[str, str, PolicyName], list[Case]] = {}
+    by_cell: dict[tuple[str, str, str], list[Case]] = {}
     for case in cases:
         asked = case.asked
         by_cell.setdefault((asked.scenario, json.dumps(asked.settings), asked.policy), []).append(case)

@@ -16,7 +16,8 @@ from experiments.traces.steadiness import SkipOptions
 from experiments.traces.traffic import TraceTraffic
 from experiments.traces.turns import Turns
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
+from policies.policy import Policy
+from policies.registry import as_policy
 from simulator.fluid import NEVER_PS, PS_PER_S
 from topologies.fabric import Fabric
 from workloads.schedulers.cluster import Allocation, Cluster, ClusterState, GpuRequest
@@ -56,7 +57,7 @@ class _Stay:
 def run_trace(
     jobs: Sequence[SimulatedJob],
     fabric: Fabric,
-    policy: PolicyName,
+    policy: Policy | str,
     admit: Admit,
     options: TraceOptions = _DEFAULT,
 ) -> TraceResult:
@@ -74,7 +75,7 @@ class TraceRun:
     """A run, event by event; ``now_ps`` is the time of the last one, ``last_arrival_s`` when the last job comes."""
 
     def __init__(
-        self, jobs: Sequence[SimulatedJob], fabric: Fabric, policy: PolicyName, admit: Admit, options: TraceOptions
+        self, jobs: Sequence[SimulatedJob], fabric: Fabric, policy: Policy | str, admit: Admit, options: TraceOptions
     ) -> None:
         cluster = Cluster.of_fabric(fabric)
         self._simulated = {job.request.name: job for job in jobs}
@@ -83,6 +84,7 @@ class TraceRun:
         for job in jobs:
             if not cluster.fits(job.request):
                 raise ValueError(f"job {job.request.name!r}: it asks for more GPUs than there are")
+        policy = as_policy(policy)
         self._policy = policy
         self._admit = admit
         self._options = options
@@ -146,7 +148,7 @@ class TraceRun:
         num_intervals = max(1, int(-(-now_s // _SERIES_INTERVAL_S)))
         passed = self._passed
         return TraceResult(
-            policy=self._policy,
+            policy=self._policy.name,
             enforcement=Enforcement.LEVELS,
             seed=self._options.seed,
             gpus=self._num_gpus,

@@ -11,8 +11,9 @@ import numpy as np
 
 from experiments.traces.run import TraceOptions
 from experiments.traces.traffic import TraceTraffic
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.rates.network import FloatArray
+from policies.registry import as_policy
 from simulator.fluid import PS_PER_S
 from topologies.fabric import Fabric
 from workloads.traces.sequence import SimulatedJob
@@ -22,13 +23,13 @@ _BEGINS, _ENDS, _DECIDES = 0, 1, 2
 _NOBODY = -1
 
 
-def run_stays(stays: Sequence[Stay], fabric: Fabric, policy: PolicyName, options: TraceOptions) -> FloatArray:
+def run_stays(stays: Sequence[Stay], fabric: Fabric, policy: Policy | str, options: TraceOptions) -> FloatArray:
     """For how many seconds each of these jobs, all of which send, computes while it stays.
 
     Plans are decided, and in force, as ``experiments.traces.run`` has it. Raises ValueError where the policy cannot
     decide.
     """
-    traffic = TraceTraffic(fabric, policy, options.seed, options.skip)
+    traffic = TraceTraffic(fabric, as_policy(policy), options.seed, options.skip)
     reaction_ps = round(options.reaction_delay_s * PS_PER_S)
     events = [(round(stay.from_s * PS_PER_S), _BEGINS, number) for number, stay in enumerate(stays)]
     events += [(round(stay.to_s * PS_PER_S), _ENDS, number) for number, stay in enumerate(stays)]

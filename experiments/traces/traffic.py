@@ -12,9 +12,8 @@ from experiments.traces.component import Component, Passed
 from experiments.traces.joining import joined
 from experiments.traces.network_job import NetworkJob
 from experiments.traces.steadiness import SkipOptions
-from policies.catalogue import decide
 from policies.compiled import Loop
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
 from simulator.fluid import PS_PER_S
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
@@ -32,7 +31,7 @@ class TraceTraffic:
     A job begins on the hash's paths and on level 0, until a Plan that knows it is in force.
     """
 
-    def __init__(self, fabric: Fabric, policy: PolicyName, seed: int, skip: SkipOptions) -> None:
+    def __init__(self, fabric: Fabric, policy: Policy, seed: int, skip: SkipOptions) -> None:
         Loop.compile_all()
         self._routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
         self._opened: Counter[tuple[int, int]] = Counter()

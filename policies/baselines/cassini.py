@@ -26,9 +26,10 @@ import numpy as np
 
 from policies.baselines.unified_circle import UnifiedCircle, Use
 from policies.coflows import JobCoflow, job_coflows, seconds_by_link
+from policies.enforcement import SWITCH_LEVELS
 from policies.job_order import JobDecision, plan_of
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 _LONGEST_ITERATION_S = 1e7
@@ -65,7 +66,7 @@ def cassini(snapshot: Snapshot) -> Plan:
             f"Begins {shift_s:.4g} s later; on the link where it meets others most, they score {scores[position]:.3f}."
         )
         decisions.append(JobDecision(coflow, level=0, order=0, reason=reason, time_shift_s=shift_s))
-    return plan_of(PolicyName.CASSINI, decisions)
+    return plan_of("cassini", decisions)
 
 
 def _contended_links(coflows: Sequence[JobCoflow]) -> list[_Uses]:
@@ -119,3 +120,11 @@ def _shift_s(coflow: JobCoflow, phase_s: float, first: JobCoflow, first_phase_s:
     period_s = coflow.iteration.duration_s
     shift_s = (phase_s - first_phase_s - coflow.job.arrival_s + first.job.arrival_s) % period_s
     return 0.0 if period_s - shift_s < _SAME_TIME * period_s else shift_s
+
+
+CASSINI = Policy(
+    "cassini",
+    "CASSINI: no levels; iterations are shifted in time so that transfers meet least",
+    cassini,
+    ideal_rates=SWITCH_LEVELS,
+)

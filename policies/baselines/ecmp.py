@@ -4,9 +4,10 @@ The yardstick for all others; it optimises nothing and looks at nothing. Allocat
 """
 
 from policies.coflows import job_coflows
+from policies.enforcement import SWITCH_LEVELS
 from policies.job_order import JobDecision, plan_of
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 
@@ -14,4 +15,12 @@ def ecmp(snapshot: Snapshot) -> Plan:
     """Leave all flows to the hash at level 0 and in no order; jobs are ranked by arrival, then name."""
     coflows = sorted(job_coflows(snapshot), key=lambda coflow: coflow.job.arrival_s)
     reason = "ECMP hashes its flows and gives no job precedence."
-    return plan_of(PolicyName.ECMP, [JobDecision(coflow, level=0, order=0, reason=reason) for coflow in coflows])
+    return plan_of("ecmp", [JobDecision(coflow, level=0, order=0, reason=reason) for coflow in coflows])
+
+
+ECMP = Policy(
+    "ecmp",
+    "no scheduling: the fabric's hash chooses every path, all flows share one level",
+    ecmp,
+    ideal_rates=SWITCH_LEVELS,
+)

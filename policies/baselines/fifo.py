@@ -9,17 +9,18 @@ jobs.
 from collections.abc import Sequence
 
 from policies.coflows import JobCoflow, job_coflows
+from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.job_order import plan_in_order
 from policies.level_mapping import own_levels
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 
 def fifo(snapshot: Snapshot) -> Plan:
     """Serve the jobs in the order in which they came."""
     return plan_in_order(
-        PolicyName.FIFO,
+        "fifo",
         snapshot.num_levels,
         job_coflows(snapshot),
         order=_by_arrival,
@@ -30,3 +31,12 @@ def fifo(snapshot: Snapshot) -> Plan:
 
 def _by_arrival(coflows: Sequence[JobCoflow]) -> list[int]:
     return sorted(range(len(coflows)), key=lambda position: coflows[position].job.arrival_s)
+
+
+FIFO = Policy(
+    "fifo",
+    "first in, first out: levels by arrival, for comparison",
+    fifo,
+    ideal_rates=RateControl(Allocator.ORDER_GREEDY, Tiers.GROUPS, Cadence.GROUP_EVENT),
+    order_groups=lambda groups: groups.started_s.argsort(kind="stable"),
+)

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from policies.coflows import JobCoflow, JobWeight, job_coflows, seconds_by_link, weights_of
+from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.intensity import FloatArray
 from policies.job_order import plan_in_order
 from policies.level_mapping import own_levels
+from policies.open_groups import OpenGroups
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 
@@ -34,7 +36,7 @@ def sincronia(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
         return positions
 
     return plan_in_order(
-        PolicyName.SINCRONIA,
+        "sincronia",
         snapshot.num_levels,
         job_coflows(snapshot),
         order=order,
@@ -90,3 +92,17 @@ def _check(demand_by_link: csr_array, weights: FloatArray) -> None:
     if not sound.all():
         coflow = int(demand_by_link.indptr.searchsorted((~sound).argmax(), "right")) - 1
         raise ValueError(f"coflow {coflow}: its demand must be finite and positive on every link it uses")
+
+
+def _order_groups(groups: OpenGroups) -> npt.NDArray[np.int64]:
+    """BSSI of the bytes that the groups still have, all of one weight."""
+    return bssi(groups.seconds_by_link, np.ones(len(groups.started_s)))
+
+
+SINCRONIA = Policy(
+    "sincronia",
+    "Sincronia: bottleneck by bottleneck, what weighs least there goes last",
+    sincronia,
+    ideal_rates=RateControl(Allocator.ORDER_GREEDY, Tiers.GROUPS, Cadence.GROUP_EVENT),
+    order_groups=_order_groups,
+)

@@ -24,7 +24,7 @@ from policies.job import Job
 from policies.job_order import plan_in_order
 from policies.level_mapping import equal_classes
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 from topologies.fabric import Path
 
@@ -41,7 +41,7 @@ def taccl_star(snapshot: Snapshot) -> Plan:
         return sorted(range(len(coflows)), key=keys.__getitem__)
 
     return plan_in_order(
-        PolicyName.TACCL_STAR,
+        "taccl-star",
         snapshot.num_levels,
         job_coflows(snapshot, chosen),
         order=order,
@@ -70,3 +70,6 @@ def _least_loaded(candidates: Sequence[Path], loads_s: FloatArray, no_link: int)
         return 0
     loads = loads_s[np.array(list(zip_longest(*candidates, fillvalue=no_link)), dtype=np.intp)]
     return int(np.lexsort((loads.sum(axis=0), loads.max(axis=0)))[0])
+
+
+TACCL_STAR = Policy("taccl-star", "TACCL*: least loaded paths, the job with the longest way first", taccl_star)

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from policies.coflows import JobCoflow, JobWeight, job_coflows, seconds_by_link, weights_of
+from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.intensity import FloatArray
 from policies.job_order import plan_in_order
 from policies.level_mapping import equal_classes
+from policies.open_groups import OpenGroups
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 
@@ -34,7 +36,7 @@ def varys(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
         return positions
 
     return plan_in_order(
-        PolicyName.VARYS,
+        "varys",
         snapshot.num_levels,
         job_coflows(snapshot),
         order=order,
@@ -64,3 +66,17 @@ def sebf(bottleneck_times: FloatArray, weights: FloatArray) -> npt.NDArray[np.in
     weighed = np.full(len(weights), np.inf)
     np.divide(bottleneck_times, weights, out=weighed, where=weights > 0)
     return weighed.argsort(kind="stable")
+
+
+def _order_groups(groups: OpenGroups) -> npt.NDArray[np.int64]:
+    """SEBF of the bytes that the groups still have, all of one weight."""
+    return sebf(bottleneck_times(groups.seconds_by_link), np.ones(len(groups.started_s)))
+
+
+VARYS = Policy(
+    "varys",
+    "Varys: the job whose bottleneck needs least time first, levels in classes of equal size",
+    varys,
+    ideal_rates=RateControl(Allocator.MADD, Tiers.GROUPS, Cadence.GROUP_EVENT),
+    order_groups=_order_groups,
+)

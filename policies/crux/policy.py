@@ -17,7 +17,7 @@ from policies.intensity import intensity, iterations, most_intense_first, rates_
 from policies.job import Job
 from policies.level_mapping import own_levels
 from policies.plan import FlowPlan, JobPlan, Plan, flow_plans
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 from policies.traffic import Loads, Traffic
 
@@ -37,19 +37,19 @@ _DEFAULT = CruxOptions()
 def crux(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
     """Choose paths, priorities and levels: the paper's Crux-full."""
     traffic = select_paths(snapshot, options.congestion)
-    return _plan(snapshot, PolicyName.CRUX, traffic, options, is_steered=True, is_compressed=True)
+    return _plan(snapshot, "crux", traffic, options, is_steered=True, is_compressed=True)
 
 
 def crux_ps_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
     """Choose paths and priorities (Crux-PS-PA): one level a rank as far as levels go."""
     traffic = select_paths(snapshot, options.congestion)
-    return _plan(snapshot, PolicyName.CRUX_PS_PA, traffic, options, is_steered=True, is_compressed=False)
+    return _plan(snapshot, "crux-ps-pa", traffic, options, is_steered=True, is_compressed=False)
 
 
 def crux_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
     """Choose priorities alone (Crux-PA): flows stay where the fabric's hash sends them, one level a rank."""
     traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (flow.hashed_path,))
-    return _plan(snapshot, PolicyName.CRUX_PA, traffic, options, is_steered=False, is_compressed=False)
+    return _plan(snapshot, "crux-pa", traffic, options, is_steered=False, is_compressed=False)
 
 
 def compressed_levels(
@@ -62,7 +62,7 @@ def compressed_levels(
 
 def _plan(
     snapshot: Snapshot,
-    policy: PolicyName,
+    policy: str,
     traffic: Traffic,
     options: CruxOptions,
     *,
@@ -150,3 +150,12 @@ def _reason(entry: _Ranked, reference: str) -> str:
         f"{feeds}. To go first is worth {entry.correction_factor:.3g} times as much link time to it as to"
         f" {reference!r}, which sends most: priority {entry.priority:.4g}."
     )
+
+
+CRUX = Policy("crux", "Crux: paths, priorities and levels by GPU intensity", crux)
+CRUX_PA = Policy(
+    "crux-pa", "Crux's priorities alone: on the paths of the fabric's hash, a level a rank as far as they go", crux_pa
+)
+CRUX_PS_PA = Policy(
+    "crux-ps-pa", "Crux's paths and priorities without its compression: a level a rank as far as they go", crux_ps_pa
+)

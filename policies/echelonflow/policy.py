@@ -27,12 +27,14 @@ import numpy.typing as npt
 from policies.baselines.varys import bottleneck_times, sebf
 from policies.coflows import JobWeight, job_coflows, occupied_seconds, weights_of
 from policies.echelonflow.levels import layers, levels, stages
+from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import Flow, FlowGroup
 from policies.intensity import FloatArray
 from policies.job import Job
 from policies.job_order import SENDS_NOTHING, JobDecision, job_plans
+from policies.open_groups import OpenGroups
 from policies.plan import FlowPlan, Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTION
         decisions.append(JobDecision(coflows[owner], max(levels_by_owner[owner]), first_order[rank], reason))
     idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
     decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
-    return Plan(PolicyName.ECHELONFLOW, job_plans(decisions), flows)
+    return Plan("echelonflow", job_plans(decisions), flows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +205,19 @@ def _reason(rank: Rank, group: FlowGroup, key_s: float, job: Job, levels: Sequen
     of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
     parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
     return f"{first}{of}{parted}."
+
+
+def _order_groups(groups: OpenGroups) -> IntArray:
+    if groups.flows is None:
+        raise ValueError("echelonflow orders flow groups by their paths, and a trace of coflows has none")
+    flows = groups.flows
+    return open_group_order(flows.network, flows.order, flows.remaining_bytes, flows.due_s)
+
+
+ECHELONFLOW = Policy(
+    "echelonflow",
+    "EchelonFlow: what has least to send first, a job's flows when their consumers need them",
+    echelonflow,
+    ideal_rates=RateControl(Allocator.ECHELON_MADD, Tiers.GROUPS, Cadence.FLOW_EVENT),
+    order_groups=_order_groups,
+)

@@ -1,45 +1,61 @@
 """What a Plan of the policy ``trainyard`` remembers, as JSON and back to the bit, so that it decides the same."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from policies.flow_arrays import FloatArray
+from policies.flows import FlowKey
 from policies.job import Job
-from policies.plan import Plan
+from policies.memory_codec import EncodedMemory
+from policies.plan import FlowPlan, Plan
 from policies.snapshot import Snapshot
 from policies.trainyard.component import Outcome, Setting
 from policies.trainyard.options import TrainyardOptions
-from policies.trainyard.policy import Memory
 from policies.trainyard.ways import ways_along
 
 _FIGURES = ("intensity", "urgency", "share", "served", "excess", "worth", "worth_before")
 
-
-def remembered_jobs(plan: Plan) -> dict[str, Any]:
-    """What a Plan remembers of each job by name; nothing where it is another policy's."""
-    memory = plan.memory
-    return {} if not isinstance(memory, Memory) else {name: _value(each) for name, each in memory.outcomes.items()}
+FlowPlans = Mapping[FlowKey, FlowPlan]
 
 
-def remembered_prices(plan: Plan) -> dict[str, float]:
-    """The prices of links that have one, by link."""
-    if not isinstance(plan.memory, Memory):
-        return {}
-    prices = plan.memory.prices
-    return {str(link): float(prices[link]) for link in np.flatnonzero(prices).tolist()}
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """What a Plan remembers for the next decision.
+
+    Of the jobs that send: outcomes, and what they are for the flows; of all links what their time is worth.
+    """
+
+    setting: Setting
+    outcomes: Mapping[str, Outcome]
+    flows: Mapping[str, FlowPlans]
+    prices: FloatArray
 
 
-def recalled(plan: Plan, snapshot: Snapshot, jobs: Mapping[str, Any], prices: Mapping[str, float]) -> Memory:
-    """The memory of a Plan for a Snapshot, of what ``remembered_jobs`` and ``remembered_prices`` gave."""
-    setting = Setting(snapshot.links, snapshot.num_levels, snapshot.seed, TrainyardOptions())
-    outcomes = {job.name: _outcome(job, jobs[job.name], plan, setting) for job in snapshot.jobs if job.name in jobs}
-    of_links: FloatArray = np.zeros(len(snapshot.links))
-    for link, price in prices.items():
-        of_links[int(link)] = price
-    flows = {name: {flow.key: plan.flows[flow.key] for flow in outcome.job.flows} for name, outcome in outcomes.items()}
-    return Memory(setting, outcomes, flows, of_links)
+class TrainyardMemoryCodec:
+    """Outcomes by job; shared are the prices of links that have one, by link."""
+
+    def encode(self, memory: Memory) -> EncodedMemory:
+        """Return the memory as JSON values."""
+        prices = {str(link): float(memory.prices[link]) for link in np.flatnonzero(memory.prices).tolist()}
+        return EncodedMemory(prices, {name: _value(outcome) for name, outcome in memory.outcomes.items()})
+
+    def decode(self, encoded: EncodedMemory, plan: Plan, snapshot: Snapshot) -> Memory:
+        """Return the memory that was encoded."""
+        setting = Setting(snapshot.links, snapshot.num_levels, snapshot.seed, TrainyardOptions())
+        by_job = encoded.by_job
+        outcomes = {
+            job.name: _outcome(job, by_job[job.name], plan, setting) for job in snapshot.jobs if job.name in by_job
+        }
+        prices: FloatArray = np.zeros(len(snapshot.links))
+        for link, price in encoded.shared.items():
+            prices[int(link)] = price
+        flows = {
+            name: {flow.key: plan.flows[flow.key] for flow in outcome.job.flows} for name, outcome in outcomes.items()
+        }
+        return Memory(setting, outcomes, flows, prices)
 
 
 def _value(outcome: Outcome) -> list[Any]:

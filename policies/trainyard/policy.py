@@ -9,40 +9,23 @@ candidates for flows that choose, O(e) for each step of the fluid bound, O(n^2) 
 bounded number of runs of a fluid model where jobs are few.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
 
-from policies.flow_arrays import FloatArray
 from policies.flows import FlowKey
 from policies.job import Job
 from policies.plan import FlowPlan, JobPlan, ModelledWorth, Plan, flow_plans
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from policies.snapshot import Snapshot
 from policies.trainyard.component import Outcome, Setting, decide_component
 from policies.trainyard.components import components
+from policies.trainyard.memory import FlowPlans, Memory, TrainyardMemoryCodec
 from policies.trainyard.options import TrainyardOptions
 
 _DEFAULT = TrainyardOptions()
 _ALL = 0.999
-
-
-FlowPlans = Mapping[FlowKey, FlowPlan]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """What a Plan remembers for the next decision.
-
-    Of the jobs that send: outcomes, and what they are for the flows; of all links what their time is worth.
-    """
-
-    setting: Setting
-    outcomes: Mapping[str, Outcome]
-    flows: Mapping[str, FlowPlans]
-    prices: FloatArray
 
 
 def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
@@ -91,7 +74,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
         sum(outcome.worth_before for outcome in ranked),
         sum(outcome.served * outcome.worth for outcome in ranked),
     )
-    return Plan(PolicyName.TRAINYARD, tuple(plans), flows, worth, Memory(setting, outcomes, by_job, prices))
+    return Plan("trainyard", tuple(plans), flows, worth, Memory(setting, outcomes, by_job, prices))
 
 
 def _memory_of(previous: Plan | None, setting: Setting) -> Memory:
@@ -149,3 +132,11 @@ def _reason(outcome: Outcome, options: TrainyardOptions) -> str:
     if outcome.excess > 0:
         reason += f" No order was found that slows it down at most {options.max_slowdown:g} times."
     return reason
+
+
+TRAINYARD = Policy(
+    "trainyard",
+    "trainyard: paths, order and levels of flow groups, by what delay costs and links charge",
+    trainyard,
+    memory_codec=TrainyardMemoryCodec(),
+)

@@ -14,7 +14,6 @@ from pathlib import Path
 from random import Random
 
 from policies.compiled import Loop
-from policies.policy_name import PolicyName
 from tests.accepted_writes import AcceptedWrite, accepted_writes, interleaved
 from tests.chaos import log
 from tests.chaos.fate import Fate
@@ -53,7 +52,7 @@ def play(seed: int, num_fail_overs: int) -> Outcome:
 
     async def run(folder: Path) -> Outcome:
         world_draws = Random(f"{seed}: world")
-        world = Leaders(traffic, world_draws, PolicyName.CRUX, Steering.RULE, folder / "trainyard.db")
+        world = Leaders(traffic, world_draws, "crux", Steering.RULE, folder / "trainyard.db")
         with world.entered(), accepted_writes(world.emulated.switches.values()) as accepted:
             await _FailOvers(world, seed, accepted).happen(num_fail_overs)
             return Outcome(world.network.digest, len(world.terms), len(accepted), asyncio.get_running_loop().time())

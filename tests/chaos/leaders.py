@@ -17,7 +17,6 @@ from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.database import Database
 from controller.store.leases import DatabaseLease
 from controller.store.store import Store
-from policies.policy_name import PolicyName
 from tests.chaos.jobs import LoopClock
 from tests.chaos.processes import Process
 from tests.chaos.stopping import StoppingLoop
@@ -32,7 +31,7 @@ LEADERSHIP_S = 1.5
 class Leaders(World):
     """A fabric under whichever of its controllers leads; jobs know the addresses of both."""
 
-    def __init__(self, traffic: Traffic, draws: Random, policy: PolicyName, steering: Steering, database: Path) -> None:
+    def __init__(self, traffic: Traffic, draws: Random, policy: str, steering: Steering, database: Path) -> None:
         super().__init__(traffic, draws, policy, steering, database)
         self.controller_addresses = tuple(f"{name}:4790" for name in NAMES)
         self.running: dict[str, Process] = {}

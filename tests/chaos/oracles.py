@@ -19,7 +19,8 @@ from controller.store.database import Database
 from controller.store.dump import LAST, dump
 from controller.store.facts import newest_plan
 from controller.telemetry.candidates import Freshness
-from policies.catalogue import decide
+from policies.policy import decide
+from policies.registry import find_policy
 from tests.chaos.jobs import TrainingJob, on_the_wire
 from tests.chaos.switches import Switches
 from tests.chaos.traffic import Traffic
@@ -82,7 +83,9 @@ async def strange_entries(world: World, reference: Switches, dead: Set[int]) -> 
     if decision is not None:
         # Where ports steer, the Snapshot in force is that after the ports have changed.
         if world.config.steering is Steering.RULE:
-            plan = best_effort_where_cut_off(decide(world.config.policy, decision.snapshot), decision.snapshot)
+            plan = best_effort_where_cut_off(
+                decide(find_policy(world.config.policy), decision.snapshot), decision.snapshot
+            )
         else:
             plan = decision.plan
         rules = flow_rules(plan, decision.snapshot, routing)

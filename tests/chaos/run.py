@@ -14,7 +14,6 @@ from controller.links.link_health import LinkHealth
 from controller.process.core import Controller
 from controller.southbound.southbound import SouthboundError
 from policies.compiled import Loop
-from policies.policy_name import PolicyName
 from tests.chaos import oracles
 from tests.chaos.fate import Fate
 from tests.chaos.jobs import LoopClock
@@ -37,10 +36,10 @@ _MOST_PROBED = 3
 _MOST_TRIED = 10
 """Tens of seconds until a mended link by which probes had ceased to come is tried: once it is held no longer."""
 _DECIDERS = (
-    (PolicyName.CRUX, Steering.RULE),
-    (PolicyName.TRAINYARD, Steering.RULE),
-    (PolicyName.ECHELONFLOW, Steering.RULE),
-    (PolicyName.CRUX, Steering.SOURCE_PORT),
+    ("crux", Steering.RULE),
+    ("trainyard", Steering.RULE),
+    ("echelonflow", Steering.RULE),
+    ("crux", Steering.SOURCE_PORT),
 )
 
 

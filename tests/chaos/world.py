@@ -15,7 +15,6 @@ from controller.southbound.gnmi import GnmiPorts
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.store import Store
 from hostlib.types import FlowGroup, Job
-from policies.policy_name import PolicyName
 from tests.chaos.agents import Agent
 from tests.chaos.channels import in_memory
 from tests.chaos.jobs import LoopClock, TrainingJob
@@ -40,7 +39,7 @@ _ADDRESS = "controller:4790"
 class World:
     """A fabric under a controller, with hosts that probe, and jobs that come and go; to be made in its time's loop."""
 
-    def __init__(self, traffic: Traffic, draws: Random, policy: PolicyName, steering: Steering, database: Path) -> None:
+    def __init__(self, traffic: Traffic, draws: Random, policy: str, steering: Steering, database: Path) -> None:
         self.traffic = traffic
         self.emulated = traffic.fabric
         self.fabric = self.emulated.fabric

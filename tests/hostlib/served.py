@@ -21,7 +21,7 @@ from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.driven.service import DrivenTimeService
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 from policies.enforcement import Cadence
-from policies.policy_name import PolicyName
+from policies.registry import find_policy
 from topologies.ecmp import FabricHash, hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
@@ -73,7 +73,7 @@ async def served(
         registry,
         snapshots,
         routing,
-        PolicyName.CRUX,
+        find_policy("crux"),
         steering,
         southbound,
         board,

@@ -8,7 +8,6 @@ import pytest
 from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.simulated import run_on_simulator
-from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
 
@@ -26,7 +25,7 @@ def _cut(events: tuple[dict[str, Any], ...]) -> Scenario:
 
 
 def _emulate(scenario: Scenario) -> RunResult:
-    return asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None))
+    return asyncio.run(run_on_emulator(scenario, "crux", on_progress=lambda *_: None))
 
 
 def test_a_job_waits_for_its_cable_and_is_then_as_fast_as_before() -> None:
@@ -43,7 +42,7 @@ def test_the_simulator_has_the_same_times_where_a_cable_is_cut_in_the_middle_of_
     """Half of the third transfer is over at the cut; its senders try again every 0.067 s, the fourth time at 0.818."""
     cut = {"at_s": 0.55, "link": ["t0", "h0"], "state": "down"}, {"at_s": 0.8, "link": ["t0", "h0"], "state": "up"}
     emulated = _emulate(_cut(cut))
-    simulated = run_on_simulator(_cut(cut), PolicyName.CRUX, on_progress=lambda *_: None)
+    simulated = run_on_simulator(_cut(cut), "crux", on_progress=lambda *_: None)
     assert simulated.events == emulated.events != ()
     for fluid, packets in zip(simulated.jobs, emulated.jobs, strict=True):
         assert iteration_begins_s(fluid) == pytest.approx(iteration_begins_s(packets), abs=0.002)

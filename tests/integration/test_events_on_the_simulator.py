@@ -10,7 +10,6 @@ from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import JobResult, RunResult
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
@@ -39,9 +38,7 @@ def _scenario(kind: dict[str, Any], jobs: list[dict[str, Any]], *events: dict[st
     return Scenario.model_validate(document | more)
 
 
-def _run(
-    scenario: Scenario, policy: PolicyName = PolicyName.CRUX, enforcement: Enforcement = Enforcement.LEVELS
-) -> RunResult:
+def _run(scenario: Scenario, policy: str = "crux", enforcement: Enforcement = Enforcement.LEVELS) -> RunResult:
     return run_on_simulator(scenario, policy, enforcement, on_progress=lambda *_: None)
 
 
@@ -107,7 +104,7 @@ def one_way() -> tuple[Scenario, str, str]:
 def test_a_switch_passes_over_its_own_dead_port_at_once(one_way: tuple[Scenario, str, str]) -> None:
     scenario, way_out, _ = one_way
     cut = _failing(scenario, *_outage(0.55, 5.0, link=["t0", way_out]))
-    assert _are_undisturbed(_run(cut, PolicyName.ECMP).jobs[0])
+    assert _are_undisturbed(_run(cut, "ecmp").jobs[0])
 
 
 def test_a_flow_waits_while_its_acknowledgements_are_lost(one_way: tuple[Scenario, str, str]) -> None:
@@ -115,7 +112,7 @@ def test_a_flow_waits_while_its_acknowledgements_are_lost(one_way: tuple[Scenari
     scenario, _, way_back = one_way
     cut = _failing(scenario, *_outage(0.55, 5.0, link=["t0", way_back]))
     expected_s = _tried_s(0.55, 0.56) + 0.05
-    assert iteration_begins_s(_run(cut, PolicyName.ECMP).jobs[0])[3] == pytest.approx(expected_s, **EXACTLY)
+    assert iteration_begins_s(_run(cut, "ecmp").jobs[0])[3] == pytest.approx(expected_s, **EXACTLY)
 
 
 def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: tuple[Scenario, str, str]) -> None:
@@ -125,7 +122,7 @@ def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: 
     cut = _outage(0.55, 5.0, link=["t0", way_back])
     failing = _failing(scenario, gone[0], cut[0], gone[1], cut[1])
     expected_s = _tried_s(0.55, 0.95) + 0.05
-    assert iteration_begins_s(_run(failing, PolicyName.ECMP).jobs[0])[3] == pytest.approx(expected_s, **EXACTLY)
+    assert iteration_begins_s(_run(failing, "ecmp").jobs[0])[3] == pytest.approx(expected_s, **EXACTLY)
 
 
 def test_a_plan_moves_what_its_rules_led_into_a_dead_port() -> None:
@@ -151,8 +148,8 @@ def test_a_cable_that_flaps_is_left_alone_after_its_second_fall() -> None:
     assert [job.computing for job in flapping.jobs] == [job.computing for job in cut.jobs]
 
 
-@pytest.mark.parametrize("policy", [PolicyName.ECMP, PolicyName.CRUX])
-def test_packets_and_fluids_lose_the_same_time_by_a_cut_and_go_the_same_ways_around_it(policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", ["ecmp", "crux"])
+def test_packets_and_fluids_lose_the_same_time_by_a_cut_and_go_the_same_ways_around_it(policy: str) -> None:
     """The cut is in the middle of transfers: what is in flight is lost, behind the first switch of some flows."""
     whole = _scenario(CLOS | {"aggs": 3, "delay_us": 1}, ACROSS)
     own = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole, policy).flows}["one"]
@@ -197,8 +194,8 @@ def test_a_run_ends_only_when_a_controller_knows_of_the_last_departure() -> None
     assert result.ended_s == pytest.approx(4.3, **EXACTLY)
 
 
-@pytest.mark.parametrize("policy", [PolicyName.VARYS, PolicyName.SINCRONIA, PolicyName.ECHELONFLOW, PolicyName.FIFO])
-def test_whoever_sets_rates_leaves_none_to_flows_that_wait(policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", ["varys", "sincronia", "echelonflow", "fifo"])
+def test_whoever_sets_rates_leaves_none_to_flows_that_wait(policy: str) -> None:
     """Pipelines whose groups are open while their cable is cut, twice, beside one that has its own."""
     pipeline = {"type": "pp", "model": "bert", "micro_batches": 3, "schedule": "1f1b"}
     own = {"workload": pipeline, "iterations": 3}

@@ -6,7 +6,6 @@ import pytest
 
 from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import JobResult
-from policies.policy_name import PolicyName
 from workloads.scenario import ProfileSource, Scenario
 
 _PHASES = {"type": "phases", "comm_start": 0.4, "pattern": "ring"}
@@ -35,7 +34,7 @@ _SCENARIO = {
 
 
 def _jobs(scenario: Scenario) -> dict[str, JobResult]:
-    result = asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None))
+    result = asyncio.run(run_on_emulator(scenario, "crux", on_progress=lambda *_: None))
     return {job.name: job for job in result.jobs}
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from experiments.scenarios.compatibility import as_emulated
 from experiments.scenarios.emulated import run_on_emulator
-from policies.policy_name import PolicyName
 from topologies.fabric import Fabric
 from workloads.scenario import Scenario
 
@@ -29,7 +28,7 @@ def scenario(workload: dict[str, Any]) -> Scenario:
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
 def test_a_job_alone_takes_what_a_fluid_run_says(workload: dict[str, Any]) -> None:
-    result = asyncio.run(run_on_emulator(scenario(workload), PolicyName.CRUX, on_progress=lambda *_: None))
+    result = asyncio.run(run_on_emulator(scenario(workload), "crux", on_progress=lambda *_: None))
     (job,) = result.jobs
     assert job.iteration_time_s == pytest.approx(job.ideal_iteration_time_s, rel=0.01)
     assert result.gpu_utilisation == pytest.approx(result.ideal_gpu_utilisation, rel=0.01)

@@ -10,7 +10,6 @@ from emulator.entries import ActionCall, EntryKey
 from emulator.switch import EmulatedSwitch
 from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import RunResult
-from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from topologies.steering import Steering
 from workloads.scenario import Scenario
@@ -37,7 +36,7 @@ def _run(**keys: Any) -> RunResult:
         "scale": 20,
     }
     scenario = Scenario.model_validate(document | keys)
-    return asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda *_: None))
+    return asyncio.run(run_on_emulator(scenario, "crux", on_progress=lambda *_: None))
 
 
 def _longest_s(result: RunResult) -> float:

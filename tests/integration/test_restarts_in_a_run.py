@@ -12,7 +12,6 @@ from emulator.switch import EmulatedSwitch
 from experiments.scenarios import emulated
 from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import JobResult, RunResult, run_object
-from policies.policy_name import PolicyName
 from tests.integration.iterations import iteration_begins_s
 from workloads.scenario import Scenario
 
@@ -42,7 +41,7 @@ def _run(*events: dict[str, Any], **language: Any) -> RunResult:
         "events": events,
         "recovery_s": 0.5,
     }
-    return asyncio.run(run_on_emulator(Scenario.model_validate(document), PolicyName.CRUX, on_progress=lambda *_: None))
+    return asyncio.run(run_on_emulator(Scenario.model_validate(document), "crux", on_progress=lambda *_: None))
 
 
 def _iterations_s(job: JobResult) -> list[float]:

@@ -8,7 +8,7 @@ import pytest
 from experiments.scenarios.results import RunResult, run_object
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
+from policies.registry import policy_names
 from topologies.steering import Steering
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError, Scenario
@@ -19,13 +19,11 @@ EXACTLY = {"rel": 1e-11}
 DUMBBELL = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 400, "bottleneck_gbps": 100, "delay_us": 0}
 
 
-def run(
-    document: dict[str, Any], policy: PolicyName = PolicyName.ECMP, enforcement: Enforcement = Enforcement.LEVELS
-) -> RunResult:
+def run(document: dict[str, Any], policy: str = "ecmp", enforcement: Enforcement = Enforcement.LEVELS) -> RunResult:
     return simulate(Scenario.model_validate({"name": "small", **document}), policy, enforcement)
 
 
-def simulate(scenario: Scenario, policy: PolicyName, enforcement: Enforcement = Enforcement.LEVELS) -> RunResult:
+def simulate(scenario: Scenario, policy: str, enforcement: Enforcement = Enforcement.LEVELS) -> RunResult:
     return run_on_simulator(scenario, policy, enforcement, on_progress=lambda _now_s, _end_s: None)
 
 
@@ -48,7 +46,7 @@ def test_crux_example_1(name: str, utilisation: float, times_s: list[float]) -> 
     """One link, two jobs, two levels (Crux, section 3, figure 11)."""
     scenario = shipped(name)
     topology = scenario.topology.model_copy(update={"delay_us": 0.0})
-    result = simulate(scenario.model_copy(update={"topology": topology, "reaction_delay_s": 0.0}), PolicyName.CRUX)
+    result = simulate(scenario.model_copy(update={"topology": topology, "reaction_delay_s": 0.0}), "crux")
     assert result.gpu_utilisation == pytest.approx(utilisation, **EXACTLY)
     assert [job.iteration_time_s for job in result.jobs] == pytest.approx(times_s, **EXACTLY)
     assert result.num_rules == 2
@@ -75,7 +73,7 @@ def test_a_decision_comes_into_force_after_the_reaction_delay() -> None:
         phases(name, source, f"h{host}", 1.0, 1.0, iterations=1)
         for name, source, host in (("a", "h0", 2), ("b", "h1", 3))
     ]
-    result = run({"topology": DUMBBELL, "jobs": jobs, "reaction_delay_s": 1.5}, PolicyName.CRUX)
+    result = run({"topology": DUMBBELL, "jobs": jobs, "reaction_delay_s": 1.5}, "crux")
     first, second = sorted(job.communicating[0].end_s for job in result.jobs)
     assert (first, second) == pytest.approx((2.25, 3.0), **EXACTLY)
 
@@ -93,8 +91,7 @@ def test_a_job_that_departs_leaves_its_link_to_others() -> None:
 def test_shifted_jobs_take_turns_on_their_link() -> None:
     jobs = [phases(name, f"h{host}", f"h{host + 2}", 1.0, 1.0, iterations=12) for host, name in enumerate("ab")]
     shared, shifted = (
-        run({"topology": DUMBBELL, "jobs": jobs, "warm_up_iterations": 3}, policy)
-        for policy in (PolicyName.ECMP, PolicyName.CASSINI)
+        run({"topology": DUMBBELL, "jobs": jobs, "warm_up_iterations": 3}, policy) for policy in ("ecmp", "cassini")
     )
     assert [job.iteration_time_s for job in shared.jobs] == pytest.approx([3.0, 3.0], **EXACTLY)
     assert [job.iteration_time_s for job in shifted.jobs] == pytest.approx([2.0, 2.0], rel=1e-3)
@@ -112,7 +109,7 @@ def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
         for name, own in (("small", {"compute_s": 0.5, "bytes": 6.25e9}), ("large", {}))
     ]
     document = {"topology": topology, "jobs": jobs, "reaction_delay_s": 0.0}
-    fair, ordered = run(document), run(document, PolicyName.CRUX)
+    fair, ordered = run(document), run(document, "crux")
     assert [job.jct_s for job in ordered.jobs] == pytest.approx([6.0, 4.0], **EXACTLY), "large first, then small alone"
     assert max(job.jct_s or 0.0 for job in fair.jobs) == pytest.approx(6.0, **EXACTLY)
     assert fair.jobs[1].jct_s != pytest.approx(4.0)
@@ -120,8 +117,8 @@ def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
 
 
 @pytest.mark.parametrize("enforcement", Enforcement)
-@pytest.mark.parametrize("policy", PolicyName)
-def test_every_policy_runs_within_the_fluid_bound(policy: PolicyName, enforcement: Enforcement) -> None:
+@pytest.mark.parametrize("policy", policy_names())
+def test_every_policy_runs_within_the_fluid_bound(policy: str, enforcement: Enforcement) -> None:
     result = simulate(shipped("fewer-uplinks"), policy, enforcement)
     assert result.enforcement is enforcement
     assert 0.3 < result.gpu_utilisation <= result.fluid_bound_gpu_utilisation * 1.01
@@ -130,8 +127,7 @@ def test_every_policy_runs_within_the_fluid_bound(policy: PolicyName, enforcemen
 
 def test_ports_steer_where_rules_do() -> None:
     by_rule, by_port = (
-        simulate(shipped("fewer-uplinks").model_copy(update={"steering": steering}), PolicyName.CRUX)
-        for steering in Steering
+        simulate(shipped("fewer-uplinks").model_copy(update={"steering": steering}), "crux") for steering in Steering
     )
     assert by_port.gpu_utilisation == pytest.approx(by_rule.gpu_utilisation, rel=0.01)
     assert by_port.num_rules < by_rule.num_rules
@@ -154,7 +150,7 @@ def test_jitter_moves_every_computation_and_is_the_same_again() -> None:
 
 
 def test_the_same_scenario_gives_the_same_bytes_with_the_keys_of_every_run() -> None:
-    first, second = (json.dumps(run_object(simulate(shipped("fig20"), PolicyName.CRUX))) for _ in range(2))
+    first, second = (json.dumps(run_object(simulate(shipped("fig20"), "crux"))) for _ in range(2))
     assert first == second
     assert json.loads(first)["backend"] == "simulator"
     assert json.loads(first)["enforcement"] == "levels"
@@ -171,13 +167,13 @@ def test_loads_are_those_of_the_flows() -> None:
 @pytest.mark.parametrize(
     ("policy", "enforcement", "forwards", "tardiness"),
     [
-        (PolicyName.ECMP, Enforcement.LEVELS, 8.5, 4.5),
-        (PolicyName.VARYS, Enforcement.IDEAL, 10.0, 6.0),
-        (PolicyName.ECHELONFLOW, Enforcement.IDEAL, 8.0, 4.0),
+        ("ecmp", Enforcement.LEVELS, 8.5, 4.5),
+        ("varys", Enforcement.IDEAL, 10.0, 6.0),
+        ("echelonflow", Enforcement.IDEAL, 8.0, 4.0),
     ],
 )
 def test_the_pipeline_of_the_echelonflow_paper(
-    policy: PolicyName, enforcement: Enforcement, forwards: float, tardiness: float
+    policy: str, enforcement: Enforcement, forwards: float, tardiness: float
 ) -> None:
     """The example of docs/echelonflow.md by GPipe: in forward steps, three micro-batches sent for 2 each.
 
@@ -195,14 +191,13 @@ def test_the_pipeline_of_the_echelonflow_paper(
 def test_echelonflow_of_coflows_is_varys() -> None:
     """To the last bit, where every offset is 0."""
     varys, echelonflow = (
-        simulate(shipped("fewer-uplinks"), policy, Enforcement.IDEAL)
-        for policy in (PolicyName.VARYS, PolicyName.ECHELONFLOW)
+        simulate(shipped("fewer-uplinks"), policy, Enforcement.IDEAL) for policy in ("varys", "echelonflow")
     )
     assert [job.communicating for job in echelonflow.jobs] == [job.communicating for job in varys.jobs]
 
 
-@pytest.mark.parametrize("policy", [PolicyName.VARYS, PolicyName.ECHELONFLOW])
-def test_a_group_ranks_by_what_it_will_release_too(policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", ["varys", "echelonflow"])
+def test_a_group_ranks_by_what_it_will_release_too(policy: str) -> None:
     """The pipeline has 0.12 s to send when it begins, and 0.48 s in all; the other job has 0.27 s left then."""
     workload = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
     jobs = [
@@ -216,11 +211,9 @@ def test_a_group_ranks_by_what_it_will_release_too(policy: PolicyName) -> None:
 def test_levels_are_as_many_as_the_scenario_says() -> None:
     """With one level nobody goes first; with two the paper's order needs no more."""
     scenario = shipped("crux-example-1")
-    one, two, eight = (
-        simulate(scenario.model_copy(update={"num_levels": levels}), PolicyName.CRUX) for levels in (1, 2, 8)
-    )
+    one, two, eight = (simulate(scenario.model_copy(update={"num_levels": levels}), "crux") for levels in (1, 2, 8))
     assert ([job.level for job in one.jobs], one.num_rules) == ([0, 0], 0)
-    assert one.gpu_utilisation == simulate(scenario, PolicyName.ECMP).gpu_utilisation
+    assert one.gpu_utilisation == simulate(scenario, "ecmp").gpu_utilisation
     assert {job.level for job in two.jobs} == {0, 1}
     assert {job.level for job in eight.jobs} == {6, 7}
     assert two.gpu_utilisation == eight.gpu_utilisation > one.gpu_utilisation
@@ -239,7 +232,7 @@ def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
     """Under a policy that asks nobody, a job that tells wrong numbers runs as one that tells the truth."""
     scenario = shipped("fig20")
     wrong = scenario.model_copy(update={"profile_error": ProfileError(work=0.5, bytes=0.2, overlap=0.9)})
-    truth, told = (simulate(each, PolicyName.ECMP) for each in (scenario, wrong))
+    truth, told = (simulate(each, "ecmp") for each in (scenario, wrong))
     assert [job.iteration_time_s for job in told.jobs] == [job.iteration_time_s for job in truth.jobs]
     ratios = {told.intensity / truth.intensity for truth, told in zip(truth.jobs, told.jobs, strict=True)}
     possible = {work / size for work in (0.5, 1.5) for size in (0.8, 1.2)}
@@ -253,5 +246,5 @@ def test_a_group_that_pauses_before_its_job_is_decided_on_goes_on() -> None:
     late = {"name": "late", "hosts": ["h1", "h3"], "gpus_per_host": 8, "arrival_s": 0.3, "workload": pipeline}
     jobs = [phases("early", "h0", "h2", 0.5, 0.1, iterations=4), {**late, "iterations": 2}]
     document = {"topology": {**DUMBBELL, "bottleneck_gbps": 800}, "jobs": jobs, "reaction_delay_s": 0.5}
-    result = run(document, PolicyName.ECHELONFLOW, Enforcement.IDEAL)
+    result = run(document, "echelonflow", Enforcement.IDEAL)
     assert {group.job for group in result.flow_groups} == {"early", "late"}

@@ -6,7 +6,6 @@ import pytest
 
 from experiments.scenarios.emulated import run_on_emulator
 from experiments.scenarios.results import RunResult
-from policies.policy_name import PolicyName
 from workloads.scenario import Scenario
 
 _JOB = {"gpus_per_host": 8, "iterations": 6}
@@ -36,7 +35,7 @@ _SCENARIO = {
 
 def _run(steering: str) -> RunResult:
     scenario = Scenario.model_validate(_SCENARIO | {"steering": steering})
-    return asyncio.run(run_on_emulator(scenario, PolicyName.CRUX, on_progress=lambda _now_s, _end_s: None))
+    return asyncio.run(run_on_emulator(scenario, "crux", on_progress=lambda _now_s, _end_s: None))
 
 
 def test_source_ports_take_flows_where_rules_do() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from policies.group_order import group_order
-from policies.policy_name import PolicyName
+from policies.open_groups import OpenGroups
+from policies.registry import find_policy
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
 from tests.policies.coflow_benchmark import FILE, bytes_by_coflow_and_port, needs_the_benchmark
@@ -184,11 +185,13 @@ def _plain_order(
     for flow, rest in left.items():
         if of[flow] in coflows:
             table[present.index(of[flow]), [trace.sources[flow], trace.num_ports + trace.destinations[flow]]] += rest
-    order = group_order(PolicyName(policy), csr_array(table), trace.arrivals_s[present])
+    order_groups, started_s = find_policy(policy).order_groups, trace.arrivals_s[present]
+    assert order_groups is not None
+    order = order_groups(OpenGroups(started_s, partial(csr_array, table)))
     for seed in range(3):
         noise = 1 + 1e-6 * np.random.default_rng(seed).random(table.shape)
         # Where coflows tie, rounding decides, and either order is right.
-        assume((group_order(PolicyName(policy), csr_array(table * noise), trace.arrivals_s[present]) == order).all())
+        assume((order_groups(OpenGroups(started_s, partial(csr_array, table * noise))) == order).all())
     return [present[position] for position in order]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policies.enforcement import Allocator
 from policies.rates.network import Network
-from simulator.allocation import ALLOCATIONS
+from simulator.allocation import allocation
 from simulator.bundles import Bundles
 from simulator.fluid import NEVER_PS, NO_BUNDLE, PS_PER_S, Fluid
 from tests.policies.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
@@ -39,7 +39,7 @@ def make_bundles(
 
 
 def make_fluid(bundles: Bundles, allocator: Allocator = Allocator.MAX_MIN) -> Fluid:
-    return Fluid(bundles, ALLOCATIONS[allocator])
+    return Fluid(bundles, allocation(allocator))
 
 
 def ends_s(fluid: Fluid, starts: dict[int, tuple[float, float]]) -> dict[int, float]:
@@ -163,7 +163,7 @@ def loads(draw: st.DrawFn) -> tuple[list[float], list[Path], list[int], list[tup
     capacities = draw(st.lists(st.sampled_from([1e9, 2e9, 3e9]), min_size=5, max_size=5))
     tiers = draw(st.lists(st.integers(0, 2), **each))
     starts = draw(st.lists(st.tuples(st.integers(0, 3).map(float), st.integers(1, 5).map(lambda n: n * GB)), **each))
-    return capacities, paths, tiers, starts, draw(st.sampled_from(sorted(ALLOCATIONS)))
+    return capacities, paths, tiers, starts, draw(st.sampled_from(sorted(Allocator)))
 
 
 @given(loads())

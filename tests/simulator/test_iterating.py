@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Allocator
-from policies.policy_name import PolicyName
 from policies.rates.network import Network
 from simulator import known_rates
-from simulator.allocation import ALLOCATIONS
+from simulator.allocation import allocation
 from simulator.bundles import Bundles
 from simulator.fluid import NEVER_PS, PS_PER_S, Fluid
 from simulator.iterating import IteratingJobs, Iterations
@@ -264,7 +263,7 @@ def test_in_pieces_and_with_little_memory_as_at_once(case: Case, piece_s: int) -
 
 def plain_ends_ps(jobs: Iterations, bundles: Bundles, until_ps: int) -> tuple[list[list[int]], list[float]]:
     """Ends of iterations by job, and bytes by link, with the general engine and a calendar."""
-    fluid = Fluid(bundles, ALLOCATIONS[Allocator.MAX_MIN])
+    fluid = Fluid(bundles, allocation(Allocator.MAX_MIN))
     num_jobs, first = len(jobs.before_ps), np.cumsum([0, *jobs.num_bundles])
     calendar = [(int(begins_ps), job, "begin") for job, begins_ps in enumerate(jobs.begins_ps)]
     heapq.heapify(calendar)
@@ -357,7 +356,7 @@ def test_the_same_ends_as_a_run_of_the_scenario() -> None:
         "host_link_gbps": 200, "uplink_gbps": 100,
     }  # fmt: skip
     document = {"name": "three", "topology": topology, "jobs": jobs, "reaction_delay_s": 0.0}
-    result = run_on_simulator(Scenario.model_validate(document), PolicyName.ECMP, on_progress=lambda _now, _end: None)
+    result = run_on_simulator(Scenario.model_validate(document), "ecmp", on_progress=lambda _now, _end: None)
     delays_s = np.array([link.delay_s for link in result.fabric.links])
     flows = [[flow for flow in result.flows if flow.job == job.name] for job in result.jobs]
     paths = [flow.path for of_job in flows for flow in of_job]

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.scenarios.backend import Backend, RunError
 from experiments.scenarios.compatibility import unsupported_on
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.runner import run_on
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
+from policies.registry import as_policy
 from trainyard.cli.exits import fail, refuse
 from trainyard.cli.progress import progress
 from workloads.scenario import Scenario
+
+if TYPE_CHECKING:
+    from policies.policy import Policy
 
 
 def require_carried(scenario: Scenario, path: Path, backend: Backend, enforcement: Enforcement) -> None:
@@ -22,7 +26,7 @@ def require_carried(scenario: Scenario, path: Path, backend: Backend, enforcemen
 
 def run_all(
     scenario: Scenario,
-    policies: Sequence[PolicyName],
+    policies: Sequence["Policy | str"],
     backend: Backend,
     enforcement: Enforcement = Enforcement.LEVELS,
     aside: str = "",
@@ -31,8 +35,8 @@ def run_all(
 
     ``aside`` is what people are to read of a run besides its scenario and policy.
     """
-    for policy in policies:
-        what = f"{scenario.name} under {policy}{aside}"
+    for policy in map(as_policy, policies):
+        what = f"{scenario.name} under {policy.name}{aside}"
         with progress(what) as on_progress:
             try:
                 result = run_on(backend, scenario, policy, enforcement, on_progress=on_progress)

@@ -6,9 +6,9 @@ from controller.planning.decision import Decision
 from experiments.scenarios.compatibility import unsupported_reason
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
-from policies.catalogue import decide
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
+from policies.registry import as_policy
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -16,7 +16,7 @@ from workloads.jobs import training_jobs
 from workloads.scenario import Scenario
 
 
-def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previous: Plan | None = None) -> Decision:
+def plan_scenario(scenario: Scenario, fabric: Fabric, policy: Policy | str, previous: Plan | None = None) -> Decision:
     """What the controller decides once all jobs of the scenario have arrived and none has departed.
 
     ``previous`` is the Plan in force by then. Raises ValueError where the policy cannot decide or a job is to be
@@ -28,7 +28,8 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: PolicyName, previo
     jobs = training_jobs(scenario, fabric)
     connections = open_connections(jobs, fabric)
     controller = InProcessController(
-        *(routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels),
+        *(routing, connections, partial(decide, as_policy(policy)), scenario.steering, scenario.seed),
+        scenario.num_levels,
         previous=previous,
         fabric_hash=scenario.hash,
     )

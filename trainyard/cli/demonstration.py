@@ -7,17 +7,16 @@ from typing import Annotated
 import typer
 
 from experiments.scenarios.backend import Backend
-from policies.policy_name import PolicyName
 from trainyard.cli.backend import run_all
 from trainyard.cli.inputs import read_scenario
 from trainyard.cli.outputs import prepare_folder, print_overview, print_results, save_report
 from workloads.loading import SHIPPED_SCENARIOS
 
 SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
-POLICIES = (PolicyName.ECMP, PolicyName.CRUX_PA, PolicyName.CRUX)
+POLICIES = ("ecmp", "crux-pa", "crux")
 
 FAILURE_SCENARIOS = ("failing-cable",)
-FAILURE_POLICIES = (PolicyName.ECMP, PolicyName.CRUX)
+FAILURE_POLICIES = ("ecmp", "crux")
 
 FailuresOption = Annotated[
     bool, typer.Option("--failures", help="A mix on a fabric that fails instead: a cable dies, then a switch.")
@@ -33,7 +32,7 @@ def demo(failures: FailuresOption = False, out: OutOption = Path("out")) -> None
         _show(SCENARIOS, POLICIES, out / "demo.html")
 
 
-def _show(names: Sequence[str], policies: Sequence[PolicyName], page: Path) -> None:
+def _show(names: Sequence[str], policies: Sequence[str], page: Path) -> None:
     scenarios = [read_scenario(SHIPPED_SCENARIOS / f"{name}.yaml") for name in names]
     prepare_folder(page.parent)
     comparisons = []

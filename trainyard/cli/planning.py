@@ -8,7 +8,14 @@ import typer
 from rich.console import Console
 
 from trainyard.cli.exits import refuse
-from trainyard.cli.inputs import JsonOption, PoliciesOption, ScenarioArgument, policies_for, read_scenario
+from trainyard.cli.inputs import (
+    AllowPolicyImportOption,
+    JsonOption,
+    PoliciesOption,
+    ScenarioArgument,
+    policies_for,
+    read_scenario,
+)
 
 DifferenceOption = Annotated[
     Path | None,
@@ -25,10 +32,11 @@ def plan(
     policy: PoliciesOption = None,
     diff: DifferenceOption = None,
     as_json: JsonOption = False,
+    allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Show the decision alone, once all jobs have arrived: nothing is started."""
-    accepted = read_scenario(scenario)
-    in_force = None if diff is None else read_scenario(diff)
+    accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
+    in_force = None if diff is None else read_scenario(diff, allow_policy_import=allow_policy_import)
     # What decides takes a while to import; check, --help and bad input need none of it.
     from controller.registry.registration import RegistrationError
     from trainyard.cli.decision_alone import plan_scenario
@@ -40,12 +48,12 @@ def plan(
     if in_force is not None and in_force.topology.build() != fabric:
         refuse((f"{diff}: topology: expected the one of {scenario}, so that paths can be compared",))
     console = Console()
-    for name in policies_for(accepted, policy):
+    for decides in policies_for(accepted, policy):
         try:
-            before = None if in_force is None else plan_scenario(in_force, fabric, name).plan
-            decision = plan_scenario(accepted, fabric, name, before)
+            before = None if in_force is None else plan_scenario(in_force, fabric, decides).plan
+            decision = plan_scenario(accepted, fabric, decides, before)
         except (RegistrationError, ValueError) as error:
-            refuse((f"{scenario}: under {name}: {error}",))
+            refuse((f"{scenario}: under {decides.name}: {error}",))
         if as_json:
             told = plan_object(decision, fabric)
             if before is not None:

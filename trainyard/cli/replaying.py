@@ -9,29 +9,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from policies.policy_name import PolicyName
+from policies.registry import PolicyError, find_policy, load_policy
 from trainyard.cli.exits import ExitStatus, refuse
+from trainyard.cli.inputs import AllowPolicyImportOption, load_policies
 
 if TYPE_CHECKING:
     from controller.record.replay import Replayed
 
 RecordArgument = Annotated[Path, typer.Argument(metavar="FILE", help="What trainyard dump has written.")]
 PolicyOption = Annotated[
-    PolicyName | None, typer.Option("--policy", help="Show what this policy would have decided instead.")
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Show what this policy would have decided instead: a name (see trainyard policies), or module:attribute.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per Plan and line, nothing else.")]
 
 
-def replay(file: RecordArgument, policy: PolicyOption = None, as_json: JsonOption = False) -> None:
+def replay(
+    file: RecordArgument,
+    policy: PolicyOption = None,
+    as_json: JsonOption = False,
+    allow_policy_import: AllowPolicyImportOption = False,
+) -> None:
     """Decide a controller's Plans again from its record; exit status 1 where one is not the same."""
     from controller.record import replay as replaying
     from controller.record.facts import RecordError
     from controller.record.lines import read_decisions
 
     verdicts: Counter[replaying.Verdict] = Counter()
+    find = load_policy if allow_policy_import else find_policy
     try:
-        decisions = read_decisions(str(file), _lines(file))
-        outcomes = replaying.replay(decisions) if policy is None else replaying.replay_under(policy, decisions)
+        decisions = read_decisions(str(file), _lines(file), find)
+        if policy is None:
+            outcomes = replaying.replay(decisions, find)
+        else:
+            outcomes = replaying.replay_under(load_policies([policy])[0], decisions)
         for replayed in outcomes:
             verdicts[replayed.verdict] += 1
             if as_json:
@@ -40,6 +55,8 @@ def replay(file: RecordArgument, policy: PolicyOption = None, as_json: JsonOptio
                 _show(replayed)
     except RecordError as error:
         refuse((str(error),))
+    except PolicyError as error:
+        refuse((f"{file}: {error}; --policy decides under another, --allow-policy-import imports this one",))
     if not as_json:
         typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "no plans")
     if policy is None and verdicts[replaying.Verdict.DIFFERENT]:

@@ -9,7 +9,15 @@ from experiments.scenarios.backend import Backend
 from experiments.scenarios.results import run_object
 from policies.enforcement import Enforcement
 from trainyard.cli.backend import require_carried, run_all
-from trainyard.cli.inputs import JsonOption, PoliciesOption, ReportOption, ScenarioArgument, policies_for, read_scenario
+from trainyard.cli.inputs import (
+    AllowPolicyImportOption,
+    JsonOption,
+    PoliciesOption,
+    ReportOption,
+    ScenarioArgument,
+    policies_for,
+    read_scenario,
+)
 from trainyard.cli.outputs import prepare_folder, print_results, save_report
 
 BackendOption = Annotated[
@@ -29,9 +37,10 @@ def run(
     as_json: JsonOption = False,
     report: ReportOption = None,
     seed: SeedOption = None,
+    allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run a scenario under one policy after the other and say what came of it."""
-    accepted = read_scenario(scenario)
+    accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
     require_carried(accepted, scenario, on, enforcement)
     if seed is not None:
         accepted = accepted.model_copy(update={"seed": seed})

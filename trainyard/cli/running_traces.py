@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from policies.policy_name import PolicyName
 from trainyard.cli.exits import fail
-from trainyard.cli.inputs import require_positive
+from trainyard.cli.inputs import load_policies, require_positive
 from trainyard.cli.interruption import interruptible
 from trainyard.cli.progress import progress
 from trainyard.cli.traces import AssumptionsOption, FolderArgument, load_summary, require_jobs
@@ -21,7 +20,14 @@ if TYPE_CHECKING:
     from experiments.traces.run import TraceRun
 
 
-PolicyOption = Annotated[list[PolicyName], typer.Option("--policy", help="May be repeated: a run for each.")]
+PolicyOption = Annotated[
+    list[str],
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="A name (see trainyard policies), or module:attribute. May be repeated: a run for each.",
+    ),
+]
 SchedulerOption = Annotated[Scheduler, typer.Option("--scheduler", help="What chooses GPUs for jobs.")]
 DaysOption = Annotated[float | None, typer.Option("--days", help="Cut the run off after so many days.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the fabric's hash, policies and random placement.")]
@@ -67,9 +73,9 @@ def run_trace(
         skip=ACCURATE if every_iteration else SkipOptions(),
     )
     results, problem = [], None
-    for name in dict.fromkeys(policy):
-        run = TraceRun(summary.jobs, assumed.fabric, name, admit_by(scheduler, seed), options)
-        problem = _to_the_end(run, f"{folder.name} under {name}")
+    for decides in load_policies(policy):
+        run = TraceRun(summary.jobs, assumed.fabric, decides, admit_by(scheduler, seed), options)
+        problem = _to_the_end(run, f"{folder.name} under {decides.name}")
         results.append(run.result())
         if as_json:
             print(json.dumps(trace_object(results[-1]) | {"scheduler": scheduler}), flush=True)

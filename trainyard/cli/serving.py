@@ -8,6 +8,7 @@ import typer
 from controller.config_file import ConfigError, load_config
 from controller.errors import StoreError
 from trainyard.cli.exits import fail, refuse
+from trainyard.cli.inputs import load_policies
 
 ConfigOption = Annotated[Path, typer.Option("--config", metavar="FILE", help="YAML file of its configuration.")]
 
@@ -18,6 +19,7 @@ def controller(config: ConfigOption) -> None:
         accepted = load_config(config)
     except ConfigError as error:
         refuse(error.messages)
+    load_policies([accepted.policy], f"{config}: policy")
     # The daemon takes a while to import.
     from controller.process.daemon import run
 

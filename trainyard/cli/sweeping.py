@@ -12,8 +12,8 @@ import typer
 
 from experiments.scenarios.backend import Backend
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 from trainyard.cli.exits import fail, refuse, terminable
+from trainyard.cli.inputs import AllowPolicyImportOption, checked_policies
 from trainyard.cli.progress import counted
 from trainyard.cli.running import EnforcementOption
 
@@ -27,8 +27,13 @@ OutputOption = Annotated[
     Path, typer.Option("--output", metavar="FILE", dir_okay=False, help="A line of JSON for every run that is over.")
 ]
 PoliciesOption = Annotated[
-    list[PolicyName] | None,
-    typer.Option("--policy", help="May be repeated. Without it: each scenario's own, else crux."),
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="A name (see trainyard policies), or module:attribute. May be repeated. Without it: each scenario's own, "
+        "else crux.",
+    ),
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 1 on.")]
 SetOption = Annotated[
@@ -59,13 +64,14 @@ def sweep(
     workers: WorkersOption = None,
     address: AddressOption = None,
     as_json: JsonOption = False,
+    allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run scenarios under every policy, setting and seed; started again, no more than what is missing."""
     from experiments.sweeps.output import OutputError, open_output
     from experiments.sweeps.ray_cluster import ClusterError
 
     execution = _execution(workers, address)
-    grid = _grid(scenarios, settings or (), policy or (), seeds, on, enforcement)
+    grid = _grid(scenarios, settings or (), policy or (), seeds, on, enforcement, allow_policy_import)
     with ExitStack() as stack:
         stack.enter_context(terminable())
         try:
@@ -94,10 +100,11 @@ def _execution(workers: int | None, address: str | None) -> "Execution":
 def _grid(
     scenarios: Sequence[Path],
     settings: Sequence[str],
-    policies: Sequence[PolicyName],
+    policies: Sequence[str],
     seeds: int,
     on: Backend,
     enforcement: Enforcement,
+    allow_policy_import: bool,
 ) -> "list[Case]":
     from experiments.sweeps.axes import Axis, combinations
     from experiments.sweeps.grid import cases, read_files
@@ -107,9 +114,12 @@ def _grid(
         combined = list(combinations(Axis.parse(text) for text in settings))
     except ValueError as error:
         refuse((f"--set: {error}",))
-    asked = tuple(dict.fromkeys(policies))
+    asked = checked_policies(policies)
     try:
-        return cases(read_files(scenarios), combined, asked, range(1, seeds + 1), on, enforcement)
+        files = read_files(scenarios, allow_policy_import=allow_policy_import)
+        if not asked:
+            checked_policies(file.policy for file in files)
+        return cases(files, combined, asked, range(1, seeds + 1), on, enforcement)
     except ScenarioError as error:
         refuse(error.messages)
 

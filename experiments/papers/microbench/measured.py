@@ -6,7 +6,6 @@ from experiments.papers.microbench.assumption import Assumption
 from experiments.papers.microbench.cases import Case, draw_case
 from experiments.papers.microbench.mechanisms import METHODS, Mechanism, levels, on_paths, order, paths
 from experiments.papers.microbench.optimum import Optimum
-from policies.policy_name import PolicyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Reached:
     """GPU utilisation that one mechanism of one method comes to."""
 
     mechanism: Mechanism
-    policy: PolicyName
+    policy: str
     utilisation: float
 
 
@@ -60,7 +59,7 @@ def measure(case: Case) -> CaseMeasured:
     optimum = Optimum(case)
     pinned = on_paths(case.snapshot, optimum.paths)
 
-    def computed(mechanism: Mechanism, policy: PolicyName) -> float:
+    def computed(mechanism: Mechanism, policy: str) -> float:
         match mechanism:
             case Mechanism.PATHS:
                 return optimum.of_paths(paths(policy, case.snapshot))

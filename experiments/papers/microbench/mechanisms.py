@@ -9,13 +9,13 @@ from enum import StrEnum
 
 from experiments.papers.microbench.lots import Choice
 from experiments.papers.microbench.orders import Order
-from policies.catalogue import decide
 from policies.crux.policy import compressed_levels
 from policies.flows import Flow
 from policies.intensity import intensity, iterations
 from policies.job import Job
 from policies.level_mapping import equal_classes, own_levels
-from policies.policy_name import PolicyName
+from policies.policy import decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from policies.traffic import Traffic
 from policies.trainyard.steps import levels_in_order, orders
@@ -30,23 +30,23 @@ class Mechanism(StrEnum):
     COMPRESSION = "compression"
 
 
-METHODS: Mapping[Mechanism, tuple[PolicyName, ...]] = {
-    Mechanism.PATHS: (PolicyName.CRUX, PolicyName.TACCL_STAR, PolicyName.TRAINYARD),
+METHODS: Mapping[Mechanism, tuple[str, ...]] = {
+    Mechanism.PATHS: ("crux", "taccl-star", "trainyard"),
     Mechanism.PRIORITIES: (
-        PolicyName.CRUX,
-        PolicyName.TACCL_STAR,
-        PolicyName.SINCRONIA,
-        PolicyName.VARYS,
-        PolicyName.TRAINYARD,
+        "crux",
+        "taccl-star",
+        "sincronia",
+        "varys",
+        "trainyard",
     ),
-    Mechanism.COMPRESSION: (PolicyName.CRUX, PolicyName.SINCRONIA, PolicyName.VARYS, PolicyName.TRAINYARD),
+    Mechanism.COMPRESSION: ("crux", "sincronia", "varys", "trainyard"),
 }
 """Whose mechanism is measured: those of the paper, of which it has Varys's compression only in figure 13, and ours."""
 
 
-def paths(policy: PolicyName, snapshot: Snapshot) -> Choice:
+def paths(policy: str, snapshot: Snapshot) -> Choice:
     """The paths that a policy chooses."""
-    plan = decide(policy, snapshot)
+    plan = decide(find_policy(policy), snapshot)
     return tuple(
         list(flow.candidates).index(plan.flows[flow.key].path or flow.hashed_path)
         for job in snapshot.jobs
@@ -69,20 +69,20 @@ def on_paths(snapshot: Snapshot, choice: Choice) -> Snapshot:
     return replace(snapshot, jobs=tuple(map(of_job, snapshot.jobs)))
 
 
-def order(policy: PolicyName, pinned: Snapshot) -> Order:
+def order(policy: str, pinned: Snapshot) -> Order:
     """The order that a policy gives to jobs on the paths that they have.
 
     That of ``trainyard`` is one among the jobs that meet; lots follow one another.
     """
     number = {job.name: position for position, job in enumerate(pinned.jobs)}
-    if policy is PolicyName.TRAINYARD:
+    if policy == "trainyard":
         return tuple(number[name] for lot in orders(pinned) for name in lot)
-    return tuple(number[job.name] for job in decide(policy, pinned).jobs)
+    return tuple(number[job.name] for job in decide(find_policy(policy), pinned).jobs)
 
 
-def levels(policy: PolicyName, pinned: Snapshot, order: Order) -> tuple[int, ...]:
+def levels(policy: str, pinned: Snapshot, order: Order) -> tuple[int, ...]:
     """By job, the level that a policy's compression gives to jobs in this order on the paths that they have."""
-    if policy is PolicyName.TRAINYARD:
+    if policy == "trainyard":
         by_name = levels_in_order(pinned, [pinned.jobs[job].name for job in order])
         return tuple(by_name[job.name] for job in pinned.jobs)
     by_place = _COMPRESSIONS[policy](pinned, order)
@@ -96,8 +96,8 @@ def _crux(pinned: Snapshot, order: Order) -> Sequence[int]:
     return compressed_levels(pinned, loads, order, intensities)
 
 
-_COMPRESSIONS: Mapping[PolicyName, Callable[[Snapshot, Order], Sequence[int]]] = {
-    PolicyName.CRUX: _crux,
-    PolicyName.SINCRONIA: lambda pinned, order: own_levels(len(order), pinned.num_levels),
-    PolicyName.VARYS: lambda pinned, order: equal_classes(len(order), pinned.num_levels),
+_COMPRESSIONS: Mapping[str, Callable[[Snapshot, Order], Sequence[int]]] = {
+    "crux": _crux,
+    "sincronia": lambda pinned, order: own_levels(len(order), pinned.num_levels),
+    "varys": lambda pinned, order: equal_classes(len(order), pinned.num_levels),
 }

@@ -29,7 +29,7 @@ from hostlib.telemetry.receiver import ProbeReport
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
-from policies.policy_name import PolicyName
+from policies.registry import find_policy
 from tests.driven import DrivenConnection
 from topologies.routing import Routing
 from topologies.steering import Steering
@@ -49,7 +49,7 @@ async def _served(
 ) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
     southbound, board, clock = RecordingSouthbound(), DirectiveBoard(registry), DrivenClock()
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    planner = Planner(registry, snapshots, routing, PolicyName.CRUX, steering, southbound, board, clock)
+    planner = Planner(registry, snapshots, routing, find_policy("crux"), steering, southbound, board, clock)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     telemetry = telemetry or Telemetry(routing, lease_s=10.0)
     service = ControllerService(registry, planner, board, clock, telemetry)

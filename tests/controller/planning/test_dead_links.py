@@ -16,10 +16,10 @@ from controller.registry.registry import Registry
 from controller.rules.flow_rules import FlowRule, RulesBySwitch
 from controller.southbound.recording import RecordingSouthbound
 from experiments.scenarios.driven.clock import DrivenClock
-from policies import catalogue
 from policies.flows import Flow
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from topologies.ecmp import FabricHash
 from topologies.fabric import Path
@@ -44,7 +44,7 @@ class Controlled:
             registry,
             Snapshots(registry, routing, num_levels=8, seed=1),
             routing,
-            PolicyName.CRUX,
+            find_policy("crux"),
             Steering.RULE,
             self.southbound,
             DirectiveBoard(registry),
@@ -93,12 +93,12 @@ def test_rules_of_flows_over_a_dead_link_go_before_anything_is_planned(
     assert dying not in controlled.path(second)
     held = led(controlled.southbound.written[-1])
 
-    def plan(policy: PolicyName, snapshot: Snapshot) -> Plan:
+    def plan(policy: Policy, snapshot: Snapshot) -> Plan:
         assert len(controlled.southbound.written) == 2
         assert led(controlled.southbound.written[-1]) == {rule for rule in held if rule.five_tuple != first.five_tuple}
         dead = {dying, controlled.routing.fabric.reverse(dying)}
         assert [routing.dead for routing in controlled.southbound.routings] == [dead]
-        return catalogue.decide(policy, snapshot)
+        return decide(policy, snapshot)
 
     monkeypatch.setattr("controller.planning.planner.decide", plan)
     controlled.tell(dying)
@@ -168,8 +168,8 @@ def test_a_plan_that_a_dying_link_overtakes_does_not_lead_over_it(
 ) -> None:
     dying = controlled.path(controlled.flows()[0])[2]
 
-    def plan(policy: PolicyName, snapshot: Snapshot) -> Plan:
-        found = catalogue.decide(policy, snapshot)
+    def plan(policy: Policy, snapshot: Snapshot) -> Plan:
+        found = decide(policy, snapshot)
         controlled.tell(dying)
         return found
 

@@ -15,9 +15,9 @@ from controller.southbound.recording import RecordingSouthbound
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.in_process import InProcessController, flow_group_requests, job_request
-from policies.catalogue import decide
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from policies.validation import InvalidPlanError
 from topologies.ecmp import FabricHash, hash_multipliers
@@ -43,7 +43,7 @@ def _cut(health: LinkHealth, fabric: Fabric, job: TrainingJob) -> None:
     health.note({link.source: {link.source_port: False}}, 1.0)
 
 
-def _live(policy: PolicyName, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
+def _live(policy: Policy, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
     routing, clock, health = _routing(), DrivenClock(), LinkHealth(_FABRIC, None)
     registry = Registry(_FABRIC, lease_s=1e6)
     planner = Planner(
@@ -79,7 +79,7 @@ def _live(policy: PolicyName, steering: Steering, fabric_hash: FabricHash) -> li
     return decisions
 
 
-def _in_process(policy: PolicyName, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
+def _in_process(policy: Policy, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
     health = LinkHealth(_FABRIC, None)
     controller = InProcessController(
         *(_routing(), _CONNECTIONS, partial(decide, policy), steering, _SCENARIO.seed, _SCENARIO.num_levels),
@@ -98,9 +98,9 @@ def _in_process(policy: PolicyName, steering: Steering, fabric_hash: FabricHash)
 
 @pytest.mark.parametrize("fabric_hash", FabricHash)
 @pytest.mark.parametrize("steering", Steering)
-@pytest.mark.parametrize("policy", [PolicyName.CRUX, PolicyName.TRAINYARD, PolicyName.CASSINI])
+@pytest.mark.parametrize("policy", map(find_policy, ("crux", "trainyard", "cassini")))
 def test_a_controller_of_the_same_process_decides_as_the_live_one(
-    policy: PolicyName, steering: Steering, fabric_hash: FabricHash
+    policy: Policy, steering: Steering, fabric_hash: FabricHash
 ) -> None:
     live, in_process = (each(policy, steering, fabric_hash) for each in (_live, _in_process))
     assert any(flow.is_cut_off for job in live[1].snapshot.jobs for flow in job.flows)
@@ -114,7 +114,7 @@ def test_previous_is_the_plan_as_the_policy_decided_it() -> None:
 
     def policy(snapshot: Snapshot) -> Plan:
         assert snapshot.previous is (decided[-1] if decided else None)
-        decided.append(decide(PolicyName.CRUX, snapshot))
+        decided.append(decide(find_policy("crux"), snapshot))
         return decided[-1]
 
     health = LinkHealth(_FABRIC, None)

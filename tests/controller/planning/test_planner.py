@@ -13,9 +13,9 @@ from controller.rules.flow_rules import RulesBySwitch
 from controller.southbound.recording import RecordingSouthbound
 from controller.southbound.southbound import Southbound, SouthboundError
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.catalogue import decide
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.policy import Policy, decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
@@ -48,11 +48,13 @@ def _planner(
     routing: Routing,
     southbound: Southbound,
     clock: DrivenClock,
-    policy: PolicyName = PolicyName.ECMP,
+    policy: str = "ecmp",
     fabric_hash: FabricHash = FabricHash.KNOWN,
 ) -> Planner:
     snapshots, board = Snapshots(registry, routing, num_levels=8, seed=1), DirectiveBoard(registry)
-    return Planner(registry, snapshots, routing, policy, Steering.RULE, southbound, board, clock, fabric_hash)
+    return Planner(
+        registry, snapshots, routing, find_policy(policy), Steering.RULE, southbound, board, clock, fabric_hash
+    )
 
 
 def test_nothing_is_planned_without_a_change(registry: Registry, routing: Routing) -> None:
@@ -81,7 +83,7 @@ def test_every_flow_with_a_path_has_its_rules_where_the_hash_is_unknown(
     registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
     southbound = RecordingSouthbound()
-    planner = _planner(registry, routing, southbound, DrivenClock(), PolicyName.CRUX, FabricHash.UNKNOWN)
+    planner = _planner(registry, routing, southbound, DrivenClock(), "crux", FabricHash.UNKNOWN)
     registry.register_job(job, now_s=0.0)
     registry.register_flow_groups("gpt", [ring])
     planner.mark_changed()
@@ -143,7 +145,7 @@ def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_pla
 ) -> None:
     fails = False
 
-    def decide_or_fail(policy: PolicyName, snapshot: Snapshot) -> Plan:
+    def decide_or_fail(policy: Policy, snapshot: Snapshot) -> Plan:
         if fails:
             raise KeyError("size_bytes")
         return decide(policy, snapshot)

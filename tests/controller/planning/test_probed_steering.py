@@ -12,8 +12,8 @@ from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.types import Directives, Flow, FlowGroup, Nic
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
-from policies.catalogue import decide
-from policies.policy_name import PolicyName
+from policies.policy import decide
+from policies.registry import find_policy, policy_names
 from tests.controller.telemetry.reports import five_tuple_to_wire, stack
 from tests.driven import DrivenConnection
 from tests.hostlib.served import GPT, Served, served
@@ -168,8 +168,8 @@ def test_paths_that_have_stopped_answering_are_no_candidates() -> None:
             snapshot = controller.planner.decision.snapshot
             [left] = {found.candidates for found in snapshot.jobs[0].flows}
             assert set(left) == {path for path in paths if dead not in path}
-            for policy in PolicyName:
-                plan = decide(policy, snapshot)
+            for policy in policy_names():
+                plan = decide(find_policy(policy), snapshot)
                 assert all(choice.path is None or choice.path in left for choice in plan.flows.values())
 
     asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))

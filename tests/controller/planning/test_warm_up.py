@@ -9,10 +9,10 @@ from controller.planning.snapshots import Snapshots
 from controller.planning.warm_up import rehearse
 from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
-from policies.catalogue import decide
 from policies.compiled import Loop
-from policies.policy_name import PolicyName
+from policies.policy import decide
 from policies.profile import Profile
+from policies.registry import find_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import StarSpecification
@@ -32,7 +32,7 @@ def _made() -> dict[str, tuple[object, ...]]:
 
 def test_a_decision_on_other_jobs_makes_nothing_that_the_rehearsal_has_not_made(routing: Routing) -> None:
     with patch.object(Loop, "_is_compiled_however_short", False):
-        rehearse(PolicyName.CRUX, routing, num_levels=8)
+        rehearse(find_policy("crux"), routing, num_levels=8)
         made = _made()
         registry = Registry(routing.fabric, lease_s=10.0)
         for number in range(3):
@@ -41,7 +41,7 @@ def test_a_decision_on_other_jobs_makes_nothing_that_the_rehearsal_has_not_made(
             ends = [NicReference(host, 0) for host in ("h0", "h1", "h2")]
             flows = tuple(FlowRequest(ends[n], ends[n - 1], 10**9, 0.0) for n in range(3))
             registry.register_flow_groups(name, [FlowGroupRequest("ring", flows)])
-        decide(PolicyName.CRUX, Snapshots(registry, routing, 8, seed=1).take(0.0, None))
+        decide(find_policy("crux"), Snapshots(registry, routing, 8, seed=1).take(0.0, None))
     assert any(made.values())
     assert _made() == made
 
@@ -50,4 +50,4 @@ def test_a_decision_on_other_jobs_makes_nothing_that_the_rehearsal_has_not_made(
 def test_the_smallest_fabrics_can_be_rehearsed_on(hosts: int) -> None:
     fabric = StarSpecification(kind="star", hosts=hosts, host_link_gbps=100).build()
     with patch.object(Loop, "_is_compiled_however_short", False):
-        rehearse(PolicyName.CRUX, Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)
+        rehearse(find_policy("crux"), Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)

@@ -13,9 +13,9 @@ from controller.profiling.profiler import Keep, Profiler
 from controller.profiling.results import ProfilingResults
 from controller.registry.registration import FlowGroupRequest, JobRequest, RegisteredJob
 from controller.registry.registry import Registry
-from policies.catalogue import decide
-from policies.policy_name import PolicyName
+from policies.policy import decide
 from policies.profile import Profile
+from policies.registry import find_policy, policy_names
 from policies.snapshot import Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
@@ -134,19 +134,19 @@ def test_a_job_that_tells_its_hosts_is_measured_and_ranked_by_that(bench: Bench)
     (job,) = bench.snapshot.jobs
     assert sum(flow.size_bytes for flow in job.flows) == pytest.approx(0.1 * RATE_BYTES_PER_S, rel=0.02)
     assert job.told_flows == ()
-    plan = decide(PolicyName.CRUX, bench.snapshot)
+    plan = decide(find_policy("crux"), bench.snapshot)
     assert plan.jobs[0].intensity == pytest.approx(16 * 0.3 / 0.1, rel=0.1)
 
 
-@pytest.mark.parametrize("policy", PolicyName)
+@pytest.mark.parametrize("policy", policy_names())
 def test_every_policy_decides_on_it_beside_one_that_tells_all(
-    bench: Bench, job: JobRequest, ring: FlowGroupRequest, policy: PolicyName
+    bench: Bench, job: JobRequest, ring: FlowGroupRequest, policy: str
 ) -> None:
     bench.add("quiet", ("h1", "h3"), compute_s=0.2, send_s=0.1)
     bench.run(12.0)
     bench.registry.register_job(job, 12.0)
     bench.registry.register_flow_groups(job.name, [ring])
-    plan = decide(policy, bench.snapshots.take(12.0, None))
+    plan = decide(find_policy(policy), bench.snapshots.take(12.0, None))
     assert {decided.name for decided in plan.jobs} == {"gpt", "quiet"}
     assert all(0 <= flow.level < NUM_LEVELS for flow in plan.flows.values())
 

@@ -12,7 +12,6 @@ from controller.southbound.recording import RecordingSouthbound
 from controller.store.dump import LAST, dump
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.policy_name import PolicyName
 from policies.profile import Profile
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -28,7 +27,7 @@ class Life:
     """A controller on a database, from start to start."""
 
     def __init__(
-        self, database: Path | str, policy: PolicyName, steering: Steering = Steering.RULE, plans: int = 10_000
+        self, database: Path | str, policy: str, steering: Steering = Steering.RULE, plans: int = 10_000
     ) -> None:
         self.database = str(database)
         self.clock = DrivenClock(100.0)

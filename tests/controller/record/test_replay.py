@@ -14,7 +14,7 @@ from controller.record.lines import read_decisions
 from controller.record.replay import Replayed, Verdict, replay, replay_under
 from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
 from policies.plan import Plan
-from policies.policy_name import PolicyName
+from policies.registry import find_policy, policy_names
 from tests.controller.record.lives import Life
 from tests.postgresql import Server
 from topologies.steering import Steering
@@ -24,16 +24,16 @@ def _replayed(lines: Iterable[str]) -> list[Replayed]:
     return list(replay(read_decisions("record", lines)))
 
 
-@pytest.mark.parametrize("policy", list(PolicyName))
-def test_every_plan_is_decided_again_across_a_restart(tmp_path: Path, policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", policy_names())
+def test_every_plan_is_decided_again_across_a_restart(tmp_path: Path, policy: str) -> None:
     _lives_twice(str(tmp_path / "t.db"), policy)
 
 
 def test_the_record_is_the_same_on_postgresql(postgresql: Server) -> None:
-    _lives_twice(postgresql.new_database(), PolicyName.TRAINYARD)
+    _lives_twice(postgresql.new_database(), "trainyard")
 
 
-def _lives_twice(database: str, policy: PolicyName) -> None:
+def _lives_twice(database: str, policy: str) -> None:
     async def scenario() -> None:
         life = Life(database, policy)
         life.start()
@@ -58,7 +58,7 @@ def _lives_twice(database: str, policy: PolicyName) -> None:
     asyncio.run(_all_the_same(database, policy))
 
 
-async def _all_the_same(database: str, policy: PolicyName) -> None:
+async def _all_the_same(database: str, policy: str) -> None:
     life = Life(database, policy)
     life.start()
     replayed = _replayed(life.lines())
@@ -78,7 +78,7 @@ async def _all_the_same(database: str, policy: PolicyName) -> None:
 
 def test_source_ports_that_have_moved_are_in_the_record(tmp_path: Path) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.CRUX, Steering.SOURCE_PORT)
+        life = Life(tmp_path / "t.db", "crux", Steering.SOURCE_PORT)
         life.start()
         await life.live(10)
         await life.controller.planner.recorded()
@@ -91,8 +91,8 @@ def test_source_ports_that_have_moved_are_in_the_record(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("policy", [PolicyName.CRUX, PolicyName.TRAINYARD])
-def test_what_was_decided_around_dead_links_is_decided_again(tmp_path: Path, policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", ["crux", "trainyard"])
+def test_what_was_decided_around_dead_links_is_decided_again(tmp_path: Path, policy: str) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", policy)
         life.start()
@@ -115,21 +115,21 @@ def test_what_was_decided_around_dead_links_is_decided_again(tmp_path: Path, pol
 
 def test_another_policy_is_shown_with_its_own_plans_in_force(tmp_path: Path) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life = Life(tmp_path / "t.db", "crux")
         life.start()
         await life.live(8)
         await life.controller.planner.recorded()
         decisions = list(read_decisions("record", life.lines()))
-        assert {each.verdict for each in replay_under(PolicyName.CRUX, decisions)} == {Verdict.SAME}
-        other = list(replay_under(PolicyName.ECMP, decisions))
-        assert all(each.plan.policy == PolicyName.ECMP for each in other)
+        assert {each.verdict for each in replay_under(find_policy("crux"), decisions)} == {Verdict.SAME}
+        other = list(replay_under(find_policy("ecmp"), decisions))
+        assert all(each.plan.policy == "ecmp" for each in other)
         moved = [flow for each in other for flow in each.difference.moved]
         assert moved
         assert all(flow.after is None for flow in moved)
         # Where there is nothing to decide on, it is the same whoever decides.
         nothing = replace(decisions[0].snapshot, jobs=(), open_groups=())
-        empty = replace(decisions[0], snapshot=nothing, plan=Plan(PolicyName.CRUX, (), {}))
-        assert [each.verdict for each in replay_under(PolicyName.ECMP, [empty])] == [Verdict.SAME]
+        empty = replace(decisions[0], snapshot=nothing, plan=Plan("crux", (), {}))
+        assert [each.verdict for each in replay_under(find_policy("ecmp"), [empty])] == [Verdict.SAME]
         await life.end()
 
     asyncio.run(scenario())
@@ -137,7 +137,7 @@ def test_another_policy_is_shown_with_its_own_plans_in_force(tmp_path: Path) -> 
 
 def test_on_another_fabric_no_plan_is_in_force_and_numbers_go_on(tmp_path: Path) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.TRAINYARD)
+        life = Life(tmp_path / "t.db", "trainyard")
         life.start()
         await life.live(5)
         await life.controller.planner.recorded()
@@ -158,7 +158,7 @@ def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monke
     monkeypatch.setattr("controller.store.recorder._PRUNED_EVERY", 5)
 
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.TRAINYARD, plans=7)
+        life = Life(tmp_path / "t.db", "trainyard", plans=7)
         life.start()
         await life.live(20)
         await life.controller.planner.recorded()
@@ -179,7 +179,7 @@ def test_a_plan_is_in_the_record_though_nothing_old_could_be_forgotten(
     async def scenario() -> None:
         monkeypatch.setattr("controller.store.recorder._PRUNED_EVERY", 2)
         monkeypatch.setattr("controller.store.facts.prune", full)
-        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life = Life(tmp_path / "t.db", "crux")
         life.start()
         await life.live(2)
         await life.controller.planner.recorded()
@@ -198,7 +198,7 @@ def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it
         raise StoreError("database t.db: database or disk is full")
 
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.TRAINYARD)
+        life = Life(tmp_path / "t.db", "trainyard")
         life.start()
         await life.live(3)
         await life.controller.planner.recorded()
@@ -221,14 +221,14 @@ def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it
 
 def test_who_is_configured_otherwise_is_told_in_what(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life = Life(tmp_path / "t.db", "crux")
         life.start()
         life.store.warn_of_other(life.config)
         await life.live(3)
         await life.controller.planner.recorded()
         life.store.warn_of_other(life.config)
         assert caplog.text == ""
-        life.store.warn_of_other(life.config.model_copy(update={"hash_seed": 2, "policy": PolicyName.ECMP}))
+        life.store.warn_of_other(life.config.model_copy(update={"hash_seed": 2, "policy": "ecmp"}))
         assert "under another hash_seed and policy than is configured here" in caplog.text
         await life.end()
 
@@ -237,7 +237,7 @@ def test_who_is_configured_otherwise_is_told_in_what(tmp_path: Path, caplog: pyt
 
 def test_requests_to_switches_stand_behind_their_plan(tmp_path: Path) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.ECMP)
+        life = Life(tmp_path / "t.db", "ecmp")
         life.start()
         life.store.trail.note(SwitchWrite("t0", 9, 0, 0, WriteOutcome.ACKNOWLEDGED))
         await life.live(1)
@@ -260,7 +260,7 @@ def test_requests_to_switches_stand_behind_their_plan(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     async def scenario() -> list[str]:
-        life = Life(tmp_path_factory.mktemp("record") / "t.db", PolicyName.CRUX)
+        life = Life(tmp_path_factory.mktemp("record") / "t.db", "crux")
         life.start()
         await life.live(4)
         await life.controller.planner.recorded()

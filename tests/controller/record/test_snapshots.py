@@ -8,7 +8,6 @@ import pytest
 from controller.record.snapshots import FOREIGN_LOADS, PROFILED, Setting, SnapshotFacts, telemetry_bodies
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job
-from policies.policy_name import PolicyName
 from policies.profile import Profile
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths
@@ -27,7 +26,7 @@ TOPOLOGIES = (
 
 
 def _facts(topology: Topology) -> tuple[SnapshotFacts, Routing]:
-    setting = Setting(topology=topology, hash_seed=1, policy=PolicyName.CRUX, num_levels=8, seed=1)
+    setting = Setting(topology=topology, hash_seed=1, policy="crux", num_levels=8, seed=1)
     routing = setting.routing()
     return SnapshotFacts(setting, routing), routing
 

@@ -14,9 +14,9 @@ from controller.registry.registry import Registry
 from controller.rules.flow_rules import FlowRule, flow_rules
 from controller.rules.job_rules import JobRule, job_rules
 from controller.southbound.p4runtime.entries import JOB_PRIORITY, Kind, is_own, job_entry, key_of
-from policies.catalogue import decide
 from policies.plan import FlowPlan, Plan
-from policies.policy_name import PolicyName
+from policies.policy import decide
+from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from topologies.routing import Routing
 
@@ -28,7 +28,7 @@ def snapshots(registry: Registry, routing: Routing) -> tuple[Snapshots, Profilin
 
 
 def _job_rules(snapshot: Snapshot, routing: Routing) -> dict[str, tuple[JobRule, ...]]:
-    return job_rules(decide(PolicyName.CRUX, snapshot), snapshot, routing.fabric)
+    return job_rules(decide(find_policy("crux"), snapshot), snapshot, routing.fabric)
 
 
 def test_a_job_that_is_measured_has_the_level_above_all_others(

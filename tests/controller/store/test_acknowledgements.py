@@ -10,7 +10,6 @@ import grpc.aio
 
 from hostlib.connection import Connection
 from hostlib.types import Flow, FlowGroup, GroupInstance, Job, Nic, Profile
-from policies.policy_name import PolicyName
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
 
@@ -45,7 +44,7 @@ async def _is_answered_now(call: Coroutine[Any, Any, object]) -> bool:
 
 def test_instances_are_acknowledged_when_stored_and_renewals_where_silence_was(tmp_path: Path) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life = Life(tmp_path / "t.db", "crux")
         async with _connected(life) as connection:
             await connection.register_job(_JOB)
             await connection.register_flow_groups("gpt", [_RING])

@@ -16,7 +16,6 @@ from controller.store.database import Database
 from controller.store.schema import JOB
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.policy_name import PolicyName
 from policies.profile import Profile
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
@@ -71,12 +70,12 @@ async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog
 
 
 def test_plans_are_made_though_the_disk_hangs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    life = Life(tmp_path / "t.db", PolicyName.TRAINYARD, Steering.SOURCE_PORT)
+    life = Life(tmp_path / "t.db", "trainyard", Steering.SOURCE_PORT)
     asyncio.run(_plans_go_on(life, held_up(), caplog))
 
 
 def test_plans_are_made_though_the_server_hangs(postgresql: Server, caplog: pytest.LogCaptureFixture) -> None:
-    life = Life(postgresql.new_database(), PolicyName.TRAINYARD)
+    life = Life(postgresql.new_database(), "trainyard")
     asyncio.run(_plans_go_on(life, postgresql.stopped(), caplog))
 
 
@@ -125,7 +124,7 @@ def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_rig
 
 def test_what_a_hanging_database_has_taken_goes_though_nothing_else_changes(tmp_path: Path) -> None:
     async def scenario() -> None:
-        life = Life(tmp_path / "t.db", PolicyName.CRUX)
+        life = Life(tmp_path / "t.db", "crux")
         life.start()
         registry, life.store.database._patience_s = life.controller.registry, 0.05
         with held_up():

@@ -1,5 +1,4 @@
 from experiments.papers.crux_schedulers import findings
-from policies.policy_name import PolicyName
 from tests.experiments.papers.trace_results import made_up_case, made_up_result
 from workloads.schedulers.scheduler_name import Scheduler
 
@@ -10,9 +9,9 @@ def test_of_a_scheduler_that_lacks_a_run_there_is_no_gain() -> None:
     results = {
         made_up_case(policy, scheduler): made_up_result(policy, computing)
         for policy, scheduler, computing in (
-            (PolicyName.ECMP, Scheduler.HIVED, 4.5),
-            (PolicyName.CRUX, Scheduler.HIVED, 10.0),
-            (PolicyName.ECMP, Scheduler.AFFINITY, 10.0),
+            ("ecmp", Scheduler.HIVED, 4.5),
+            ("crux", Scheduler.HIVED, 10.0),
+            ("ecmp", Scheduler.AFFINITY, 10.0),
         )
     }
     weighted, over_time = findings(results, "made up", "clos", ()).tables

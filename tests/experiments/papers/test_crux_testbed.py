@@ -4,12 +4,11 @@ import pytest
 
 from experiments.papers.crux_testbed import POLICIES, PUBLISHED, MixMeasured, findings, json_object, measured
 from experiments.scenarios.results import RunResult
-from policies.policy_name import PolicyName
 from tests.experiments.report.builders import make_job, make_result
 from workloads.loading import SHIPPED_SCENARIOS
 
 
-def a_run(policy: PolicyName, seed: int, utilisation: float, times_s: dict[str, float | None]) -> RunResult:
+def a_run(policy: str, seed: int, utilisation: float, times_s: dict[str, float | None]) -> RunResult:
     jobs = tuple(make_job(name, iteration_time_s=time_s) for name, time_s in times_s.items())
     made = make_result(policy, utilisation, jobs, scenario="fig20")
     limits = {"ideal_gpu_utilisation": 0.9, "fluid_bound_gpu_utilisation": 0.8}

@@ -14,10 +14,9 @@ from experiments.papers.robustness import (
     runs,
     share_of_limit,
 )
-from policies.policy_name import PolicyName
 from workloads.problems import find_problems
 
-ECMP, CRUX = PolicyName.ECMP, PolicyName.CRUX
+ECMP, CRUX = "ecmp", "crux"
 
 
 def test_every_disturbance_is_a_sound_scenario_and_no_two_are_the_same() -> None:

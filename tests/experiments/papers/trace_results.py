@@ -8,15 +8,14 @@ from experiments.papers.trace_cases import TraceCase
 from experiments.papers.trace_topologies import TraceTopology
 from experiments.traces.results import Counts, GpuSeries, TraceJobResult, TraceResult
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 from workloads.schedulers.scheduler_name import Scheduler
 
 
-def made_up_case(policy: PolicyName, scheduler: Scheduler) -> TraceCase:
+def made_up_case(policy: str, scheduler: Scheduler) -> TraceCase:
     return TraceCase(Path("trace"), Path("assumptions.yaml"), TraceTopology.CLOS, policy, scheduler, 1, None)
 
 
-def made_up_result(policy: PolicyName, computing: float, end_s: float | None = 200.0) -> TraceResult:
+def made_up_result(policy: str, computing: float, end_s: float | None = 200.0) -> TraceResult:
     """Of 10 GPUs all are allocated in the first interval, and one in the second; there it computes."""
     return TraceResult(
         policy=policy,

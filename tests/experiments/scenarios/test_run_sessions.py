@@ -11,9 +11,9 @@ from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import run_object
 from experiments.scenarios.simulated import run_on_simulator
 from experiments.scenarios.simulated_network import SimulatedNetwork
-from policies.catalogue import decide
-from policies.enforcement import Enforcement, rate_control
-from policies.policy_name import PolicyName
+from policies.enforcement import Enforcement
+from policies.policy import decide
+from policies.registry import find_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.events import ElementState, ScenarioEvent
@@ -21,7 +21,7 @@ from workloads.jobs import training_jobs
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 _SCENARIO = load_scenario(SHIPPED_SCENARIOS / "failing-cable.yaml")
-_POLICY = PolicyName.CRUX
+_POLICY = find_policy("crux")
 
 
 def _session() -> tuple[InProcessSession, Outages]:
@@ -29,7 +29,7 @@ def _session() -> tuple[InProcessSession, Outages]:
     routing = Routing(fabric, hash_multipliers(fabric.switches, _SCENARIO.seed))
     jobs = training_jobs(_SCENARIO, fabric)
     connections = open_connections(jobs, fabric)
-    control = rate_control(_POLICY, Enforcement.LEVELS)
+    control = _POLICY.rate_control(Enforcement.LEVELS)
     network = SimulatedNetwork(routing, jobs, connections, _POLICY, control, _SCENARIO.steering, may_fail=True)
 
     def new_controller() -> InProcessController:

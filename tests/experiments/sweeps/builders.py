@@ -8,7 +8,6 @@ import yaml
 from experiments.scenarios.backend import Backend
 from experiments.sweeps.result_line import Asked, Measured, ResultLine
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 
 
 def document(name: str = "small") -> dict[str, Any]:
@@ -32,7 +31,7 @@ def write(folder: Path, name: str = "small", **keys: object) -> Path:
 
 def asked(
     scenario: str = "small",
-    policy: PolicyName = PolicyName.CRUX,
+    policy: str = "crux",
     seed: int = 1,
     sha256: str = "0",
     settings: dict[str, Any] | None = None,

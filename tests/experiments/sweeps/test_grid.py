@@ -7,7 +7,6 @@ from experiments.scenarios.backend import Backend
 from experiments.sweeps.axes import Axis, combinations
 from experiments.sweeps.grid import cases, read_files
 from policies.enforcement import Enforcement
-from policies.policy_name import PolicyName
 from tests.experiments.sweeps.builders import write
 from workloads.loading import ScenarioError
 
@@ -19,14 +18,14 @@ def test_a_grid_has_every_run_once_and_every_cell_before_the_next_seed(tmp_path:
     settings = list(combinations([Axis.parse("reaction_delay_s=0,1")]))
     grid = cases(files, settings, (), range(1, 4), *ON)
     assert len(grid) == len({case.asked.key for case in grid}) == 2 * 2 * 3
-    assert Counter(case.asked.policy for case in grid) == {PolicyName.CRUX: 6, PolicyName.ECMP: 6}
+    assert Counter(case.asked.policy for case in grid) == {"crux": 6, "ecmp": 6}
     assert [case.asked.seed for case in grid] == [1] * 4 + [2] * 4 + [3] * 4
     for case in grid:
         assert case.scenario.seed == case.asked.seed
         assert case.scenario.reaction_delay_s == case.asked.settings["reaction_delay_s"]
         assert case.scenario.name == case.asked.scenario
-    asked = cases(files, [{}], (PolicyName.FIFO,), [1], *ON)
-    assert [case.asked.policy for case in asked] == [PolicyName.FIFO] * 2
+    asked = cases(files, [{}], ("fifo",), [1], *ON)
+    assert [case.asked.policy for case in asked] == ["fifo"] * 2
 
 
 def test_all_that_is_wrong_is_told_with_its_file_and_settings(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from experiments.scenarios.simulated import run_on_simulator
 from experiments.traces.results import TraceResult
 from experiments.traces.run import TraceOptions, TraceRun, run_trace
 from experiments.traces.steadiness import ACCURATE, SkipOptions
-from policies.policy_name import PolicyName
 from tests.experiments.traces.jobs import DUMBBELL, on_hosts, simulated
 from topologies.specification import ClosSpecification
 from workloads.scenario import Scenario
@@ -34,30 +33,26 @@ def ends_s(result: TraceResult) -> dict[str, float | None]:
 
 def test_alone_a_job_takes_what_was_logged() -> None:
     """Four and a half iterations of 1 s of computing and 1 s of sending."""
-    result = run_trace(
-        [simulated("a", 1.0, SECOND_BYTES, 2.0, 4.5)], DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS), AT_ONCE
-    )
+    result = run_trace([simulated("a", 1.0, SECOND_BYTES, 2.0, 4.5)], DUMBBELL, "ecmp", on_hosts(ACROSS), AT_ONCE)
     assert ends_s(result) == {"a": pytest.approx(9.0)}
     assert result.run_slowdowns.tolist() == pytest.approx([1.0])
     assert result.gpu_utilisation == pytest.approx(5 / 9)
     assert result.cluster_utilisation == pytest.approx(5 / 9 / 2)
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected_s"), [(PolicyName.ECMP, {"a": 30.0, "b": 30.0}), (PolicyName.CRUX, {"a": 20.0, "b": 21.0})]
-)
+@pytest.mark.parametrize(("policy", "expected_s"), [("ecmp", {"a": 30.0, "b": 30.0}), ("crux", {"a": 20.0, "b": 21.0})])
 @pytest.mark.parametrize("skip", [ACCURATE, SkipOptions(), SkipOptions(tolerance=None)])
-def test_two_jobs_on_one_link(policy: PolicyName, expected_s: dict[str, float], skip: SkipOptions) -> None:
+def test_two_jobs_on_one_link(policy: str, expected_s: dict[str, float], skip: SkipOptions) -> None:
     """In step they share it, 3 s an iteration; one behind the other both have it alone, from the second on."""
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10) for name in ACROSS]
     result = run_trace(jobs, DUMBBELL, policy, on_hosts(ACROSS), TraceOptions(reaction_delay_s=0.0, skip=skip))
     assert ends_s(result) == pytest.approx(expected_s)
-    assert result.counts.decisions == (2 if policy is PolicyName.ECMP else 3)
+    assert result.counts.decisions == (2 if policy == "ecmp" else 3)
 
 
 def test_what_repeats_itself_is_not_computed() -> None:
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10_000) for name in ACROSS]
-    result = run_trace(jobs, DUMBBELL, PolicyName.CRUX, on_hosts(ACROSS), AT_ONCE)
+    result = run_trace(jobs, DUMBBELL, "crux", on_hosts(ACROSS), AT_ONCE)
     assert ends_s(result) == pytest.approx({"a": 20_000.0, "b": 20_001.0})
     assert result.counts.iterations_repeated > 19_900
     assert result.counts.iterations_computed + result.counts.iterations_repeated == 20_000
@@ -68,7 +63,7 @@ def test_slower_iterations_end_later_and_the_queue_waits() -> None:
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10) for name in ACROSS]
     jobs.append(simulated("c", 1.0, 0.0, 1.0, 5, arrival_s=3.0, num_hosts=4))
     hosts = {**ACROSS, "c": ("h0", "h1", "h2", "h3")}
-    result = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(hosts), AT_ONCE)
+    result = run_trace(jobs, DUMBBELL, "ecmp", on_hosts(hosts), AT_ONCE)
     assert ends_s(result) == pytest.approx({"a": 30.0, "b": 30.0, "c": 35.0})
     waited = next(job for job in result.jobs if job.name == "c")
     assert (waited.queueing_s, waited.run_slowdown, waited.slowdown) == pytest.approx((27.0, 1.0, 32 / 5))
@@ -76,7 +71,7 @@ def test_slower_iterations_end_later_and_the_queue_waits() -> None:
 
 def test_jobs_that_send_nothing_are_no_event_for_a_policy() -> None:
     jobs = [simulated(str(number), 1.0, 9.0, 1.0, 7, num_hosts=1, gpus_per_host=4) for number in range(8)]
-    result = run_trace(jobs, DUMBBELL, PolicyName.CRUX, on_hosts({str(n): (f"h{n % 4}",) for n in range(8)}))
+    result = run_trace(jobs, DUMBBELL, "crux", on_hosts({str(n): (f"h{n % 4}",) for n in range(8)}))
     assert set(ends_s(result).values()) == {7.0}
     assert (result.counts.decisions, result.gpu_utilisation, result.cluster_utilisation) == (0, 1.0, 1.0)
 
@@ -84,7 +79,7 @@ def test_jobs_that_send_nothing_are_no_event_for_a_policy() -> None:
 def test_a_decision_is_in_force_after_the_reaction_delay() -> None:
     """Until 2.5 both share the link, in step; what is left then, a quarter of a transfer each, goes one by one."""
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10) for name in ACROSS]
-    result = run_trace(jobs, DUMBBELL, PolicyName.CRUX, on_hosts(ACROSS), TraceOptions(reaction_delay_s=2.5))
+    result = run_trace(jobs, DUMBBELL, "crux", on_hosts(ACROSS), TraceOptions(reaction_delay_s=2.5))
     ends = ends_s(result)
     assert ends["a"] == pytest.approx(20 + 0.75)
     assert ends["b"] == pytest.approx(20 + 1.0 + 0.75)
@@ -93,7 +88,7 @@ def test_a_decision_is_in_force_after_the_reaction_delay() -> None:
 def test_cut_off_what_runs_counts_as_far_as_it_came() -> None:
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10) for name in ACROSS]
     options = TraceOptions(reaction_delay_s=0.0, until_s=9.0)
-    result = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS), options)
+    result = run_trace(jobs, DUMBBELL, "ecmp", on_hosts(ACROSS), options)
     assert ends_s(result) == {"a": None, "b": None}
     assert result.ended_s == 9.0
     assert result.gpu_utilisation == pytest.approx(1 / 3)
@@ -102,7 +97,7 @@ def test_cut_off_what_runs_counts_as_far_as_it_came() -> None:
 
 def test_series_show_when_gpus_compute() -> None:
     jobs = [simulated("a", 1.0, SECOND_BYTES, 2.0, 450), simulated("b", 1.0, 0.0, 1.0, 600, arrival_s=600.0)]
-    series = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS)).series
+    series = run_trace(jobs, DUMBBELL, "ecmp", on_hosts(ACROSS)).series
     assert series.allocated.tolist() == pytest.approx([16.0, 16.0 * 300 / 600 + 16.0])
     assert series.computing.tolist() == pytest.approx([8.0, 8.0 * 300 / 600 + 16.0])
 
@@ -113,8 +108,8 @@ CLOS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("policy", [PolicyName.ECMP, PolicyName.CRUX, PolicyName.CASSINI, PolicyName.TRAINYARD])
-def test_the_same_as_a_run_of_the_scenario(policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", ["ecmp", "crux", "cassini", "trainyard"])
+def test_the_same_as_a_run_of_the_scenario(policy: str) -> None:
     """Jobs that come and go on a Clos fabric, every iteration computed, as the general run replays them."""
     given: list[dict[str, Any]] = [
         {"name": "a", "hosts": ["h0", "h2", "h4"], "arrival_s": 0.0, "iterations": 30, "compute_s": 0.31},
@@ -156,8 +151,8 @@ def test_the_same_as_a_run_of_the_scenario(policy: PolicyName) -> None:
     assert jct_s == pytest.approx({job.name: job.jct_s for job in run.jobs}, abs=1e-9)
 
 
-@pytest.mark.parametrize("policy", [PolicyName.ECMP, PolicyName.CRUX])
-def test_skipping_against_every_iteration(policy: PolicyName) -> None:
+@pytest.mark.parametrize("policy", ["ecmp", "crux"])
+def test_skipping_against_every_iteration(policy: str) -> None:
     """Jobs of many lengths that meet on few links: utilisation within 0.5 %, and the same where cycles alone go."""
     fabric = ClosSpecification.model_validate(CLOS).build()
     chance = np.random.default_rng(3)
@@ -192,8 +187,8 @@ def test_steady_rates_are_extrapolated_where_no_cycle_is_exact() -> None:
         simulated("b", 0.739085133, 0.25 * SECOND_BYTES, 0.989085133, 3000),
     ]
     options = TraceOptions(reaction_delay_s=0.0)
-    skipped = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS), options)
-    accurate = run_trace(jobs, DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS), replace(options, skip=ACCURATE))
+    skipped = run_trace(jobs, DUMBBELL, "ecmp", on_hosts(ACROSS), options)
+    accurate = run_trace(jobs, DUMBBELL, "ecmp", on_hosts(ACROSS), replace(options, skip=ACCURATE))
     assert skipped.counts.iterations_extrapolated > 4000
     assert ends_s(skipped) == pytest.approx(ends_s(accurate), rel=0.005)
     assert skipped.gpu_utilisation == pytest.approx(accurate.gpu_utilisation, rel=0.005)
@@ -202,9 +197,9 @@ def test_steady_rates_are_extrapolated_where_no_cycle_is_exact() -> None:
 def test_what_cannot_run_is_refused() -> None:
     job = simulated("a", 1.0, SECOND_BYTES, 2.0, 1)
     with pytest.raises(ValueError, match="different names"):
-        run_trace([job, job], DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS))
+        run_trace([job, job], DUMBBELL, "ecmp", on_hosts(ACROSS))
     with pytest.raises(ValueError, match="job 'b': it asks for more GPUs"):
-        run_trace([simulated("b", 1.0, 0.0, 1.0, 1, num_hosts=5)], DUMBBELL, PolicyName.ECMP, on_hosts(ACROSS))
+        run_trace([simulated("b", 1.0, 0.0, 1.0, 1, num_hosts=5)], DUMBBELL, "ecmp", on_hosts(ACROSS))
 
 
 GROUPED = admit_in_groups(place_by_affinity)
@@ -222,7 +217,7 @@ def test_jobs_that_share_gpus_compute_in_turns(skip: SkipOptions) -> None:
     jobs = [sharing(name, 1.0, 4 * SECOND_BYTES, 1.0, todo, 4) for name, todo in (("a", 10), ("b", 20))]
     late = replace(sharing("c", 1.0, 0.0, 0.0, 5, 4), request=GpuRequest("c", 4, 8, 1.0, 5.0, (1.0, 0.0)))
     options = TraceOptions(reaction_delay_s=0.0, skip=skip)
-    result = run_trace([*jobs, late], DUMBBELL, PolicyName.ECMP, GROUPED, options)
+    result = run_trace([*jobs, late], DUMBBELL, "ecmp", GROUPED, options)
     # b begins to compute a second after a, and has the GPUs to itself from 20 on.
     assert ends_s(result) == pytest.approx({"a": 20.0, "b": 41.0, "c": 46.0})
     assert {job.name: job.shared_gpus_with for job in result.jobs} == {"a": ("b",), "b": ("a",), "c": ()}
@@ -240,7 +235,7 @@ def test_jobs_that_share_gpus_meet_others_on_links() -> None:
         return next(({host: state.free[host] for host in hosts} for hosts in free), None)
 
     accurate, skipped = (
-        run_trace(jobs, DUMBBELL, PolicyName.CRUX, admit_in_groups(place), TraceOptions(skip=skip))
+        run_trace(jobs, DUMBBELL, "crux", admit_in_groups(place), TraceOptions(skip=skip))
         for skip in (ACCURATE, SkipOptions())
     )
     assert ends_s(skipped) == pytest.approx(ends_s(accurate))
@@ -260,7 +255,7 @@ def test_results_outlive_a_run_that_cannot_go_on() -> None:
             simulated("c", 1.0, 0.0, 1.0, 1, num_hosts=4, arrival_s=1.0),
         )
     ]
-    run = TraceRun(jobs, DUMBBELL, PolicyName.ECMP, admit_in_groups(RandomPlacement(1)), AT_ONCE)
+    run = TraceRun(jobs, DUMBBELL, "ecmp", admit_in_groups(RandomPlacement(1)), AT_ONCE)
     while run.now_s < 1.0:
         assert run.step()
     with pytest.raises(ValueError, match="that all of them send, or none"):

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from experiments.scenarios.results import RunResult
-from policies.policy_name import PolicyName
+from policies.policy import Policy
 from tests.experiments.report.builders import make_result
 from trainyard.cli.application import application
 from workloads.events import ScenarioEvent
@@ -72,20 +72,20 @@ def write(tmp_path: Path) -> Callable[[object], Path]:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, PolicyName]]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, str]]:
     """What the emulator would have run; utilisation is 0.5 under ECMP and 0.75 otherwise. Seed 13 breaks down."""
-    calls: list[tuple[Scenario, PolicyName]] = []
+    calls: list[tuple[Scenario, str]] = []
 
     async def run_on_emulator(
-        scenario: Scenario, policy: PolicyName, *, on_progress: Callable[[float, float], None]
+        scenario: Scenario, policy: Policy, *, on_progress: Callable[[float, float], None]
     ) -> RunResult:
-        calls.append((scenario, policy))
+        calls.append((scenario, policy.name))
         on_progress(0.0, float("inf"))
         on_progress(1.0, 2.0)
         if scenario.seed == 13:
             raise ValueError("no job has departed")
-        share = 0.5 if policy is PolicyName.ECMP else 0.75
-        return make_result(policy, share, scenario=scenario.name, events=within(scenario.events))
+        share = 0.5 if policy.name == "ecmp" else 0.75
+        return make_result(policy.name, share, scenario=scenario.name, events=within(scenario.events))
 
     emulated = ModuleType("experiments.scenarios.emulated")
     emulated.run_on_emulator = run_on_emulator  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policies.policy_name import PolicyName
+from policies.registry import policy_names
 from tests.trainyard.cli.conftest import Trainyard
 from workloads.loading import SHIPPED_SCENARIOS
 
@@ -37,4 +37,4 @@ def test_a_policy_that_nobody_knows_is_refused(
     path = write(document | {"policy": "magic"})
     result = trainyard("check", path)
     assert result.exit_code == 2
-    assert result.stderr == f"{path}: policy: expected one of {', '.join(PolicyName)}, got 'magic'\n"
+    assert result.stderr == f"{path}: policy: expected one of {', '.join(policy_names())}, got 'magic'\n"

@@ -2,7 +2,6 @@ import pytest
 
 from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
-from policies.policy_name import PolicyName
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from trainyard.cli.decision_alone import plan_scenario
@@ -19,7 +18,7 @@ def _nic(address: int) -> NicReference:
 
 
 def test_flows_have_the_connections_that_the_registry_itself_would_assign() -> None:
-    decision = plan_scenario(SCENARIO, FABRIC, PolicyName.ECMP)
+    decision = plan_scenario(SCENARIO, FABRIC, "ecmp")
     registry = Registry(FABRIC, lease_s=1.0)
     jobs = {job.name: job for job in decision.snapshot.jobs}
     for specification in SCENARIO.jobs:
@@ -39,13 +38,13 @@ def test_the_seed_of_the_scenario_seeds_the_fabrics_hash() -> None:
     for seed in (1, 2):
         scenario = SCENARIO.model_copy(update={"seed": seed})
         routing = Routing(FABRIC, hash_multipliers(FABRIC.switches, seed))
-        for job in plan_scenario(scenario, FABRIC, PolicyName.ECMP).snapshot.jobs:
+        for job in plan_scenario(scenario, FABRIC, "ecmp").snapshot.jobs:
             for flow in job.flows:
                 assert flow.hashed_path == routing.hashed_path(flow.five_tuple)
 
 
 def test_jobs_say_what_the_scenario_says() -> None:
-    gpt = next(job for job in plan_scenario(SCENARIO, FABRIC, PolicyName.CRUX).snapshot.jobs if job.name == "gpt")
+    gpt = next(job for job in plan_scenario(SCENARIO, FABRIC, "crux").snapshot.jobs if job.name == "gpt")
     model = MODELS[ModelName.GPT]
     assert (gpt.gpus, gpt.profile.work) == (32, pytest.approx(32 * model.compute_s))
     assert gpt.profile.compute_s == pytest.approx(model.compute_s)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from controller.errors import StoreError
-from policies.policy_name import PolicyName
 from tests.controller.record.lives import Life
 from tests.trainyard.cli.conftest import Trainyard
 
@@ -19,7 +18,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a controller has left behind after seven Plans, of which the database has not taken the sixth."""
 
     async def scenario() -> Path:
-        life = Life(tmp_path_factory.mktemp("life") / "trainyard.db", PolicyName.CRUX)
+        life = Life(tmp_path_factory.mktemp("life") / "trainyard.db", "crux")
         life.start()
         await life.live(5)
         await life.controller.written()

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from experiments.scenarios.results import run_object
-from policies.policy_name import PolicyName
 from tests.experiments.report.builders import make_job, make_result
 from tests.trainyard.cli.conftest import Trainyard
 from trainyard.cli.tables import iteration_times
 from workloads.scenario import ProfileSource, Scenario
 
-Ran = list[tuple[Scenario, PolicyName]]
+Ran = list[tuple[Scenario, str]]
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def test_json_is_one_object_per_policy_and_nothing_else(trainyard: Trainyard, ra
     assert result.exit_code == 0
     objects = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(found["policy"], found["gpu_utilisation"]) for found in objects] == [("ecmp", 0.5), ("crux", 0.75)]
-    assert [policy for _, policy in ran] == [PolicyName.ECMP, PolicyName.CRUX]
+    assert [policy for _, policy in ran] == ["ecmp", "crux"]
 
 
 def test_people_get_tables(trainyard: Trainyard, ran: Ran, scenario: Path) -> None:

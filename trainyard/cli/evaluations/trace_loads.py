@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.papers.trace_topologies import TraceTopology, assumed_on
-from policies.policy_name import PolicyName
 from trainyard.cli.evaluations.shared import JsonOption, SeedsOption, each, prepare, show
 from trainyard.cli.evaluations.traces import FolderArgument, TopologyOption, trace_of
-from trainyard.cli.inputs import ReportOption, require_positive
+from trainyard.cli.inputs import ReportOption, checked_policies, require_positive
 from trainyard.cli.running_traces import SchedulerOption
 from trainyard.cli.sweeping import WorkersOption
 from trainyard.cli.traces import AssumptionsOption, read_assumptions, require_jobs, summary_of
@@ -23,7 +22,8 @@ LoadsOption = Annotated[
     list[float] | None, typer.Option("--load", help="May be repeated. Without it: 0.6, 1.0 and 1.5.")
 ]
 PoliciesOption = Annotated[
-    list[PolicyName] | None, typer.Option("--policy", help="May be repeated. Without it: ecmp, crux and trainyard.")
+    list[str] | None,
+    typer.Option("--policy", metavar="POLICY", help="May be repeated. Without it: ecmp, crux and trainyard."),
 ]
 DaysOption = Annotated[float, typer.Option("--days", help="How long the busiest part is that counts.")]
 
@@ -62,7 +62,7 @@ def crux_trace_loads(
             for seed in range(1, seeds + 1)
             for of_seed in (made.enter_context(trace_of(folder, seed)),)
             for one in loads
-            for by in dict.fromkeys(policy or POLICIES)
+            for by in checked_policies(policy or POLICIES)
         ]
         results: dict[LoadCase, LoadResult] = {}
         try:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.papers.trace_topologies import TraceTopology, assumed_on
-from policies.policy_name import PolicyName
 from trainyard.cli.evaluations.shared import JsonOption, each, prepare, show
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.inputs import ReportOption, require_positive
+from trainyard.cli.inputs import ReportOption, checked_policies, require_positive
 from trainyard.cli.running_traces import DaysOption, SchedulerOption
 from trainyard.cli.sweeping import WorkersOption
 from trainyard.cli.traces import AssumptionsOption, read_assumptions, require_jobs, summary_of
@@ -30,7 +29,8 @@ FolderArgument = Annotated[
     typer.Argument(metavar="FOLDER", help="A trace as Lingjun's dataset has it. Without it: one is made up."),
 ]
 PoliciesOption = Annotated[
-    list[PolicyName] | None, typer.Option("--policy", help="May be repeated. Without it: Figure 23's, and ours.")
+    list[str] | None,
+    typer.Option("--policy", metavar="POLICY", help="May be repeated. Without it: Figure 23's, and ours."),
 ]
 SchedulersOption = Annotated[
     list[Scheduler] | None, typer.Option("--scheduler", help="May be repeated. Without it: affinity and random.")
@@ -62,7 +62,7 @@ def crux_trace(
     """Crux's simulation of a trace (Figures 23 and 24): utilisation and slowdowns under eight policies."""
     from experiments.papers.crux_trace import EVALUATION, POLICIES, SCHEDULERS
 
-    schedulers, policies = dict.fromkeys(scheduler or SCHEDULERS), dict.fromkeys(policy or POLICIES)
+    schedulers, policies = dict.fromkeys(scheduler or SCHEDULERS), checked_policies(policy or POLICIES)
     cells = [(Variant.AS_ASSUMED, by, one) for by in schedulers for one in policies]
     _evaluate(
         EVALUATION, cells, _Asked(folder, days, seed, assumptions, topology), workers, as_json=as_json, report=report
@@ -122,7 +122,7 @@ class _Asked:
 
 def _evaluate(
     evaluation: "TraceEvaluation",
-    cells: Sequence[tuple[Variant, Scheduler, PolicyName]],
+    cells: Sequence[tuple[Variant, Scheduler, str]],
     asked: _Asked,
     workers: int | None,
     *,

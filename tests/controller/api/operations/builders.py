@@ -23,8 +23,8 @@ from controller.telemetry.telemetry import Telemetry
 from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire import trainyard_pb2 as wire
-from policies.policy_name import PolicyName
 from policies.profile import Profile
+from policies.registry import find_policy
 from tests.controller.telemetry.reports import five_tuple_to_wire, stack
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
@@ -67,7 +67,7 @@ def planned_controller() -> PlannedController:
         registry,
         snapshots,
         routing,
-        PolicyName.CRUX,
+        find_policy("crux"),
         Steering.RULE,
         RecordingSouthbound(),
         DirectiveBoard(registry),

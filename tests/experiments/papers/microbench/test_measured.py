@@ -7,8 +7,8 @@ from experiments.papers.microbench.measured import measure
 from experiments.papers.microbench.mechanisms import METHODS, Mechanism, on_paths, paths
 from experiments.papers.microbench.optimum import Optimum
 from experiments.scenarios.simulated import run_on_simulator
-from policies.catalogue import decide
-from policies.policy_name import PolicyName
+from policies.policy import decide
+from policies.registry import find_policy
 from workloads.scenario import MeasureWindow
 
 EASY = 0.6
@@ -24,11 +24,11 @@ def test_a_case_scores_as_a_run_on_the_simulator(seed: int) -> None:
     snapshot = replace(
         drawn.snapshot, num_levels=8, jobs=tuple(replace(job, arrival_s=0.0) for job in drawn.snapshot.jobs)
     )
-    choice = paths(PolicyName.CRUX, snapshot)
-    levels = {job.name: job.level for job in decide(PolicyName.CRUX, snapshot).jobs}
+    choice = paths("crux", snapshot)
+    levels = {job.name: job.level for job in decide(find_policy("crux"), snapshot).jobs}
     optimum = Optimum(Case(drawn.load, scenario, on_paths(snapshot, choice)))
     scored = optimum.of_levels([levels[job.name] for job in snapshot.jobs]) / optimum.gpu_seconds
-    result = run_on_simulator(scenario, PolicyName.CRUX, on_progress=lambda _now, _end: None)
+    result = run_on_simulator(scenario, "crux", on_progress=lambda _now, _end: None)
     assert scored == pytest.approx(result.gpu_utilisation, rel=1e-9)
 
 
@@ -40,5 +40,5 @@ def test_nothing_is_above_the_best_or_below_the_worst() -> None:
     for reached in case.reached:
         assert 0 < case.of_best(reached) <= 1
         # What trainyard makes of an order may be no compression of it.
-        if (reached.mechanism, reached.policy) != (Mechanism.COMPRESSION, PolicyName.TRAINYARD):
+        if (reached.mechanism, reached.policy) != (Mechanism.COMPRESSION, "trainyard"):
             assert 0 <= case.error(reached) <= 1 + 1e-9

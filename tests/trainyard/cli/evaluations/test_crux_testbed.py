@@ -6,7 +6,6 @@ import pytest
 
 from experiments.scenarios.backend import Backend
 from experiments.scenarios.results import RunResult
-from policies.policy_name import PolicyName
 from tests.experiments.report.builders import make_result
 from tests.trainyard.cli.conftest import Trainyard
 from trainyard.cli.evaluations import crux_testbed
@@ -19,9 +18,7 @@ def ends_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, bool], None]
     """Has runs made up, until one mix reaches one seed: there the user interrupts, or the run fails."""
 
     def arrange(mix: str, seed: int, interrupted: bool) -> None:
-        def run_all(
-            scenario: Scenario, policies: Sequence[PolicyName], _: Backend, *, aside: str
-        ) -> Iterator[RunResult]:
+        def run_all(scenario: Scenario, policies: Sequence[str], _: Backend, *, aside: str) -> Iterator[RunResult]:
             assert aside.startswith(f", seed {scenario.seed} of ")
             for policy in policies:
                 if (scenario.name, scenario.seed) == (mix, seed):
