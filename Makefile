@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test chaos lint types p4 proto clean
+.PHONY: setup demo test docs chaos lint types p4 proto clean
 
 setup: $(VENV)/.installed
 
@@ -18,8 +18,12 @@ $(VENV)/.installed: requirements.txt pyproject.toml hostlib/pyproject.toml
 demo: setup
 	$(BIN)/trainyard demo
 
-test: lint types
+test: lint types docs
 	$(BIN)/python -m pytest -rs -n auto --dist worksteal
+
+# The documentation as a site, in out/docs/index.html. Warnings, broken links among them, are errors.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q -d out/.doctrees docs out/docs
 
 # Random failures of everything at once: docs/chaos.md. SEED replays a run that went wrong.
 SEED := 1

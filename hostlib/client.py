@@ -25,7 +25,7 @@ class Client:
     Calls that tell it something return at once and raise nothing but ValueError, for what no controller could accept.
     What they say is delivered in the background, again after every loss; leases are renewed by ``clock``. A job that is
     refused runs on without the controller; ``refusal`` says why. Jobs belong to whoever knows ``owner_token`` (None: a
-    random one), which the processes of one job therefore share. An async context manager:
+    random one), which the processes of one job therefore share. An async context manager::
 
         async with Client("controller:4790") as client:
             client.register_job(job)

@@ -42,8 +42,9 @@ def test_the_yaml_files_are_accepted() -> None:
     assert len(load_config(EXAMPLES / "bmv2-controller.yaml").switches) == 4
 
 
-def test_the_readme_shows_the_job_that_is_shipped(tmp_path: Path) -> None:
-    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+def test_the_docs_show_the_job_that_is_shipped(tmp_path: Path) -> None:
+    document = (ROOT / "docs" / "train-models.md").read_text(encoding="utf-8")
+    shown = document.partition("```python\n")[2].partition("```")[0]
     assert shown == (EXAMPLES / "job.py").read_text(encoding="utf-8")
 
     async def run() -> str:
