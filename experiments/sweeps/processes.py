@@ -4,11 +4,12 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 from typing import Any, Generic, cast
 
 from experiments.sweeps.execution import Answers, Failure, R, T, attempt
@@ -65,7 +66,8 @@ class _Worker(Generic[T, R]):
         self.connection, theirs = context.Pipe()
         self.is_alive = True
         self._process: SpawnProcess = context.Process(target=_serve, args=(work, theirs), daemon=True)
-        self._process.start()
+        with _without_main():
+            self._process.start()
         theirs.close()
 
     def give(self, item: T) -> None:
@@ -92,6 +94,20 @@ class _Worker(Generic[T, R]):
             self._process.kill()
             self._process.join()
         self.connection.close()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the program that runs from the processes that start, which would run it once more.
+
+    They need nothing of it, and so a script needs no ``if __name__ == "__main__"`` to start a sweep.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:

@@ -11,7 +11,7 @@ from experiments.scenarios.runner import run_on
 from policies.enforcement import Enforcement
 from policies.registry import as_policy
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.progress import progress
+from trainyard.progress import progress
 from workloads.scenario import Scenario
 
 if TYPE_CHECKING:

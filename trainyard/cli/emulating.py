@@ -11,7 +11,7 @@ from controller.config import check_host_port
 from emulator.ports import CPU_PORT, DROP_PORT
 from p4src import P4INFO, PROGRAM
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.progress import progress
+from trainyard.progress import progress
 from workloads.loading import ScenarioError, load_topology
 
 TopologyOption = Annotated[

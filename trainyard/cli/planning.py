@@ -39,10 +39,9 @@ def plan(
     in_force = None if diff is None else read_scenario(diff, allow_policy_import=allow_policy_import)
     # What decides takes a while to import; check, --help and bad input need none of it.
     from controller.registry.registration import RegistrationError
-    from trainyard.cli.decision_alone import plan_scenario
     from trainyard.cli.difference import difference_object, difference_view
-    from trainyard.cli.plan_form import plan_object
     from trainyard.cli.tables import plan_flows, plan_jobs, plan_reasons
+    from trainyard.plans import PlanResult, plan_scenario
 
     fabric = accepted.topology.build()
     if in_force is not None and in_force.topology.build() != fabric:
@@ -52,16 +51,17 @@ def plan(
         try:
             before = None if in_force is None else plan_scenario(in_force, fabric, decides).plan
             decision = plan_scenario(accepted, fabric, decides, before)
+            result = PlanResult.of(accepted.name, decision, fabric)
         except (RegistrationError, ValueError) as error:
             refuse((f"{scenario}: under {decides.name}: {error}",))
         if as_json:
-            told = plan_object(decision, fabric)
+            told = result.to_dict()
             if before is not None:
                 told["difference"] = difference_object(before, decision.plan, fabric)
             print(json.dumps(told))
             continue
         console.print(plan_jobs(decision), plan_reasons(decision), sep="\n")
         if before is None:
-            console.print(plan_flows(decision, fabric))
+            console.print(plan_flows(result))
         else:
             console.print(difference_view(before, decision.plan, fabric))

@@ -10,8 +10,8 @@ from rich.console import Console
 from trainyard.cli.exits import fail
 from trainyard.cli.inputs import load_policies, require_positive
 from trainyard.cli.interruption import interruptible
-from trainyard.cli.progress import progress
 from trainyard.cli.traces import AssumptionsOption, FolderArgument, load_summary, require_jobs
+from trainyard.progress import progress
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.values import LONGEST_S
 

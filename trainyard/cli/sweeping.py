@@ -14,8 +14,8 @@ from experiments.scenarios.backend import Backend
 from policies.enforcement import Enforcement
 from trainyard.cli.exits import fail, refuse, terminable
 from trainyard.cli.inputs import AllowPolicyImportOption, checked_policies
-from trainyard.cli.progress import counted
 from trainyard.cli.running import EnforcementOption
+from trainyard.progress import counted
 
 if TYPE_CHECKING:
     from experiments.sweeps.case import Case

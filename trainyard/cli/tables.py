@@ -13,9 +13,8 @@ from experiments.scenarios.results import RunResult
 from experiments.sweeps.axes import shown
 from experiments.sweeps.summary import Cell
 from policies.enforcement import Enforcement
-from topologies.fabric import Fabric
 from trainyard.cli.layout import number_table, way
-from trainyard.cli.plan_form import planned_flows
+from trainyard.plans import PlanResult
 from workloads.scenario import ProfileSource
 
 
@@ -109,16 +108,16 @@ def plan_reasons(decision: Decision) -> Text:
     return Text("".join(f"{job.name}: {job.reason}\n" for job in decision.plan.jobs))
 
 
-def plan_flows(decision: Decision, fabric: Fabric) -> Table:
-    """The way of every flow, and its source port."""
+def plan_flows(result: PlanResult) -> Table:
+    """The path of every flow, its level, its order at the host and its source port."""
     table = number_table("Flows", "Flow", "Path", "Level", "Order", "Port", left=("Path",))
-    for flow, directive in planned_flows(decision):
+    for flow in result.flows:
         table.add_row(
-            Text(f"{flow.key.job} {flow.key.group} {flow.key.flow}"),
-            Text(way(fabric.nodes_of(directive.path), [fabric.parallel_index(link) for link in directive.path])),
-            count(directive.level),
-            count(directive.order),
-            str(flow.five_tuple.source_port),
+            Text(f"{flow.job} {flow.group} {flow.flow}"),
+            Text(way(flow.path, flow.links)),
+            count(flow.level),
+            count(flow.order),
+            str(flow.source_port),
         )
     return table
 

@@ -6,7 +6,7 @@ from simulator.coflow_options import CoflowPolicy, Recompute
 from trainyard.cli.coflows import FileArgument, RecomputeOption, read_coflows
 from trainyard.cli.evaluations.shared import JsonOption, prepare, show
 from trainyard.cli.inputs import ReportOption
-from trainyard.cli.progress import progress
+from trainyard.progress import progress
 
 
 def coflow(

@@ -10,8 +10,8 @@ from policies.enforcement import Enforcement
 from trainyard.cli.evaluations.shared import JsonOption, SeedsOption, prepare, require_known, show
 from trainyard.cli.exits import fail, refuse
 from trainyard.cli.inputs import ReportOption
-from trainyard.cli.progress import progress
 from trainyard.cli.running import EnforcementOption
+from trainyard.progress import progress
 
 if TYPE_CHECKING:
     from experiments.papers.echelon_mixes import Kind

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from trainyard.cli.exits import fail, refuse, terminable
 from trainyard.cli.outputs import prepare_folder
-from trainyard.cli.progress import counted
+from trainyard.progress import counted
 
 if TYPE_CHECKING:
     from experiments.report.findings import Findings

@@ -4,7 +4,7 @@ from controller.registry.registration import FlowGroupRequest, FlowRequest, JobR
 from controller.registry.registry import Registry
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from trainyard.cli.decision_alone import plan_scenario
+from trainyard.plans import plan_scenario
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.models import MODELS, ModelName
 

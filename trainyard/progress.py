@@ -1,4 +1,4 @@
-"""Bars on the terminal while something runs; silent where stderr is no terminal."""
+"""Progress bars on terminals and in notebooks; nothing is shown where stderr is neither."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,18 +13,18 @@ OnProgress = Callable[[float, float], None]
 
 
 @contextmanager
-def counted(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show on stderr how many of so many are done; what is yielded is called for each."""
+def counted(what: str, total: int, *, show: bool = True) -> Iterator[Callable[[], None]]:
+    """Show how many of ``total`` are done; call what is yielded for each of them."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn(escape(what)), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=console, transient=True, disable=not (show and _can_show(console))) as bars:
         task = bars.add_task("", total=total)
         yield lambda: bars.advance(task)
 
 
 @contextmanager
 def progress(what: str) -> Iterator[OnProgress]:
-    """Show a bar on stderr, which goes away at the end."""
+    """Show a bar that goes away at the end; call what is yielded with the time reached and the expected end."""
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
@@ -33,7 +33,7 @@ def progress(what: str) -> Iterator[OnProgress]:
         TextColumn("{task.fields[reached]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=console, transient=True, disable=not _can_show(console)) as bars:
         task = bars.add_task("", total=None, reached="starting")
 
         def on_progress(now_s: float, end_s: float) -> None:
@@ -43,3 +43,7 @@ def progress(what: str) -> Iterator[OnProgress]:
                 bars.update(task, completed=now_s, reached=f"{now_s:.1f} s")
 
         yield on_progress
+
+
+def _can_show(console: Console) -> bool:
+    return console.is_terminal or console.is_jupyter

@@ -1,0 +1,40 @@
+"""Scenarios from files, mappings or typed objects, checked as a whole."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from policies.registry import policy_names
+from workloads.loading import ScenarioError, load_scenario
+from workloads.problems import find_problems
+from workloads.scenario import Scenario
+
+ScenarioLike = Scenario | Mapping[str, Any] | str | PathLike[str]
+"""A scenario, the mapping that its file would hold, or the path of its file."""
+
+
+def build_scenario(source: ScenarioLike) -> Scenario:
+    """Return a scenario that can be planned and run.
+
+    A typed scenario is checked across its parts, as the file that says the same would be:
+
+        scenario = ty.build_scenario(
+            ty.Scenario(
+                name="two-jobs",
+                topology=ty.StarSpecification(kind="star", hosts=2, host_link_gbps=100),
+                jobs=(job,),
+            )
+        )
+
+    Raises:
+        ScenarioError: Something is wrong with it; the error has one message per problem, with its place.
+    """
+    if isinstance(source, str | PathLike):
+        return load_scenario(Path(source), policy_names())
+    document = source
+    if isinstance(source, Scenario):
+        document = source.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    if problems := find_problems(document, policy_names()):
+        raise ScenarioError(tuple(map(str, problems)))
+    return source if isinstance(source, Scenario) else Scenario.model_validate(document)

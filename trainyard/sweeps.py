@@ -1,0 +1,158 @@
+"""Sweeps: scenarios under every policy, setting and seed, on all cores."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from experiments.scenarios.backend import Backend
+from experiments.sweeps.axes import Axis, combinations
+from experiments.sweeps.grid import ScenarioFile, cases
+from experiments.sweeps.missing import missing, run_cases
+from experiments.sweeps.output import open_output
+from experiments.sweeps.processes import num_cores, on_processes
+from experiments.sweeps.result_line import ResultLine
+from experiments.sweeps.summary import Cell, cells
+from policies.enforcement import Enforcement
+from policies.policy import Policy
+from policies.registry import DEFAULT_POLICY, as_policy, source_of
+from trainyard.frames import frame_of
+from trainyard.progress import counted
+from trainyard.scenarios import ScenarioLike, build_scenario
+from workloads.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A sweep: ``cells`` sum up the seeds of each scenario, setting and policy; ``lines`` has every run."""
+
+    cells: tuple[Cell, ...]
+    lines: tuple[ResultLine, ...]
+
+    @property
+    def failures(self) -> tuple[ResultLine, ...]:
+        """The runs that failed, each with its ``error``."""
+        return tuple(line for line in self.lines if line.error is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cells as ``trainyard sweep --json`` prints them, and the runs as its output file has them."""
+        return {
+            "cells": [asdict(cell) for cell in self.cells],
+            "runs": [line.model_dump(mode="json") for line in self.lines],
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas DataFrame with a row for each finished run; settings are columns.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return frame_of(
+            [
+                {"scenario": line.scenario, "policy": line.policy, "seed": line.seed}
+                | line.settings
+                | {
+                    "gpu_utilisation": line.result.gpu_utilisation,
+                    "ideal_gpu_utilisation": line.result.ideal_gpu_utilisation,
+                    "fluid_bound_gpu_utilisation": line.result.fluid_bound_gpu_utilisation,
+                }
+                for line in self.lines
+                if line.result is not None
+            ]
+        )
+
+    def plot(self) -> "Figure":
+        """Return a figure of the mean utilisation of every cell, with its deviation over the seeds.
+
+        Raises:
+            ValueError: No run has finished.
+        """
+        from experiments.report.figures import plot_sweep
+
+        return plot_sweep(self.cells)
+
+
+def sweep(
+    scenarios: ScenarioLike | Sequence[ScenarioLike],
+    policies: Sequence[Policy | str] = (),
+    *,
+    seeds: int | Iterable[int] = 10,
+    settings: Mapping[str, Sequence[Any]] | None = None,
+    on: Backend | str = Backend.SIMULATOR,
+    enforcement: Enforcement | str = Enforcement.LEVELS,
+    workers: int | None = None,
+    output: str | Path | None = None,
+    progress: bool = True,
+) -> SweepResult:
+    """Run scenarios under every combination of settings, policies and seeds.
+
+    A run that fails leaves the others alone; it is among ``failures``.
+
+    Args:
+        scenarios: One or several: scenarios, their mappings, or paths of their files.
+        policies: Policies or names of registered ones; none: each scenario's own, else Crux. A policy that is not
+            registered must come from ``load_policy("module:attribute")``, as other processes have to load it.
+        seeds: The seeds, or how many of them, from 1.
+        settings: Values by scenario key (``{"reaction_delay_s": [0, 1]}``), each an axis of the grid.
+        on: The back end, as for ``run``.
+        enforcement: As for ``run``.
+        workers: Processes; None: one for every core.
+        output: A file that keeps every finished run, as ``trainyard sweep --output`` does: called again, the sweep
+            runs only what is missing there. None: nothing is kept.
+        progress: Whether to show a bar, on terminals and in notebooks.
+
+    Raises:
+        ScenarioError: A scenario, or a setting of one, cannot be used.
+        PolicyError: No policy of that name is registered.
+        ValueError: An axis is empty or stands twice.
+        OutputError: The output cannot be used.
+    """
+    sources = [scenarios] if isinstance(scenarios, Scenario | Mapping | str | PathLike) else list(scenarios)
+    grid = cases(
+        [_scenario_file(source) for source in sources],
+        list(combinations(Axis(key, tuple(values)) for key, values in (settings or {}).items())),
+        [source_of(as_policy(policy)) for policy in policies],
+        range(1, seeds + 1) if isinstance(seeds, int) else list(seeds),
+        Backend(on),
+        Enforcement(enforcement),
+    )
+    execution = partial(on_processes, workers=workers or num_cores())
+    with TemporaryDirectory(prefix="trainyard-") as folder:
+        path = Path(folder) / "sweep.jsonl" if output is None else Path(output)
+        with open_output(path, [case.asked for case in grid]) as opened:
+            left = missing(grid, opened)
+            with (
+                counted("runs", len(left), show=progress) as advance,
+                closing(run_cases(left, opened, execution)) as lines,
+            ):
+                for _ in lines:
+                    advance()
+            kept = opened.lines
+    return SweepResult(tuple(cells(grid, kept)), tuple(kept[case.asked.key] for case in grid))
+
+
+def _scenario_file(source: ScenarioLike) -> ScenarioFile:
+    """The scenario as a sweep keeps it: by the hash of its file or, where there is none, of its content."""
+    scenario = build_scenario(source)
+    if not isinstance(source, Scenario | Mapping):
+        path = Path(source)
+        return ScenarioFile(
+            path,
+            scenario.name,
+            scenario.policy or DEFAULT_POLICY,
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            scenario.model_dump(mode="json", exclude_unset=True, exclude_none=True),
+        )
+    document = scenario.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    return ScenarioFile(Path(scenario.name), scenario.name, scenario.policy or DEFAULT_POLICY, digest, document)
