@@ -93,10 +93,18 @@ class PlanResult:
         return frame_of([asdict(flow) for flow in self.flows])
 
     def plot(self) -> "Figure":
-        """Return a figure of the bytes that each level carries on every link between switches in one iteration."""
-        from experiments.report.figures import plot_planned_load
+        """Return a figure of the bytes that each job sends in an iteration, jobs in order of rank with their levels."""
+        from experiments.report.figures import plot_chart
+        from experiments.report.findings import Bar, BarChart
+        from experiments.report.numbers import quantity
 
-        return plot_planned_load(self.decision)
+        size_bytes = {job.name: sum(flow.size_bytes for flow in job.flows) for job in self.decision.snapshot.jobs}
+        most = max(size_bytes.values(), default=0.0) or 1.0
+        bars = tuple(
+            Bar(f"{job.name}: level {job.level}", f"{quantity(size_bytes[job.name])}B", size_bytes[job.name] / most)
+            for job in self.jobs
+        )
+        return plot_chart(BarChart(f"Bytes of an iteration under {self.policy}, jobs by rank", bars))
 
 
 def plan_scenario(scenario: Scenario, fabric: Fabric, policy: Policy | str, previous: Plan | None = None) -> Decision:

@@ -96,7 +96,7 @@ class Comparison(Mapping[str, RunResult]):
         """Write the page of pictures that ``trainyard run --report`` writes."""
         from experiments.report.page import runs_report
 
-        Path(path).write_text(runs_report([self.runs]).page, encoding="utf-8")
+        runs_report([self.runs]).write(Path(path))
 
 
 def run(

@@ -1,80 +1,128 @@
-"""The look of the page: one style sheet, light and dark."""
+"""Colours, sizes and file formats of figures, in a light and a dark theme.
 
-STYLE = """
-:root {
-  color-scheme: light dark;
-  --page: #f6f7f7; --sheet: #ffffff; --ink: #1c2526; --quiet: #5d6a6c; --hair: #dde3e3; --track: #edf1f1;
-  --compute: #2f8479; --seam: #ffffff; --limit: #1c2526;
-  --level-0: #c3cfe6; --level-1: #a9bbdf; --level-2: #90a6d7; --level-3: #7890cd;
-  --level-4: #617ac1; --level-5: #4c64b1; --level-6: #394f9d; --level-7: #283a85;
-  --heat-0: #f0c47b; --heat-1: #e9a35f; --heat-2: #dc7f4b; --heat-3: #c65a3d; --heat-4: #a53a35;
-  --good: #1f7a5c; --bad: #a8472f;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #121617; --sheet: #191f20; --ink: #e2e8e8; --quiet: #93a1a3; --hair: #2b3435; --track: #222a2b;
-    --compute: #4aa698; --seam: #191f20; --limit: #e2e8e8;
-    --level-0: #3e4b6c; --level-1: #475883; --level-2: #516699; --level-3: #5d75b0;
-    --level-4: #6a84c3; --level-5: #8099d6; --level-6: #9db2e6; --level-7: #c2d1f5;
-    --heat-0: #6b4a2f; --heat-1: #8f5a35; --heat-2: #b86c3d; --heat-3: #de8650; --heat-4: #fbb07c;
-    --good: #6cc3a3; --bad: #e39078;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
-}
-main { max-width: 1080px; margin: 0 auto; padding: 56px 24px 72px; }
-h1 { margin: 0 0 14px; font-size: 30px; line-height: 1.25; font-weight: 600; text-wrap: balance; }
-h2 { margin: 0 0 4px; font-size: 19px; font-weight: 600; }
-h3 { margin: 26px 0 6px; font-size: 15px; font-weight: 600; }
-p { margin: 0 0 14px; max-width: 68ch; }
-.scenario, .explanation, footer { color: var(--quiet); }
-.scenario { margin-bottom: 6px; }
-.lead { font-size: 18px; }
-section {
-  margin-top: 28px; padding: 26px 28px; background: var(--sheet); border: 1px solid var(--hair); border-radius: 10px;
-}
-footer { margin-top: 28px; font-size: 14px; }
-article + article, .overview + article { margin-top: 72px; }
-.overview { margin-top: 0; }
-a { color: inherit; }
-figure { margin: 0; overflow-x: auto; }
-svg { display: block; width: 100%; min-width: 720px; height: auto; font: 13px/1 inherit; }
-table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th, td { padding: 8px 0 8px 20px; text-align: right; border-bottom: 1px solid var(--hair); }
-th { font-weight: 500; font-size: 14px; color: var(--quiet); vertical-align: bottom; }
-th:first-child, td:first-child { padding-left: 0; text-align: left; }
-tbody tr:last-child td { border-bottom: 0; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 10px 0 16px; padding: 0; list-style: none; }
-.legend { font-size: 14px; color: var(--quiet); }
-.legend li { display: flex; align-items: center; gap: 7px; }
-.legend svg { flex: none; width: 16px; min-width: 16px; height: 12px; }
-.legend line { stroke-width: 3; }
-text { fill: var(--ink); font-size: 13px; font-variant-numeric: tabular-nums; }
-.label { font-weight: 600; }
-.note, .tick { fill: var(--quiet); font-size: 12px; }
-.name { font-size: 12px; }
-.track { fill: var(--track); }
-.compute { fill: var(--compute); }
-.rule { stroke: var(--hair); stroke-width: 1; }
-.seam { stroke: var(--seam); stroke-width: 1.5; }
-.event { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 5 3; }
-.capacity { stroke: var(--quiet); stroke-width: 1; }
-.ideal { stroke: var(--limit); stroke-width: 2; }
-.bound { stroke: var(--limit); stroke-width: 2; stroke-dasharray: 3 3; }
-.node { fill: var(--sheet); stroke: var(--quiet); rx: 5px; }
-.host { fill: var(--track); }
-.cable { fill: none; stroke-linecap: round; }
-.idle { stroke: var(--hair); stroke-width: 1; }
-.level-0 { fill: var(--level-0); } .level-1 { fill: var(--level-1); } .level-2 { fill: var(--level-2); }
-.level-3 { fill: var(--level-3); } .level-4 { fill: var(--level-4); } .level-5 { fill: var(--level-5); }
-.level-6 { fill: var(--level-6); } .level-7 { fill: var(--level-7); }
-.heat-0 { stroke: var(--heat-0); } .heat-1 { stroke: var(--heat-1); } .heat-2 { stroke: var(--heat-2); }
-.heat-3 { stroke: var(--heat-3); } .heat-4 { stroke: var(--heat-4); }
-.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.curve-0 { stroke: var(--compute); } .curve-1 { stroke: var(--heat-0); } .curve-2 { stroke: var(--level-3); }
-.curve-3 { stroke: var(--heat-4); } .curve-4 { stroke: var(--limit); }
+Figures are drawn in the light colours. A page replaces each of them by the CSS variable of the same name, so that one
+SVG follows the reader's theme.
 """
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+NUM_LEVELS = 8
+"""Priority levels, of which each has a colour."""
+
+NUM_HEATS = 5
+"""Classes of GPU intensity, of which each has a colour."""
+
+NUM_SERIES = 8
+"""Colours of policies and other series; they repeat after that."""
+
+WIDTH_PT = 252.0
+"""Width of every figure: 3.5 inches, a column of a paper and about the screen of a phone."""
+
+FONT_PT = 8.5
+SMALL_FONT_PT = 7.5
+
+
+class FigureFormat(StrEnum):
+    """File formats of figures."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+
+
+LineStyle = Literal["solid"] | tuple[float, Sequence[float]]
+"""Solid, or an offset and the lengths of dashes and gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """One colour in both themes, as ``#rrggbb``."""
+
+    light: str
+    dark: str
+
+
+# Series: Okabe and Ito, "Color Universal Design", without its yellow. Levels: hues and lightness
+# change from step to step; the most urgent level has the most contrast with the page.
+COLOURS: Mapping[str, Colour] = {
+    "page": Colour("#f6f7f7", "#121617"),
+    "sheet": Colour("#ffffff", "#191f20"),
+    "ink": Colour("#1c2526", "#e2e8e8"),
+    "quiet": Colour("#556163", "#9aa8aa"),
+    "hair": Colour("#d3dada", "#364142"),
+    "track": Colour("#edf1f1", "#232b2c"),
+    "compute": Colour("#8795a1", "#8fa0ad"),
+    "published": Colour("#7b8788", "#869495"),
+    "event": Colour("#c2185b", "#ff7fb0"),
+    "good": Colour("#1f7a5c", "#6cc3a3"),
+    "bad": Colour("#a8472f", "#e39078"),
+    "series-0": Colour("#0072b2", "#4aa3df"),
+    "series-1": Colour("#d55e00", "#f0824a"),
+    "series-2": Colour("#009e73", "#2fc79a"),
+    "series-3": Colour("#cc79a7", "#e39cc4"),
+    "series-4": Colour("#e69f00", "#f2b733"),
+    "series-5": Colour("#56b4e9", "#8accf2"),
+    "series-6": Colour("#7a6a1f", "#b8a13a"),
+    "series-7": Colour("#4d4d4d", "#b5bdbe"),
+    "level-0": Colour("#f2dc1c", "#6b3a80"),
+    "level-1": Colour("#b0d740", "#5f55a8"),
+    "level-2": Colour("#66c266", "#4670b8"),
+    "level-3": Colour("#1fae8e", "#2b8cae"),
+    "level-4": Colour("#2492ad", "#22ab92"),
+    "level-5": Colour("#3f6fc0", "#4fc874"),
+    "level-6": Colour("#6a45ad", "#a6dc3c"),
+    "level-7": Colour("#3a0650", "#fde725"),
+    "heat-0": Colour("#f4b860", "#6f4c2c"),
+    "heat-1": Colour("#ee9236", "#9c5d2a"),
+    "heat-2": Colour("#dd6b1d", "#d0752f"),
+    "heat-3": Colour("#b8430f", "#f39b56"),
+    "heat-4": Colour("#7f2404", "#ffd3a6"),
+}
+
+
+def colour(name: str) -> str:
+    """Return the light variant of a colour, in which figures are drawn."""
+    return COLOURS[name].light
+
+
+def series_colour(index: int) -> str:
+    """Return the colour of a policy or another series by its place in the report."""
+    return colour(f"series-{index % NUM_SERIES}")
+
+
+FIGURE_SETTINGS: Mapping[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same layout everywhere
+    "font.size": FONT_PT,
+    "text.color": colour("ink"),
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "axes.facecolor": colour("track"),
+    "axes.edgecolor": colour("hair"),
+    "axes.axisbelow": True,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.spines.bottom": False,
+    "grid.color": colour("hair"),
+    "grid.linewidth": 0.6,
+    "xtick.labelcolor": colour("quiet"),
+    "ytick.labelcolor": colour("quiet"),
+    "xtick.labelsize": SMALL_FONT_PT,
+    "ytick.labelsize": SMALL_FONT_PT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "legend.fontsize": SMALL_FONT_PT,
+    "legend.frameon": False,
+    "legend.labelcolor": colour("ink"),
+    "hatch.linewidth": 0.7,
+    "figure.facecolor": colour("sheet"),
+    "figure.dpi": 72,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "trainyard",  # the same identifiers in every file of the same figure
+    "pdf.fonttype": 42,
+}
+"""Settings of matplotlib while a figure is drawn or saved."""

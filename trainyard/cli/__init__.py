@@ -5,7 +5,7 @@ Exit status: 0 all went well, 1 a run or the controller failed, 2 the input is b
 
 import sys
 
-_EXTRAS = {"psycopg": "postgresql", "ray": "ray"}
+_EXTRAS = {"matplotlib": "report", "jinja2": "report", "markupsafe": "report", "psycopg": "postgresql", "ray": "ray"}
 
 
 def main() -> None:

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend
 from trainyard.cli.backend import run_all
-from trainyard.cli.inputs import read_scenario
-from trainyard.cli.outputs import prepare_folder, print_overview, print_results, save_report
+from trainyard.cli.inputs import FigureFormatOption, FiguresOption, read_scenario
+from trainyard.cli.outputs import ReportFiles, print_overview, print_results
 from workloads.loading import SHIPPED_SCENARIOS
 
 SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
@@ -24,20 +25,25 @@ FailuresOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where the page goes.")]
 
 
-def demo(failures: FailuresOption = False, out: OutOption = Path("out")) -> None:
+def demo(
+    failures: FailuresOption = False,
+    out: OutOption = Path("out"),
+    figures: FiguresOption = None,
+    figure_format: FigureFormatOption = FigureFormat.SVG,
+) -> None:
     """Run mixes of the paper without scheduling, with levels alone, and with paths too; ends with tables and a page."""
     if failures:
-        _show(FAILURE_SCENARIOS, FAILURE_POLICIES, out / "failures.html")
+        _show(FAILURE_SCENARIOS, FAILURE_POLICIES, ReportFiles(out / "failures.html", figures, figure_format))
     else:
-        _show(SCENARIOS, POLICIES, out / "demo.html")
+        _show(SCENARIOS, POLICIES, ReportFiles(out / "demo.html", figures, figure_format))
 
 
-def _show(names: Sequence[str], policies: Sequence[str], page: Path) -> None:
+def _show(names: Sequence[str], policies: Sequence[str], files: ReportFiles) -> None:
     scenarios = [read_scenario(SHIPPED_SCENARIOS / f"{name}.yaml") for name in names]
-    prepare_folder(page.parent)
+    files.prepare()
     comparisons = []
     for scenario in scenarios:
         comparisons.append(list(run_all(scenario, policies, Backend.EMULATOR)))
         print_results(comparisons[-1])
     print_overview(comparisons)
-    save_report(comparisons, page)
+    files.save_runs(comparisons)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from experiments.report.style import FigureFormat
 from policies.registry import DEFAULT_POLICY, PolicyError, load_policy, policy_names
 from trainyard.cli.exits import refuse
 from workloads.loading import ScenarioError, load_scenario
@@ -33,6 +34,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per po
 ReportOption = Annotated[
     Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with pictures too.")
 ]
+
+FiguresOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures", metavar="DIR", file_okay=False, help="Write every figure of the report, and its data as CSV."
+    ),
+]
+FigureFormatOption = Annotated[FigureFormat, typer.Option("--figure-format", help="File format of --figures.")]
 
 ControllerOption = Annotated[
     list[str],

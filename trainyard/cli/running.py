@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
+from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend
 from experiments.scenarios.results import run_object
 from policies.enforcement import Enforcement
 from trainyard.cli.backend import require_carried, run_all
 from trainyard.cli.inputs import (
     AllowPolicyImportOption,
+    FigureFormatOption,
+    FiguresOption,
     JsonOption,
     PoliciesOption,
     ReportOption,
@@ -18,7 +21,7 @@ from trainyard.cli.inputs import (
     policies_for,
     read_scenario,
 )
-from trainyard.cli.outputs import prepare_folder, print_results, save_report
+from trainyard.cli.outputs import ReportFiles, print_results
 
 BackendOption = Annotated[
     Backend, typer.Option("--on", help="What runs it; emulator: every packet; simulator: flows, and much faster.")
@@ -36,6 +39,8 @@ def run(
     enforcement: EnforcementOption = Enforcement.LEVELS,
     as_json: JsonOption = False,
     report: ReportOption = None,
+    figures: FiguresOption = None,
+    figure_format: FigureFormatOption = FigureFormat.SVG,
     seed: SeedOption = None,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
@@ -44,8 +49,8 @@ def run(
     require_carried(accepted, scenario, on, enforcement)
     if seed is not None:
         accepted = accepted.model_copy(update={"seed": seed})
-    if report is not None:
-        prepare_folder(report.parent)
+    files = ReportFiles(report, figures, figure_format)
+    files.prepare()
     results = []
     for result in run_all(accepted, policies_for(accepted, policy), on, enforcement):
         results.append(result)
@@ -53,5 +58,4 @@ def run(
             print(json.dumps(run_object(result)), flush=True)
     if not as_json:
         print_results(results)
-    if report is not None:
-        save_report([results], report)
+    files.save_runs([results])

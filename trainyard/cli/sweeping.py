@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend
 from policies.enforcement import Enforcement
 from trainyard.cli.exits import fail, refuse, terminable
-from trainyard.cli.inputs import AllowPolicyImportOption, checked_policies
+from trainyard.cli.inputs import (
+    AllowPolicyImportOption,
+    FigureFormatOption,
+    FiguresOption,
+    ReportOption,
+    checked_policies,
+)
+from trainyard.cli.outputs import ReportFiles
 from trainyard.cli.running import EnforcementOption
 from trainyard.progress import counted
 
@@ -64,6 +72,9 @@ def sweep(
     workers: WorkersOption = None,
     address: AddressOption = None,
     as_json: JsonOption = False,
+    report: ReportOption = None,
+    figures: FiguresOption = None,
+    figure_format: FigureFormatOption = FigureFormat.SVG,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run scenarios under every policy, setting and seed; started again, no more than what is missing."""
@@ -72,6 +83,8 @@ def sweep(
 
     execution = _execution(workers, address)
     grid = _grid(scenarios, settings or (), policy or (), seeds, on, enforcement, allow_policy_import)
+    files = ReportFiles(report, figures, figure_format)
+    files.prepare()
     with ExitStack() as stack:
         stack.enter_context(terminable())
         try:
@@ -83,7 +96,7 @@ def sweep(
         except (OutputError, ClusterError) as error:
             fail(str(error))
         finally:
-            _show(grid, opened, as_json=as_json)
+            _show(grid, opened, files, as_json=as_json)
         _fail_with_the_runs(grid, opened)
 
 
@@ -141,7 +154,7 @@ def _run(grid: "Sequence[Case]", output: "Output", path: Path, execution: "Execu
             advance()
 
 
-def _show(grid: "Sequence[Case]", output: "Output", *, as_json: bool) -> None:
+def _show(grid: "Sequence[Case]", output: "Output", files: ReportFiles, *, as_json: bool) -> None:
     """What is finished, even where the sweep is not."""
     from rich.console import Console
 
@@ -154,6 +167,8 @@ def _show(grid: "Sequence[Case]", output: "Output", *, as_json: bool) -> None:
             print(json.dumps(asdict(cell)), flush=True)
     elif begun:
         Console().print(swept(begun))
+    if any(cell.finished for cell in begun):
+        files.save_sweep(begun)
 
 
 def _fail_with_the_runs(grid: "Sequence[Case]", output: "Output") -> None:

@@ -70,7 +70,8 @@ def test_pictures_have_the_papers_quantiles_of_whom_it_measured() -> None:
     assert by_label["crux"].values == pytest.approx((0.0, 0.5))
     assert by_label["varys"].published == ((0.6, 0.5), (0.857, 0.9), (1.0, 1.0))
     assert by_label["trainyard"].published == ()
-    assert findings_page(findings(CASES, Assumption.OURS)).count("<polyline") == 2 * sum(map(len, METHODS.values()))
+    assert sum(len(chart.distributions) for chart in charts) == 2 * sum(map(len, METHODS.values()))
+    assert findings_page(findings(CASES, Assumption.OURS)).count("<figure>") == len(charts)
 
 
 def test_the_papers_means_for_crux_are_those_of_its_text() -> None:

@@ -18,7 +18,7 @@ try:
     main()
 except SystemExit as end:
     assert not end.code
-print(*sorted({"numba", "numpy", "scipy", "grpc", "finsy"} & sys.modules.keys()))
+print(*sorted({"numba", "numpy", "scipy", "grpc", "finsy", "matplotlib", "jinja2"} & sys.modules.keys()))
 """
 
 

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,24 @@ def test_a_report_shows_all_policies(trainyard: Trainyard, scenario: Path, tmp_p
     assert f"wrote {page}" in result.stderr
     assert "under ecmp" in page.read_text(encoding="utf-8")
     assert "under crux" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("ran")
+def test_figures_are_written_with_their_data(trainyard: Trainyard, scenario: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "figures"
+    result = trainyard("run", scenario, "--policy", "ecmp", "--figures", folder, "--figure-format", "pdf")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, f"wrote {folder}")
+    assert {path.suffix for path in folder.iterdir()} == {".pdf", ".csv"}
+    assert "ecmp,0.5," in (folder / "small-utilisation.csv").read_text()
+
+
+def test_a_missing_extra_is_named_before_the_run(scenario: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['jinja2'] = None; from trainyard.cli import main; "
+        f"sys.argv = ['trainyard', 'run', {str(scenario)!r}, '--report', {str(tmp_path / 'page.html')!r}]; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "this needs the package jinja2: install trainyard[report]\n")
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_the_run(

@@ -65,6 +65,20 @@ def test_results_are_the_same_whoever_finds_them(
     assert swept == run
 
 
+def test_a_report_and_figures_show_the_spread_over_seeds(
+    trainyard: Trainyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "on_processes", in_this_process)
+    page, folder = tmp_path / "page.html", tmp_path / "figures"
+    options = ("--seeds", "2", "--policy", "crux", "--report", page, "--figures", folder)
+    ended = trainyard("sweep", write(tmp_path), *options, "--output", tmp_path / "out.jsonl")
+    assert (ended.exit_code, ended.stderr) == (0, f"wrote {page}\nwrote {folder}\n")
+    assert "GPU utilisation over seeds" in page.read_text(encoding="utf-8")
+    header, row = (folder / "sweep-utilisation.csv").read_text().splitlines()
+    assert header.split(",")[3:6] == ["seeds", "mean", "deviation"]
+    assert row.split(",")[2:4] == ["crux", "2"]
+
+
 def test_interrupted_it_keeps_what_is_finished_and_goes_on_there(
     trainyard: Trainyard, here: list[Case], tmp_path: Path
 ) -> None:

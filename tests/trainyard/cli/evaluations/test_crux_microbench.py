@@ -26,7 +26,7 @@ def test_the_microbenchmark_has_a_line_per_case_and_a_page(trainyard: Trainyard,
     assert all(0.3 <= case["load"] < 0.6 for case in cases)
     assert whole["num_cases"] == 2
     written = page.read_text(encoding="utf-8")
-    for words in ("priorities, sincronia", "76.10", "Assumptions", "<polyline"):
+    for words in ("priorities, sincronia", "76.10", "Assumptions", "share of cases"):
         assert words in written
 
 
