@@ -1,1 +1,4 @@
-"""Evaluations of the papers, measured anew: one module each, with what was published beside what comes out here."""
+"""Evaluations: published experiments repeated, beside the published figures, and experiments of our own.
+
+``catalogue`` lists them; each has a module with its options, cases, measurement, assumptions and findings.
+"""

@@ -1,31 +1,38 @@
-"""Crux's microbenchmark (SIGCOMM 2024, section 4.4, figure 16): its mechanisms and others' against the optimum.
+"""Crux's microbenchmark (SIGCOMM 2024, section 4.4, figure 16): the mechanisms of several policies against the optimum.
 
-The paper prints means and shows distributions; these are read off its figure. It does not define its relative error:
-beside U / U_opt stands the way from the best to the worst, (U_opt - U) / (U_opt - U_worst), of which its figures look
-more like: there Varys reaches 100 %.
+The paper prints means and shows distributions, which are read off its figure. It does not define its relative error.
+So both U / U_opt and the distance from the best to the worst, (U_opt - U) / (U_opt - U_worst), are shown. The paper's
+figures look more like the second: in them Varys reaches 100 %.
 """
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from experiments.papers.microbench.assumption import Assumption
-from experiments.papers.microbench.cases import LOAD_BANDS
-from experiments.papers.microbench.measured import CaseMeasured, Reached
-from experiments.papers.microbench.mechanisms import METHODS, Mechanism
-from experiments.report.distributions import Distribution, DistributionChart
-from experiments.report.findings import Findings, FindingsTable
+from experiments.papers.cells import DASH, percent_or_dash
+from experiments.papers.evaluation import Evaluation, InvalidInputError, Option
+from experiments.papers.microbench.cases import LOAD_BANDS, Assumption, bands_to
+from experiments.papers.microbench.mechanisms import (
+    METHODS,
+    CaseMeasured,
+    CaseParameters,
+    Mechanism,
+    Reached,
+    draw_and_measure,
+)
+from experiments.report.findings import Distribution, DistributionChart, Findings, FindingsTable
 from experiments.report.numbers import count, percent
 
 MAIN_LOAD = 1.2
-"""Tables of all cases together hold those with at most this load."""
+"""Tables over all loads have the cases with at most this load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The paper's relative error of one mechanism, in parts of one; ``mean`` is printed there for Crux alone."""
+    """The paper's relative error of one mechanism, as fractions of 1. It prints ``mean`` for Crux alone."""
 
     mean: float
     median: float
@@ -34,7 +41,7 @@ class Published:
 
     @property
     def quantiles(self) -> tuple[tuple[float, float], ...]:
-        """Errors, and the share of cases up to each."""
+        """Errors, each with the share of cases that have at most this error."""
         return (self.median, 0.5), (self.p90, 0.9), (self.largest, 1.0)
 
 
@@ -48,112 +55,46 @@ PUBLISHED = {
     (Mechanism.COMPRESSION, "crux"): Published(0.0288, 0.005, 0.097, 0.46),
     (Mechanism.COMPRESSION, "sincronia"): Published(0.218, 0.191, 0.446, 0.90),
 }
-"""The paper's figure 16."""
+"""The paper's errors, read off its figure 16."""
 
 ASSUMPTIONS = (
-    "The paper's: at most 20 hosts of 8 GPUs, a two-layer Clos of 2 to 4 ToRs and 2 aggregation switches, 5 different "
-    "jobs, 3 priority levels; one mechanism is a method's, the other two are the best there are.",
-    "Ours are job parameters, placement and link rates (experiments/papers/microbench/cases.py).",
+    "From the paper: at most 20 hosts of 8 GPUs, a two-layer Clos of 2 to 4 ToRs and 2 aggregation switches, 5 "
+    "different jobs, 3 priority levels; one mechanism is a policy's, the other two are optimal.",
+    "Job parameters, placement and link rates are ours (experiments/papers/microbench/cases.py).",
     "A job has 2 to 8 whole hosts under two ToRs drawn at random. Each sends to the next, so that one flow crosses "
     "between the two ToRs, and paths are chosen per job and pair of ToRs. All links have 100 Gbit/s, hosts one NIC.",
-    "Load is the share of time for which the hottest link between switches is used if all iterate as if alone, on the "
-    "paths for which that is least. Cases take turns among five bands of load.",
-    "Utilisation is that of 100 iterations of the longest job after 10 of warm-up, all iterations beginning at random "
-    "phases; fluid flows, max-min inside a level, strict priority between levels.",
-    "The optimum is the best of all paths and all levels, by enumeration; the best order for compression is one that "
-    "has a compression as good as any and, with a level for each job, gives most.",
-    "An order counts with its best compression, paths with their best levels. The worst is that of the same mechanism, "
-    "the other two being the best: of all orders, of all choices of paths, of all compressions of the best order.",
-    "trainyard decides by flow groups, of which each job here has one; its compression may move levels against the "
-    "order where its model says that it pays.",
-    "The paper's errors are read off its figure 16; what they are relative to is not defined there.",
+    "Load is the share of time for which the hottest link between switches is busy if all jobs iterate as if alone, on "
+    "the paths for which that is least. Cases take turns among five bands of load.",
+    "Utilisation is measured over 100 iterations of the longest job after 10 of warm-up; jobs start at random phases. "
+    "Flows are fluid, max-min fair within a level, with strict priority between levels.",
+    "The optimum is the best of all paths and all levels, by enumeration. The best order for compression is one with "
+    "an optimal compression and, among these, the best result with a level for each job.",
+    "An order is measured with its best compression, paths with their best levels. The worst is that of the same "
+    "mechanism with the other two optimal: of all orders, of all choices of paths, of all compressions of the best "
+    "order.",
+    "trainyard decides by flow groups, of which each job here has one; its compression may deviate from the order "
+    "where its model predicts a gain.",
+    "The paper's errors are read off its figure 16; it does not define what they are relative to.",
 )
 _COMPUTING = "Jobs compute 0.25 to 1.5 s, log-uniformly."
-_SENDING = "Alone they send 0.2 to 2 times as long as they compute, all scaled by one factor to the load."
+_SENDING = "Alone they send for 0.2 to 2 times their computation time, scaled by one factor to the load."
 _OF_JOBS = {
-    Assumption.OURS: f"{_COMPUTING} Three in ten send when all is computed, the others begin at a uniform fraction. "
+    Assumption.OURS: f"{_COMPUTING} Three in ten jobs send after all computation, the others start at a uniform "
+    f"fraction of it. {_SENDING}",
+    Assumption.IN_TURN: f"{_COMPUTING} Other than by default, all send when all is computed. {_SENDING}",
+    Assumption.OVERLAPPED: f"{_COMPUTING} Other than by default, all jobs start to send at a uniform fraction of that. "
     f"{_SENDING}",
-    Assumption.IN_TURN: f"{_COMPUTING} Other than by default all send when all is computed. {_SENDING}",
-    Assumption.OVERLAPPED: f"{_COMPUTING} Other than by default all begin to send at a uniform fraction of that. "
-    f"{_SENDING}",
-    Assumption.LARGE_SEND_LONGER: "Other than by default jobs compute 0.5 to 0.7 s. Three in ten send when all is "
-    "computed, the others begin at a uniform fraction. Other than by default they send, alone, 0.8 to 1.25 times as "
-    "long as they compute, times the square root of the number of their hosts, all scaled by one factor to the load.",
+    Assumption.LARGE_SEND_LONGER: "Other than by default, jobs compute 0.5 to 0.7 s. Three in ten jobs send after all "
+    "computation, the others start at a uniform fraction of it. Other than by default, they send, alone, for 0.8 to "
+    "1.25 times their computation time, times the square root of the number of their hosts, scaled by one factor to "
+    "the load.",
 }
-
-
-def json_object(case: CaseMeasured, assumption: Assumption) -> dict[str, object]:
-    """A case as JSON has it; shares are parts of one."""
-    return {
-        "evaluation": "crux-microbench",
-        "seed": case.seed,
-        "assume": assumption,
-        "load": case.load,
-        "best_gpu_utilisation": case.best,
-        "worst_gpu_utilisation": case.worst,
-        "methods": [
-            {
-                "mechanism": reached.mechanism,
-                "policy": reached.policy,
-                "gpu_utilisation": reached.utilisation,
-                "of_best": case.of_best(reached),
-                "error": case.error(reached),
-            }
-            for reached in case.reached
-        ],
-    }
-
-
-def summary_object(cases: Sequence[CaseMeasured], assumption: Assumption) -> dict[str, object]:
-    """All cases up to the main load as JSON has them, and the assumptions."""
-    main = _main(cases)
-    return {
-        "evaluation": "crux-microbench",
-        "num_cases": len(cases),
-        "num_main_cases": len(main),
-        "assume": assumption,
-        "main_load_to": MAIN_LOAD,
-        "methods": [
-            {
-                "mechanism": mechanism,
-                "policy": policy,
-                "mean_of_best": statistics.mean(_values(main, mechanism, policy, CaseMeasured.of_best)),
-                "mean_error": statistics.mean(_values(main, mechanism, policy, CaseMeasured.error)),
-                "published_mean_error": published.mean if published else None,
-            }
-            for mechanism, policy, published in _methods()
-            if main
-        ],
-        "assumptions": _assumptions(assumption),
-    }
-
-
-def findings(cases: Sequence[CaseMeasured], assumption: Assumption) -> Findings:
-    """One or more cases, beside the paper."""
-    main = _main(cases)
-    tables = (_shares(main), _errors(main)) if main else ()
-    charts = tuple(
-        _chart(main or cases, mechanism, words, value)
-        for mechanism in Mechanism
-        for words, value in ((_ERROR, CaseMeasured.error), ("1 - U / U_opt", _missing))
-    )
-    return Findings(
-        title=f"Crux's microbenchmark: {count(len(cases))} cases",
-        tables=(
-            *tables,
-            _by_load("U / U_opt by load", cases, CaseMeasured.of_best),
-            _by_load(f"{_ERROR} by load", cases, CaseMeasured.error),
-        ),
-        charts=charts,
-        assumptions=_assumptions(assumption),
-    )
 
 
 def _assumptions(assumption: Assumption) -> tuple[str, ...]:
     return (*ASSUMPTIONS[:2], _OF_JOBS[assumption], *ASSUMPTIONS[2:])
 
 
-_NONE = "\N{EN DASH}"
 _ERROR = "(best - reached) / (best - worst)"
 _COLOURS = METHODS[Mechanism.PRIORITIES]
 _Value = Callable[[CaseMeasured, Reached], float]
@@ -183,7 +124,7 @@ def _shares(cases: Sequence[CaseMeasured]) -> FindingsTable:
     for mechanism, policy, published in _methods():
         shares = _values(cases, mechanism, policy, CaseMeasured.of_best)
         optimal = sum(share >= 1 - 1e-9 for share in shares) / len(shares)
-        paper = _or_dash(1 - published.mean if published else None, decimals=2)
+        paper = percent_or_dash(1 - published.mean if published else None, decimals=2)
         low = float(np.quantile(shares, 0.1))
         mean = percent(statistics.mean(shares), 2)
         rows.append((f"{mechanism}, {policy}", mean, paper, percent(low), percent(min(shares)), percent(optimal)))
@@ -197,7 +138,7 @@ def _errors(cases: Sequence[CaseMeasured]) -> FindingsTable:
         errors = _values(cases, mechanism, policy, CaseMeasured.error)
         median, p90 = np.quantile(errors, (0.5, 0.9)).tolist()
         ours = Published(statistics.mean(errors), median, p90, max(errors))
-        cells = (percent(ours.mean), _or_dash(published.mean if published else None), _quantiles(ours))
+        cells = (percent(ours.mean), percent_or_dash(published.mean if published else None), _quantiles(ours))
         rows.append((f"{mechanism}, {policy}", *cells, _quantiles(published)))
     columns = ("Mechanism", "Mean", "Paper", "p50, p90, max in %", "Paper")
     title = f"{_ERROR}, loads up to {MAIN_LOAD:g}: {count(len(cases))} cases"
@@ -206,7 +147,7 @@ def _errors(cases: Sequence[CaseMeasured]) -> FindingsTable:
 
 def _quantiles(errors: Published | None) -> str:
     if errors is None:
-        return _NONE
+        return DASH
     return ", ".join(f"{error * 100:.1f}" for error, _ in errors.quantiles)
 
 
@@ -245,5 +186,95 @@ def _chart(cases: Sequence[CaseMeasured], mechanism: Mechanism, words: str, valu
     return DistributionChart(f"{mechanism.capitalize()}: {words}, the paper's error as circles", words, distributions)
 
 
-def _or_dash(share: float | None, decimals: int = 1) -> str:
-    return _NONE if share is None else percent(share, decimals)
+@dataclass(frozen=True)
+class CruxMicrobenchmark(Evaluation[CaseParameters, CaseMeasured, CaseMeasured]):
+    """The evaluation ``crux-microbench``."""
+
+    seeds: Annotated[int, Option("Number of cases, with seeds starting at 1.", minimum=1)] = 1500
+    load_to: Annotated[float, Option("Largest load of the hottest link.")] = 2.5
+    assume: Annotated[Assumption, Option("Distribution of job parameters, which the paper does not give.")] = (
+        Assumption.OURS
+    )
+
+    def __post_init__(self) -> None:
+        try:
+            bands_to(self.load_to)
+        except ValueError as error:
+            raise InvalidInputError((f"--load-to: {error}",)) from error
+
+    def cases(self) -> Sequence[CaseParameters]:
+        """Return a case for every seed."""
+        return [CaseParameters(seed, self.load_to, self.assume) for seed in range(1, self.seeds + 1)]
+
+    @staticmethod
+    def measure(case: CaseParameters) -> CaseMeasured:
+        """Draw a case and measure it."""
+        return draw_and_measure(case)
+
+    def combine(self, cases: Sequence[CaseParameters], results: Mapping[CaseParameters, CaseMeasured]) -> CaseMeasured:
+        """Return the result of a case."""
+        return results[cases[0]]
+
+    def json_object(self, measured: CaseMeasured) -> dict[str, object]:
+        """Return the JSON object of a case; shares are fractions of 1."""
+        return {
+            "evaluation": "crux-microbench",
+            "seed": measured.seed,
+            "assume": self.assume,
+            "load": measured.load,
+            "best_gpu_utilisation": measured.best,
+            "worst_gpu_utilisation": measured.worst,
+            "methods": [
+                {
+                    "mechanism": reached.mechanism,
+                    "policy": reached.policy,
+                    "gpu_utilisation": reached.utilisation,
+                    "of_best": measured.of_best(reached),
+                    "error": measured.error(reached),
+                }
+                for reached in measured.reached
+            ],
+        }
+
+    def summary_object(self, measured: Sequence[CaseMeasured]) -> dict[str, object]:
+        """Return the JSON object of all cases up to the main load, with the assumptions."""
+        main = _main(measured)
+        return {
+            "evaluation": "crux-microbench",
+            "num_cases": len(measured),
+            "num_main_cases": len(main),
+            "assume": self.assume,
+            "main_load_to": MAIN_LOAD,
+            "methods": [
+                {
+                    "mechanism": mechanism,
+                    "policy": policy,
+                    "mean_of_best": statistics.mean(_values(main, mechanism, policy, CaseMeasured.of_best)),
+                    "mean_error": statistics.mean(_values(main, mechanism, policy, CaseMeasured.error)),
+                    "published_mean_error": published.mean if published else None,
+                }
+                for mechanism, policy, published in _methods()
+                if main
+            ],
+            "assumptions": _assumptions(self.assume),
+        }
+
+    def findings(self, measured: Sequence[CaseMeasured]) -> Findings:
+        """Return the findings of one or more cases, beside the paper's figures."""
+        main = _main(measured)
+        tables = (_shares(main), _errors(main)) if main else ()
+        charts = tuple(
+            _chart(main or measured, mechanism, words, value)
+            for mechanism in Mechanism
+            for words, value in ((_ERROR, CaseMeasured.error), ("1 - U / U_opt", _missing))
+        )
+        return Findings(
+            title=f"Crux's microbenchmark: {count(len(measured))} cases",
+            tables=(
+                *tables,
+                _by_load("U / U_opt by load", measured, CaseMeasured.of_best),
+                _by_load(f"{_ERROR} by load", measured, CaseMeasured.error),
+            ),
+            charts=charts,
+            assumptions=_assumptions(self.assume),
+        )

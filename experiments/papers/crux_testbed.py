@@ -1,25 +1,31 @@
 """Crux's testbed, Figures 19 to 22 of its paper (SIGCOMM 2024, section 6.2): GPU utilisation and iteration times.
 
 Every mix runs with several hash seeds under ``ecmp``, ``crux`` and ``trainyard``. The paper's utilisation is read off
-its figures; its changes of completion time are printed there.
+its figures; it prints the changes of completion time.
 """
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
+from experiments.papers.cells import DASH, percent_or_dash, share_bar
+from experiments.papers.evaluation import Evaluation, Option, require_known
+from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, signed
+from experiments.scenarios.backend import Backend, RunError
 from experiments.scenarios.results import RunResult
+from experiments.scenarios.runner import run_on
+from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 POLICIES = ("ecmp", "crux", "trainyard")
-"""What every mix runs under, the policy to compare with first."""
+"""The policies compared, the reference first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Utilisation without Crux, with it, and ideal; change of completion time by model, in parts of one."""
+    """The paper's utilisation without Crux, with it, and ideal; its change of completion time by model (fractions)."""
 
     without: float
     scheduled: float
@@ -28,7 +34,7 @@ class Published:
 
     @property
     def gap_closed(self) -> float:
-        """What part of the way from no scheduling to the ideal Crux goes."""
+        """The share of the gap between no scheduling and the ideal that Crux closes."""
         return (self.scheduled - self.without) / (self.ideal - self.without)
 
 
@@ -40,24 +46,25 @@ PUBLISHED = {
     "fig21": Published(0.697, 0.793, 0.820, {"bert": -0.19, "resnet": 0.02}),
     "fig22": Published(0.540, 0.687, 0.720, {"bert": -0.28, "resnet": 0.02}),
 }
-"""The paper's figures by shipped scenario."""
+"""The paper's figures, by shipped scenario."""
 
 ASSUMPTIONS = (
     "Topology, GPUs of each job and hardware of hosts are the paper's.",
-    "The paper prints neither the jobs' compute times nor their volumes: those are ours, one table for all mixes, "
-    "sized so that utilisation without scheduling lies near the paper's (workloads/models.py, docs/models.md).",
-    "ResNet's compute time is not determined by that: it was chosen with Crux's gain in Figure 21 in sight.",
-    "Which hosts a job has is ours as well. GPT has one host under each ToR that it uses; others lie beside.",
-    "A seed is that of the fabric's ECMP hash and of the policies; seeds count from 1.",
-    "The paper's utilisation is read off its figures, to about a point; its spread over hashes is not published.",
-    "Utilisation counts from the first arrival to the first departure, without the first iteration of any job.",
-    "Iterations stand beside the paper's completion times; a model's is the mean over its jobs.",
-    "The limit is the smaller of ideal and fluid bound. As the window cuts iterations, a run may end a little above.",
+    "The paper prints neither the jobs' compute times nor their volumes. Ours come from one table for all mixes, sized "
+    "so that utilisation without scheduling is near the paper's (workloads/models.py, docs/models.md).",
+    "This does not determine ResNet's compute time: it was chosen with Crux's gain in Figure 21 in view (decision "
+    "0064).",
+    "The placement of jobs is ours too. GPT has one host under each ToR that it uses; other jobs have adjacent hosts.",
+    "A seed sets the fabric's ECMP hash and the policies' random choices; seeds start at 1.",
+    "The paper's utilisation is read off its figures, to about one point; it does not publish the spread over hashes.",
+    "Utilisation is measured from the first arrival to the first departure, without the first iteration of each job.",
+    "Iteration times are compared with the paper's completion times; a model's is the mean over its jobs.",
+    "The limit is the smaller of ideal and fluid bound. The window cuts iterations, so a run may exceed it slightly.",
 )
 _OF_BACKEND = {
-    "simulator": "Simulated are fluid flows: max-min inside a level, strict priority between levels, no congestion "
-    "control, no headers.",
-    "emulator": "Emulated is every packet, at rates and sizes divided as docs/scenarios.md says of scale.",
+    "simulator": "The simulator has fluid flows: max-min fair within a level, strict priority between levels, no "
+    "congestion control, no headers.",
+    "emulator": "The emulator forwards every packet, at rates and sizes divided by the scale (docs/scenarios.md).",
 }
 
 
@@ -65,8 +72,8 @@ _OF_BACKEND = {
 class PolicyMeasured:
     """One mix under one policy: utilisation by seed, and means over the seeds.
 
-    ``limit`` is the smaller of ideal and fluid bound, ``changes`` those of mean iteration time by model against the
-    first policy, in parts of one.
+    ``limit`` is the smaller of ideal and fluid bound. ``changes`` are the changes of mean iteration time against the
+    first policy, by model, as fractions.
     """
 
     policy: str
@@ -78,42 +85,34 @@ class PolicyMeasured:
 
     @property
     def utilisation(self) -> float:
-        """Mean over the seeds."""
+        """Mean utilisation over the seeds."""
         return statistics.mean(self.utilisation_by_seed)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation over the seeds, 0 for one."""
+        """Standard deviation of utilisation over the seeds; 0 for one seed."""
         return statistics.stdev(self.utilisation_by_seed) if len(self.utilisation_by_seed) > 1 else 0.0
 
     @property
     def share_of_limit(self) -> float:
-        """What part of the limit is reached."""
+        """Utilisation over the limit."""
         return self.utilisation / self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class MixMeasured:
-    """One mix under every policy."""
+    """One mix under every policy. ``first_runs`` are the runs of the first seed."""
 
     mix: str
     backend: str
     seeds: tuple[int, ...]
     policies: tuple[PolicyMeasured, ...]
+    first_runs: tuple[RunResult, ...]
 
     @property
     def published(self) -> Published:
-        """The paper's figures of it."""
+        """The paper's figures for this mix."""
         return PUBLISHED[self.mix]
-
-
-def measured(mix: str, runs: Sequence[Sequence[RunResult]]) -> MixMeasured:
-    """What the runs of a mix show, one or more seeds, each under ``POLICIES``."""
-    by_policy = list(zip(*runs, strict=True))
-    reference = by_policy[0]
-    seeds = tuple(result.seed for result in reference)
-    policies = (_of_policy(policy, results, reference) for policy, results in zip(POLICIES, by_policy, strict=True))
-    return MixMeasured(mix, reference[0].backend, seeds, tuple(policies))
 
 
 def _of_policy(policy: str, results: Sequence[RunResult], reference: Sequence[RunResult]) -> PolicyMeasured:
@@ -132,61 +131,13 @@ def _of_policy(policy: str, results: Sequence[RunResult], reference: Sequence[Ru
 
 
 def _iteration_times_s(results: Iterable[RunResult]) -> dict[str, float]:
-    """Mean iteration time by model: in these mixes the name of a job up to its dash."""
+    """Return mean iteration times by model. In these mixes a job's name begins with its model and a dash."""
     times: defaultdict[str, list[float]] = defaultdict(list)
     for result in results:
         for job in result.jobs:
             if job.iteration_time_s is not None:
                 times[job.name.partition("-")[0]].append(job.iteration_time_s)
     return {model: statistics.mean(values) for model, values in times.items()}
-
-
-def json_object(mix: MixMeasured) -> dict[str, object]:
-    """A mix as JSON has it; shares and changes are parts of one."""
-    return {
-        "evaluation": "crux-testbed",
-        "mix": mix.mix,
-        "backend": mix.backend,
-        "seeds": mix.seeds,
-        "policies": [
-            {
-                "policy": of.policy,
-                "gpu_utilisation": of.utilisation,
-                "gpu_utilisation_deviation": of.deviation,
-                "gpu_utilisation_by_seed": of.utilisation_by_seed,
-                "ideal_gpu_utilisation": of.ideal,
-                "limit_gpu_utilisation": of.limit,
-                "share_of_limit": of.share_of_limit,
-                "gap_closed": of.gap_closed,
-                "iteration_time_changes": of.changes,
-            }
-            for of in mix.policies
-        ],
-        "published": {
-            "ecmp_gpu_utilisation": mix.published.without,
-            "crux_gpu_utilisation": mix.published.scheduled,
-            "ideal_gpu_utilisation": mix.published.ideal,
-            "gap_closed": mix.published.gap_closed,
-            "completion_time_changes": mix.published.changes,
-        },
-        "assumptions": _assumptions(mix.backend),
-    }
-
-
-def findings(mixes: Sequence[MixMeasured]) -> Findings:
-    """One or more mixes, beside the paper."""
-    seeds = max((mix.seeds for mix in mixes), key=len)
-    span = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
-    return Findings(
-        title=f"Crux's testbed, Figures 19 to 22: {mixes[0].backend}, {span}",
-        tables=(_utilisation(mixes), _limits(mixes), _changes(mixes)),
-        charts=tuple(_chart(mix) for mix in mixes),
-        assumptions=_assumptions(mixes[0].backend),
-    )
-
-
-def _assumptions(backend: str) -> tuple[str, ...]:
-    return (*ASSUMPTIONS, _OF_BACKEND[backend])
 
 
 def _utilisation(mixes: Iterable[MixMeasured]) -> FindingsTable:
@@ -196,7 +147,7 @@ def _utilisation(mixes: Iterable[MixMeasured]) -> FindingsTable:
             str(of.policy),
             percent(of.utilisation),
             f"{of.deviation * 100:.1f}",
-            _or_dash(_published_utilisation(mix.published, of.policy)),
+            percent_or_dash(_published_utilisation(mix.published, of.policy)),
             percent(of.ideal),
             percent(mix.published.ideal),
         )
@@ -208,7 +159,7 @@ def _utilisation(mixes: Iterable[MixMeasured]) -> FindingsTable:
 
 
 def _limits(mixes: Iterable[MixMeasured]) -> FindingsTable:
-    """What is reached of what could be."""
+    """Return the table of shares of the limit and of the gap closed."""
     rows = tuple(
         (
             mix.mix,
@@ -216,8 +167,8 @@ def _limits(mixes: Iterable[MixMeasured]) -> FindingsTable:
             str(len(mix.seeds)),
             percent(of.limit),
             percent(of.share_of_limit),
-            _or_dash(of.gap_closed),
-            _or_dash(mix.published.gap_closed if of.policy == "crux" else None),
+            percent_or_dash(of.gap_closed),
+            percent_or_dash(mix.published.gap_closed if of.policy == "crux" else None),
         )
         for mix in mixes
         for of in mix.policies
@@ -232,7 +183,7 @@ def _published_utilisation(published: Published, policy: str) -> float | None:
 
 
 def _changes(mixes: Iterable[MixMeasured]) -> FindingsTable:
-    """Against the first policy, and what the paper has for Crux."""
+    """Return the table of changes against the first policy, beside the paper's for Crux."""
     scheduled = POLICIES[1:]
     rows = tuple(
         (
@@ -251,20 +202,121 @@ def _changes(mixes: Iterable[MixMeasured]) -> FindingsTable:
 def _chart(mix: MixMeasured) -> BarChart:
     bars = []
     for of in mix.policies:
-        bars.append(_bar(str(of.policy), of.utilisation))
+        bars.append(share_bar(of.policy, of.utilisation, deviation=of.deviation))
         if (published := _published_utilisation(mix.published, of.policy)) is not None:
-            bars.append(_bar(f"{of.policy}, paper", published, published=True))
-    ideal = (_bar("ideal", mix.policies[-1].ideal), _bar("ideal, paper", mix.published.ideal, published=True))
+            bars.append(share_bar(f"{of.policy}, paper", published, published=True))
+    ideal = (share_bar("ideal", mix.policies[-1].ideal), share_bar("ideal, paper", mix.published.ideal, published=True))
     return BarChart(f"{mix.mix}: GPU utilisation", (*bars, *ideal))
 
 
-def _bar(label: str, share: float, *, published: bool = False) -> Bar:
-    return Bar(label, percent(share), share, published)
-
-
-def _or_dash(share: float | None) -> str:
-    return "\N{EN DASH}" if share is None else percent(share)
-
-
 def _signed_percent(change: float | None) -> str:
-    return "\N{EN DASH}" if change is None else f"{signed(change * 100, 1)}\N{NO-BREAK SPACE}%"
+    return DASH if change is None else f"{signed(change * 100, 1)}\N{NO-BREAK SPACE}%"
+
+
+@dataclass(frozen=True, slots=True)
+class MixCase:
+    """A mix with one seed, on one back end."""
+
+    mix: str
+    seed: int
+    backend: Backend
+
+    def __str__(self) -> str:
+        return f"{self.mix}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class CruxTestbed(Evaluation[MixCase, tuple[RunResult, ...], MixMeasured]):
+    """The evaluation ``crux-testbed``. The result of a case is a run for each of ``POLICIES``."""
+
+    unit = "mixes and seeds"
+
+    mix: Annotated[tuple[str, ...], Option("Mix to run; may be repeated. Default: all.")] = ()
+    seeds: Annotated[int, Option("Number of seeds, starting at 1.", minimum=1)] = 10
+    on: Annotated[Backend, Option("Back end that runs the mixes; the emulator takes minutes for each.")] = (
+        Backend.SIMULATOR
+    )
+
+    def __post_init__(self) -> None:
+        require_known("--mix", self.mix, PUBLISHED)
+
+    def cases(self) -> Sequence[MixCase]:
+        """Return a case for every mix and seed."""
+        return [MixCase(mix, seed, self.on) for mix in self.mix or PUBLISHED for seed in range(1, self.seeds + 1)]
+
+    @staticmethod
+    def measure(case: MixCase) -> tuple[RunResult, ...]:
+        """Run the mix under each of ``POLICIES``. Raises RunError."""
+        scenario = load_scenario(SHIPPED_SCENARIOS / f"{case.mix}.yaml").model_copy(update={"seed": case.seed})
+        results = []
+        for policy in POLICIES:
+            try:
+                results.append(run_on(case.backend, scenario, policy, on_progress=lambda *_: None))
+            except RunError as error:
+                raise RunError(f"under {policy}: {error}") from error
+        return tuple(results)
+
+    def group(self, case: MixCase) -> Hashable:
+        """Report the seeds of a mix together."""
+        return case.mix
+
+    def combine(self, cases: Sequence[MixCase], results: Mapping[MixCase, tuple[RunResult, ...]]) -> MixMeasured:
+        """Combine the seeds of a mix."""
+        by_policy = list(zip(*(results[case] for case in cases), strict=True))
+        return MixMeasured(
+            cases[0].mix,
+            by_policy[0][0].backend,
+            tuple(case.seed for case in cases),
+            tuple(_of_policy(policy, runs, by_policy[0]) for policy, runs in zip(POLICIES, by_policy, strict=True)),
+            results[cases[0]],
+        )
+
+    def json_object(self, measured: MixMeasured) -> dict[str, object]:
+        """Return the JSON object of a mix; shares and changes are fractions of 1."""
+        return {
+            "evaluation": "crux-testbed",
+            "mix": measured.mix,
+            "backend": measured.backend,
+            "seeds": measured.seeds,
+            "policies": [
+                {
+                    "policy": of.policy,
+                    "gpu_utilisation": of.utilisation,
+                    "gpu_utilisation_deviation": of.deviation,
+                    "gpu_utilisation_by_seed": of.utilisation_by_seed,
+                    "ideal_gpu_utilisation": of.ideal,
+                    "limit_gpu_utilisation": of.limit,
+                    "share_of_limit": of.share_of_limit,
+                    "gap_closed": of.gap_closed,
+                    "iteration_time_changes": of.changes,
+                }
+                for of in measured.policies
+            ],
+            "published": {
+                "ecmp_gpu_utilisation": measured.published.without,
+                "crux_gpu_utilisation": measured.published.scheduled,
+                "ideal_gpu_utilisation": measured.published.ideal,
+                "gap_closed": measured.published.gap_closed,
+                "completion_time_changes": measured.published.changes,
+            },
+            "assumptions": _assumptions(measured.backend),
+        }
+
+    def findings(self, measured: Sequence[MixMeasured]) -> Findings:
+        """Return utilisation and iteration times beside the paper's figures."""
+        seeds = max((mix.seeds for mix in measured), key=len)
+        span = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+        return Findings(
+            title=f"Crux's testbed, Figures 19 to 22: {measured[0].backend}, {span}",
+            tables=(_utilisation(measured), _limits(measured), _changes(measured)),
+            charts=tuple(_chart(mix) for mix in measured),
+            assumptions=_assumptions(measured[0].backend),
+        )
+
+    def pictures(self, measured: Sequence[MixMeasured]) -> Sequence[Sequence[RunResult]]:
+        """Return the runs of each mix with its first seed."""
+        return [mix.first_runs for mix in measured]
+
+
+def _assumptions(backend: str) -> tuple[str, ...]:
+    return (*ASSUMPTIONS, _OF_BACKEND[backend])

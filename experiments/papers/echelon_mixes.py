@@ -1,14 +1,13 @@
-"""The mixes of jobs of the evaluation ``echelon``: what is drawn by chance, and how much they ask of the network.
+"""Random mixes of jobs for the evaluation ``echelon``, at an offered load.
 
-Jobs have four hosts each, of their own, every other one on the other side of a dumbbell, so that all that a ring or a
-pipeline sends crosses its one cable; hosts' links are as fast as that. A mix is two jobs of one kind of parallelism, or
-one job of each kind. Drawn for each job, every value as likely as any other: its model (``workloads.models``), into how
-many parts its iteration is cut (``_PARTS``), and when it arrives, within the first iteration. The same seed is the same
-draw at every load.
+Each job has four hosts of its own, alternately on the two sides of a dumbbell, so that all traffic of a ring or a
+pipeline crosses the one cable; hosts' links are as fast as that. A mix is two jobs of one kind of parallelism, or one
+job of each kind. Drawn uniformly for each job: its model (``workloads.models``), the number of parts of its iteration
+(``_PARTS``), and its arrival within the first iteration. A seed gives the same draw at every load.
 
-*Offered load* of a link: the bytes that every job sends over it in an iteration, over the time of the job's iteration
-alone (``workloads.alone``), summed, over the link's rate. All rates are such that it is the one asked for on the
-hottest link. As iterations alone take longer on slower links, so must the load be found by solving for the rate.
+The *offered load* of a link is a sum over jobs: the bytes that a job sends over it per iteration, over the time of the
+job's iteration alone (``workloads.alone``), over the link's rate. Rates are chosen so that the hottest link has the
+requested load. As iterations alone take longer on slower links, the rate is found by a root search.
 """
 
 import random
@@ -27,19 +26,19 @@ from workloads.models import ModelName
 from workloads.scenario import Scenario
 
 COMPUTE_JITTER = 0.02
-"""Standard deviation of computations, in parts of one, so that a run does not hang on which phases jobs lock into."""
+"""Standard deviation of computation times, as a fraction: keeps results independent of phases that jobs lock into."""
 WARM_UP, MEASURED = 2, 6
-"""How often the longest iteration alone passes before the window of measurement, and in it."""
+"""Length of the warm-up and of the window of measurement, in iterations of the slowest job alone."""
 HOSTS = 4
 GPUS_PER_HOST = 8
 LEAST_LOAD = 0.05
-"""Less would ask for links faster than any scenario may have."""
+"""A smaller load needs links faster than scenarios allow."""
 _FASTEST_GBPS, _SLOWEST_GBPS = 1e5, 0.1
-"""Between these lies the rate that is looked for."""
+"""The rate is searched between these."""
 
 
 class Kind(StrEnum):
-    """What the jobs of a mix are."""
+    """The kind of parallelism of a mix's jobs."""
 
     GPIPE = "gpipe"
     ONE_FORWARD_ONE_BACKWARD = "1f1b"
@@ -58,12 +57,12 @@ _PARTS: Mapping[Kind, tuple[str, tuple[int, ...]]] = {
     Kind.DATA_PARALLEL: ("buckets", (1, 2, 4, 8)),
     Kind.TENSOR_PARALLEL: ("layers", (1, 2)),
 }
-"""Key and values of what cuts an iteration into parts."""
+"""The workload key that sets the parts of an iteration, and its values."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DrawnJob:
-    """A job but for its times; ``arrival`` is in parts of its iteration alone."""
+    """A job without times; ``arrival`` is a fraction of its iteration alone."""
 
     name: str
     workload: Mapping[str, object]
@@ -71,9 +70,10 @@ class _DrawnJob:
 
 
 def drawn_mix(kind: Kind, load: float, seed: int) -> Scenario:
-    """The mix of a seed as a scenario whose hottest link has this offered load.
+    """Return the mix of a seed as a scenario whose hottest link has this offered load.
 
-    Raises ValueError for a load less than ``LEAST_LOAD`` or not less than 1.
+    Raises:
+        ValueError: The load is less than ``LEAST_LOAD`` or not less than 1.
     """
     if not LEAST_LOAD <= load < 1:
         raise ValueError(f"the offered load must be at least {LEAST_LOAD:g} and less than 1, not {load}")
@@ -85,21 +85,21 @@ def drawn_mix(kind: Kind, load: float, seed: int) -> Scenario:
     def beyond(gbps: float) -> float:
         return offered_load(_scenario(name, seed, jobs, gbps)) - load
 
-    # No iteration is shorter than on the fastest links, so that no more is asked for than there.
+    # No iteration is shorter than on the fastest links, so the load in bit/s is largest there.
     most_gbps = offered_load(_scenario(name, seed, jobs, _FASTEST_GBPS)) * _FASTEST_GBPS / load
     gbps = float(brentq(beyond, _SLOWEST_GBPS, 1.01 * most_gbps, rtol=1e-6))
     return _scenario(name, seed, jobs, gbps, _alone(_scenario(name, seed, jobs, gbps)).iteration_times_s)
 
 
 def offered_load(scenario: Scenario) -> float:
-    """Of the hottest link, in parts of its rate, every flow spread evenly over its candidate paths."""
+    """Return the load of the hottest link, as a fraction, with every flow spread evenly over its candidate paths."""
     rates_bps = scenario.topology.build().rates_bps
     return max(bps / rates_bps[link] for link, bps in _alone(scenario).sent_bps.items())
 
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """How long an iteration of each job takes alone, and by link what all would send over it at that pace."""
+    """The iteration time of each job alone, and the rate at which all jobs would send over each link at that pace."""
 
     iteration_times_s: list[float]
     sent_bps: Mapping[int, float]
@@ -131,7 +131,7 @@ def _drawn_job(kind: Kind, number: int, chance: random.Random) -> _DrawnJob:
 
 
 def _scenario(name: str, seed: int, jobs: list[_DrawnJob], gbps: float, alone_s: list[float] | None = None) -> Scenario:
-    """The mix on links of a rate; without the times alone nothing is told of arrivals and the window."""
+    """Return the mix on links of a rate; without iteration times alone, arrivals and window have no meaning."""
     hosts_per_side = HOSTS // 2 * len(jobs)
     alone_s = alone_s or [1.0] * len(jobs)
     ends_s = (WARM_UP + MEASURED) * max(alone_s)

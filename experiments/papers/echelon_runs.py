@@ -1,12 +1,11 @@
-"""EchelonFlow beside fair sharing, Varys and Sincronia on training jobs that share a cable: the paper has no figures.
+"""Runs of a mix under EchelonFlow, fair sharing, Varys and Sincronia, and the tardiness of its flow groups.
 
-Every mix (``echelon_mixes``) runs under every contender with several seeds. The coflow schedulers take either a whole
-flow group for a coflow, or every stage of it (``workloads.stages``); tardiness is that of the flow groups all the same.
+Coflow schedulers treat either a whole flow group as a coflow, or each of its stages (``workloads.stages``). In both,
+tardiness is that of the flow groups.
 """
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -23,7 +22,7 @@ from workloads.task_graph import TaskGraph
 
 
 class Reading(StrEnum):
-    """What a scheduler of coflows takes for one."""
+    """The part of a flow group that is a coflow."""
 
     GROUP = "group"
     STAGE = "stage"
@@ -31,7 +30,7 @@ class Reading(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A policy, and what it takes for a coflow where it knows nothing else."""
+    """A policy, and for a coflow scheduler the part of a flow group that is a coflow."""
 
     name: str
     policy: str
@@ -46,17 +45,17 @@ BY_STAGE = (
     Contender("sincronia, stages", "sincronia", Reading.STAGE),
 )
 CONTENDERS = (FAIR, *BY_GROUP, *BY_STAGE, ECHELONFLOW)
-"""Whom every mix runs under, fair sharing first."""
+"""The policies compared, fair sharing first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunMeasured:
     """One mix of one seed under one contender.
 
-    Iteration time and slowdown (over the ideal iteration time) are means over the jobs. Tardiness is the total over all
-    flow groups, excess tardiness the same less what each has in its job alone. A group none of whose instances ended
-    in the window, and a job none of whose iterations lie in it, count as if one had taken the whole window
-    (``starved``: how many there were).
+    Iteration time and slowdown (over the ideal iteration time) are means over the jobs. Tardiness is the sum over all
+    flow groups; excess tardiness is the same minus the tardiness of each group in its job alone. A group without an
+    instance that ended in the window, and a job without an iteration in it, count with the whole window; ``starved`` is
+    their number.
     """
 
     iteration_time_s: float
@@ -67,10 +66,8 @@ class RunMeasured:
     starved: int
 
 
-def measure(
-    scenario: Scenario, contender: Contender, enforcement: Enforcement, on_progress: Callable[[float, float], None]
-) -> RunMeasured:
-    """Run a mix, which gives its window of measurement. Raises as ``run_on_simulator``."""
+def measure(scenario: Scenario, contender: Contender, enforcement: Enforcement) -> RunMeasured:
+    """Run a mix that has a window of measurement. Raises as ``run_on_simulator`` does."""
     window = scenario.measure
     assert window is not None
     fabric = scenario.topology.build()
@@ -78,7 +75,7 @@ def measure(
     jobs = training_jobs(scenario, fabric)
     by_stage = contender.reading is Reading.STAGE
     result = run_on_simulator(
-        scenario, contender.policy, enforcement, on_progress=on_progress, told_as=_by_stages if by_stage else None
+        scenario, contender.policy, enforcement, on_progress=lambda *_: None, told_as=_by_stages if by_stage else None
     )
     whole_s = window.to_s - window.from_s
     found: dict[tuple[str, str], float | None] = {}
@@ -107,7 +104,7 @@ def _by_stages(graph: TaskGraph) -> TaskGraph:
 
 
 def _tardiness_s(job: TrainingJob, result: JobResult, window: MeasureWindow) -> dict[str, float | None]:
-    """By group of a job that was told by stages, the mean over the instances that ended in the window."""
+    """Return, by group of a job registered by stages, the mean over the instances that ended in the window."""
     _, stages = told_by_stages(job.graph)
     started: dict[tuple[str, int], float] = {}
     ended: defaultdict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)

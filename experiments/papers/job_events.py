@@ -1,7 +1,7 @@
-"""What every arrival and departure of a scenario's jobs changes in the fabric under a policy.
+"""Rules, paths and levels that each arrival and departure of a scenario's jobs changes under a policy.
 
-The controller's own code decides, makes rules and takes their difference to those that switches hold. There are no
-switches, and between events nothing runs: jobs depart when their ``duration_s`` is over.
+The controller's own code decides, makes rules and compares them with those that switches hold. There are no switches,
+and nothing runs between events: a job departs ``duration_s`` after its arrival.
 """
 
 from collections import Counter
@@ -27,11 +27,12 @@ from workloads.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class EventChange:
-    """What one event has changed.
+    """The changes of one event.
 
-    Rules inserted, modified and deleted over all switches, and how many of these are flows' of jobs that were there and
-    stay; of these jobs, flows that go another way, and flow groups with another level. ``modelled_gpu_utilisation`` is
-    what the policy's own model gives the Plan, None where it models no such thing or nobody is there.
+    Rules are inserted, modified and deleted over all switches. ``of_staying_jobs`` counts those for flows of jobs that
+    neither come nor go with the event; ``moved_flows`` and ``level_changes`` count these jobs' flows with another path
+    and flow groups with another level. ``modelled_gpu_utilisation`` is that of the plan by the policy's own model, None
+    where the policy has no model or there is no job.
     """
 
     inserted: int
@@ -44,7 +45,7 @@ class EventChange:
 
     @property
     def rules(self) -> int:
-        """Updates that switches are sent."""
+        """Number of updates sent to switches."""
         return self.inserted + self.modified + self.deleted
 
 
@@ -81,14 +82,14 @@ def _events(jobs: tuple[TrainingJob, ...]) -> Iterator[tuple[float, bool, Traini
 
 
 class _Rules:
-    """Rules as switches hold them, each made once, and whose flows they are for."""
+    """The table entries of rules, each made once."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._known: dict[FlowRule, tuple[EntityKey, Entity]] = {}
 
     def held(self, decision: Decision) -> dict[str, dict[EntityKey, Entity]]:
-        """By switch, by identity."""
+        """Return the entries of a decision, by switch and key."""
         return {switch: dict(map(self._entry, rules)) for switch, rules in decision.rules.items()}
 
     def _entry(self, rule: FlowRule) -> tuple[EntityKey, Entity]:
@@ -98,7 +99,7 @@ class _Rules:
         return self._known[rule]
 
     def of_jobs(self, decision: Decision, jobs: set[str]) -> set[EntityKey]:
-        """Identities of rules for flows of these jobs."""
+        """Return the keys of entries for flows of these jobs."""
         tuples = {flow.five_tuple for job in decision.snapshot.jobs if job.name in jobs for flow in job.flows}
         rules = (rule for of_switch in decision.rules.values() for rule in of_switch)
         return {self._entry(rule)[0] for rule in rules if rule.five_tuple in tuples}
@@ -107,28 +108,28 @@ class _Rules:
 def _change(before: Decision, after: Decision, rules: _Rules) -> EventChange:
     plans = plan_difference(before.plan, after.plan)
     stay = {job.name for job in after.plan.jobs} - set(plans.came)
-    theirs = rules.of_jobs(before, stay) | rules.of_jobs(after, stay)
+    staying = rules.of_jobs(before, stay) | rules.of_jobs(after, stay)
     held, desired = rules.held(before), rules.held(after)
     kinds: Counter[UpdateKind] = Counter()
     of_staying_jobs = 0
     for switch in held.keys() | desired.keys():
         for stage in difference(held.get(switch, {}), desired.get(switch, {})):
             kinds.update(update.kind for update in stage)
-            of_staying_jobs += sum(key_of(update.entity) in theirs for update in stage)
-    ways, ways_now = _ways(before), _ways(after)
+            of_staying_jobs += sum(key_of(update.entity) in staying for update in stage)
+    paths, paths_now = _paths(before), _paths(after)
     return EventChange(
         inserted=kinds[UpdateKind.INSERT],
         modified=kinds[UpdateKind.MODIFY],
         deleted=kinds[UpdateKind.DELETE],
         of_staying_jobs=of_staying_jobs,
-        # A flow that is led where the hash leads it, too, has not moved.
-        moved_flows=sum(ways[flow.key] != ways_now[flow.key] for flow in plans.moved),
+        # A flow that is steered to the path that the hash gives has not moved.
+        moved_flows=sum(paths[flow.key] != paths_now[flow.key] for flow in plans.moved),
         level_changes=len(plans.levels),
         modelled_gpu_utilisation=_modelled(after),
     )
 
 
-def _ways(decision: Decision) -> dict[FlowKey, Path]:
+def _paths(decision: Decision) -> dict[FlowKey, Path]:
     plans = decision.plan.flows
     return {flow.key: plans[flow.key].path or flow.hashed_path for job in decision.snapshot.jobs for flow in job.flows}
 

@@ -1,6 +1,6 @@
-"""Flow groups released at given times on a few links: cases by hand and at random, and their run under an allocator.
+"""Open-loop flow groups: flows released at given times on a few links, and their simulation under an allocator.
 
-Time goes from one event to the next, a flow's release or end, as in a simulator; rates are set anew at each.
+Time advances from event to event, a flow's release or end, and rates are recomputed at each.
 """
 
 import random
@@ -20,12 +20,12 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _NOTHING_LEFT = 1e-9
-"""A flow with less than this share of its size left has ended."""
+"""A flow with at most this share of its size left has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFlow:
-    """A flow that is released at a time of its own; ``seconds`` is its size on a link of capacity 1."""
+    """A flow with its release time. ``seconds`` is its size: the time it takes on a link of capacity 1."""
 
     links: Path
     release_s: float
@@ -45,7 +45,7 @@ class OpenGroup:
         return min(flow.release_s for flow in self.flows)
 
     def tardiness_s(self, end_s: Sequence[float]) -> float:
-        """Tardiness of the group whose flows end then."""
+        """Return the group's tardiness, given the end of each flow."""
         return max(end - self.reference_s - flow.offset_s for end, flow in zip(end_s, self.flows, strict=True))
 
 
@@ -62,7 +62,7 @@ class OpenCase:
 
     @cached_property
     def group_of(self) -> IntArray:
-        """By flow, the number of its group."""
+        """The number of each flow's group."""
         return np.repeat(np.arange(len(self.groups)), [len(group.flows) for group in self.groups])
 
     @cached_property
@@ -71,30 +71,29 @@ class OpenCase:
 
     @cached_property
     def ideal_finish_s(self) -> FloatArray:
-        """By flow."""
+        """The ideal finish time of each flow."""
         return np.array(
             [group.reference_s + flow.offset_s for group in self.groups for flow in group.flows], dtype=np.float64
         )
 
     def tardiness_s(self, end_s: Sequence[float]) -> list[float]:
-        """By group, where flows end then."""
+        """Return the tardiness of each group, given the end of each flow."""
         ends = np.array(end_s)
         return [group.tardiness_s(ends[self.group_of == number]) for number, group in enumerate(self.groups)]
 
     def weighted_tardiness_s(self, end_s: Sequence[float]) -> float:
-        """The objective: weighted sum over groups."""
+        """Return the objective: the weighted sum of tardiness over groups."""
         weights = [group.weight for group in self.groups]
         return sum(weight * late for weight, late in zip(weights, self.tardiness_s(end_s), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What an allocator may know at an event: who is there, and how the groups do.
+    """The state that an allocator sees at an event.
 
-    A tier is a group that has a flow under way: in ``order`` with its flows under way, in ``open_order`` with those
-    that are still to come besides. Flows stand in order of ``due_s``, which is what
-    ``policies.echelonflow.policy.due_s`` says; ``tardiness_s``, of the flows that have ended, and ``weights`` are by
-    tier.
+    A tier is a group that has an active flow: ``order`` has its active flows, ``open_order`` also those that are not
+    released yet. Flows are sorted by ``due_s`` (see ``policies.echelonflow.policy.due_s``). ``tardiness_s``, that of
+    ended flows, and ``weights`` are by tier.
     """
 
     network: Network
@@ -107,11 +106,11 @@ class Moment:
 
 
 Allocation = Callable[[Moment], tuple[Order, FloatArray]]
-"""The tiers in the order in which they are served, and the rate of every flow in it."""
+"""Returns the tiers in the order in which they are served, and the rate of every flow in that order."""
 
 
 def end_times(case: OpenCase, allocate: Allocation) -> list[float]:
-    """When every flow ends. Raises RuntimeError where some flow never does."""
+    """Simulate a case and return the end of every flow. Raises RuntimeError where a flow never ends."""
     release_s = np.array([flow.release_s for flow in case.flows], dtype=np.float64)
     sizes = np.array([flow.seconds for flow in case.flows]) / 8
     weights = np.array([group.weight for group in case.groups])
@@ -145,7 +144,7 @@ def end_times(case: OpenCase, allocate: Allocation) -> list[float]:
 
 
 def random_case(chance: random.Random, most_groups: int = 3, most_flows: int = 4, most_links: int = 2) -> OpenCase:
-    """Whole sizes and times; the flows of a group are released one after the other, coflows among them all at once."""
+    """Draw a case with whole sizes and times. A quarter of the groups are coflows, released all at once."""
     num_links = chance.randint(1, most_links)
     paths = [(0,)] if num_links == 1 else [(0,), (1,), (0, 1)]
     groups = []

@@ -1,10 +1,10 @@
-"""The least weighted tardiness that flow groups of given releases can have, by mixed-integer programming.
+"""The least weighted tardiness of open-loop flow groups, by mixed-integer programming.
 
-Time is cut into slots of ``slot_s``, of which releases, ideal finishes and ends of sets of flows are whole multiples. A
-group is as late as some number of slots, one binary each; a flow is served at any rates between its release and the
-slot in which its group's tardiness lets it end. On one link, with sizes and times whole numbers of slots and capacity
-1, the optimum is such a number: with the order of ends given, all that bounds tardiness is sums of sizes and times. On
-two, flows that cross both make sums of two groups' tardiness count, which halves of slots may solve.
+Time is divided into slots of ``slot_s``; releases, ideal finish times and ends of sets of flows are whole multiples.
+There is a binary variable for each number of slots that a group may be late. A flow may have any rates between its
+release and the slot in which its group's tardiness lets it end. On one link of capacity 1, with sizes and times of
+whole slots, the optimum is a whole number of slots: given the order of ends, only sums of sizes and times bound
+tardiness. On two links, flows that cross both bound sums of two groups' tardiness, and half slots may be needed.
 """
 
 import ctypes
@@ -21,14 +21,14 @@ from experiments.papers.open_loop import OpenCase
 
 
 def least_tardiness_s(case: OpenCase, slot_s: float, limit_s: float = 600.0) -> float:
-    """Weighted sum over groups. Raises RuntimeError where HiGHS does not end within the limit."""
+    """Return the least weighted sum over groups. Raises RuntimeError where HiGHS does not finish within the limit."""
     flows, groups = case.flows, case.group_of.tolist()
     work_s = sum(flow.seconds / min(case.capacities[link] for link in flow.links) for flow in flows)
     last_s = max(flow.release_s for flow in flows) + work_s
     num_slots = round(last_s / slot_s)
     due = [round(ideal_s / slot_s) for ideal_s in case.ideal_finish_s]
     least = [min(due[flow] for flow, of in enumerate(groups) if of == group) for group in range(len(case.groups))]
-    # A group's tardiness in slots: from that at which the first due flow would end at once, to one at the horizon.
+    # A group's tardiness in slots: from an end of its first due flow at time 0 to an end at the horizon.
     latenesses = [
         (group, late)
         for group in range(len(case.groups))
@@ -96,7 +96,7 @@ def least_tardiness_s(case: OpenCase, slot_s: float, limit_s: float = 600.0) -> 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep standard output to ourselves: HiGHS now and then writes a line there that no option turns off."""
+    """Discard standard output: HiGHS sometimes writes a line there that no option turns off."""
     sys.stdout.flush()
     kept = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)

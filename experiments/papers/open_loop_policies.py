@@ -1,11 +1,11 @@
-"""How far the tardiness that policies leave is from the least there can be, on cases small enough to solve.
+"""The tardiness of policies against the optimum, on open-loop cases that are small enough to solve.
 
-Up to three groups of up to four flows on one link or two, released at given times whatever happens; every policy with
-rates of its own, set anew at each release and end.
+A case has up to three groups of up to four flows on one or two links. Every policy allocates rates of its own,
+recomputed at each release and end.
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,26 +24,26 @@ CASES = 200
 
 
 def needed_s(moment: Moment, order: Order) -> FloatArray:
-    """How long each tier's bytes take the link that takes longest."""
+    """Return the time that each tier's bytes take on the slowest of their links."""
     by_link = remaining_by_link(moment.network, order, moment.remaining_bytes)
     by_link.data = by_link.data * 8 / moment.network.capacities_bps[by_link.indices]
     return bottleneck_times(by_link)
 
 
 def fair(moment: Moment) -> tuple[Order, FloatArray]:
-    """All flows share alike."""
+    """Share max-min fairly among all flows."""
     one_level = Order.by_rank(moment.order.flows, np.zeros_like(moment.order.flows))
     return one_level, max_min(moment.network, one_level, np.ones(moment.network.num_flows))
 
 
 def varys(moment: Moment) -> tuple[Order, FloatArray]:
-    """Every group as a coflow: the one with least to send first, all its flows to end together."""
+    """Serve every group as a coflow: the shortest first, with all its flows ending together."""
     order = moment.order.rearranged(group_order(Rank.GAMMA, needed_s(moment, moment.open_order), moment.weights))
     return order, madd(moment.network, order, moment.remaining_bytes)
 
 
 def echelonflow(rank: Rank) -> Allocation:
-    """Groups by rank, each kept in formation."""
+    """Return an allocator that serves groups by rank and keeps the spacing of each group's flows."""
 
     def allocate(moment: Moment) -> tuple[Order, FloatArray]:
         order = ranked(moment, rank, moment.open_order)
@@ -53,7 +53,7 @@ def echelonflow(rank: Rank) -> Allocation:
 
 
 def ranked(moment: Moment, rank: Rank, by: Order) -> Order:
-    """The groups under way, ranked by the flows of ``by``."""
+    """Return the active groups, ranked by the flows of ``by``."""
     match rank:
         case Rank.GAMMA:
             key_s = needed_s(moment, by)
@@ -66,13 +66,13 @@ def ranked(moment: Moment, rank: Rank, by: Order) -> Order:
 
 
 def by_released_flows(moment: Moment) -> tuple[Order, FloatArray]:
-    """By what is under way alone, blind to what is to come of a group."""
+    """Rank groups by their active flows alone, without those that are not released yet."""
     order = ranked(moment, Rank.PRESSING, moment.order)
     return order, echelon_madd(moment.network, order, moment.remaining_bytes, moment.due_s)
 
 
 def one_by_one(moment: Moment) -> tuple[Order, FloatArray]:
-    """A group's flows at full rate one after the other, in order of ideal finish."""
+    """Serve a group's flows at full rate one after the other, in order of ideal finish."""
     order = ranked(moment, Rank.PRESSING, moment.open_order)
     return order, order_greedy(moment.network, order, moment.remaining_bytes)
 
@@ -87,21 +87,23 @@ POLICIES: Mapping[str, Allocation] = {
     "varys": varys,
     "fair": fair,
 }
-"""Those compared, by the names that their figures have."""
+"""The policies compared, by their names in the results."""
 
 
 def optimum_s(case: OpenCase) -> float:
-    """The least weighted tardiness; times and sizes must be whole seconds and capacities 1."""
+    """Return the least weighted tardiness; times and sizes must be whole seconds and capacities 1."""
     return least_tardiness_s(case, slot_s=1.0 if len(case.capacities) == 1 else 0.5)
 
 
-def tardiness_gaps(seed: int, num_cases: int = CASES) -> Iterator[dict[str, float]]:
-    """By policy, tardiness over the least there can be, less 1: one random case after the other."""
+def random_cases(seed: int, num_cases: int = CASES) -> list[OpenCase]:
+    """Draw cases."""
     chance = random.Random(seed)
-    for _ in range(num_cases):
-        case = random_case(chance)
-        optimum = optimum_s(case)
-        yield {
-            name: case.weighted_tardiness_s(end_times(case, allocate)) / optimum - 1
-            for name, allocate in POLICIES.items()
-        }
+    return [random_case(chance) for _ in range(num_cases)]
+
+
+def tardiness_gap(case: OpenCase) -> dict[str, float]:
+    """Return each policy's tardiness over the optimum, minus 1. Raises RuntimeError where HiGHS finds no optimum."""
+    optimum = optimum_s(case)
+    return {
+        name: case.weighted_tardiness_s(end_times(case, allocate)) / optimum - 1 for name, allocate in POLICIES.items()
+    }

@@ -1,7 +1,7 @@
-"""Random jobs on the fabric of Crux's testbed, or with half its uplinks, where the paper's mixes are too few; seeded.
+"""Random jobs on the fabric of Crux's testbed, or on one with half its uplinks.
 
-A job is one of ``KINDS``, each as likely, those of the paper's mixes and a few of their like. Its hosts are drawn, too,
-from all that have room: as scattered as a scheduler would leave them that does not look at the network.
+A job is one of ``KINDS``, each equally likely: those of the paper's mixes and similar ones. Its hosts are drawn from
+all that have room, as scattered as under a scheduler that ignores the network.
 """
 
 import random
@@ -15,15 +15,16 @@ from workloads.scenario import JobSpecification, Scenario
 from workloads.workload import DataParallelWorkload
 
 MIX_DURATION_S = 14.0
-"""As in the paper's mixes."""
+"""The duration of the paper's mixes."""
 MEAN_INTERVAL_S, MEAN_DURATION_S = 60.0, 600.0
-"""Between arrivals, and of jobs: ten would be there in the mean if there were room."""
+"""Means of the times between arrivals and of durations: ten jobs on average if there is room for all."""
 MOST_TURNED_AWAY = 3
+"""A mix is complete after this many jobs in a row found no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A model on so many hosts, with so many GPUs of each."""
+    """A kind of job: its model, its hosts, and its GPUs on each."""
 
     model: ModelName
     hosts: int
@@ -43,14 +44,14 @@ KINDS = (
 
 
 class FabricName(StrEnum):
-    """The fabrics, named after a shipped scenario each."""
+    """The fabrics, each named after a shipped scenario."""
 
     TESTBED = "fig20"
     FEWER_UPLINKS = "fewer-uplinks"
 
 
 def random_mix(seed: int, on: FabricName) -> Scenario:
-    """Jobs that arrive together, drawn until three in a row have found no room."""
+    """Return jobs that arrive together, drawn until ``MOST_TURNED_AWAY`` in a row find no room."""
     draws = _Draws(f"mix {seed}", on)
     turned_away = 0
     while turned_away < MOST_TURNED_AWAY:
@@ -59,7 +60,7 @@ def random_mix(seed: int, on: FabricName) -> Scenario:
 
 
 def random_arrivals(seed: int, on: FabricName, num_jobs: int) -> Scenario:
-    """So many jobs, which come and go: intervals and durations are exponential, who finds no room does not come."""
+    """Return jobs that come and go. Intervals and durations are exponential; a job that finds no room is left out."""
     draws = _Draws(f"arrivals {seed}", on)
     arrival_s = 0.0
     while len(draws.jobs) < num_jobs:
@@ -69,7 +70,7 @@ def random_arrivals(seed: int, on: FabricName, num_jobs: int) -> Scenario:
 
 
 class _Draws:
-    """The jobs drawn so far, and who holds which GPUs when."""
+    """The jobs drawn so far, and the GPUs that each holds over time."""
 
     def __init__(self, seed: str, on: FabricName) -> None:
         self.chance = random.Random(seed)
@@ -79,7 +80,7 @@ class _Draws:
         self._ledger = GpuLedger(self._fabric.gpus_per_host)
 
     def admit(self, arrival_s: float, duration_s: float) -> bool:
-        """Draw a job; it is one of ``jobs`` where there is room for it."""
+        """Draw a job and add it to ``jobs`` where there is room; returns whether there is."""
         kind = self.chance.choice(KINDS)
         until_s = arrival_s + duration_s
         free = [
@@ -107,7 +108,7 @@ class _Draws:
         return True
 
     def scenario(self, name: str, seed: int, warm_up_iterations: int = 0) -> Scenario:
-        """The jobs on their fabric."""
+        """Return the jobs on their fabric as a scenario."""
         return Scenario(
             name=name,
             topology=self._topology,

@@ -1,18 +1,19 @@
-"""What is left of utilisation where the controller is told wrong numbers, decides late or has few levels, and where
-computations vary.
+"""Robustness: utilisation under wrong job profiles, late decisions, few levels and varying computation times.
 
-The testbed's mixes and random ones run on the simulator, each as it is and under every disturbance.
+The testbed's mixes and random ones run on the simulator, undisturbed and under every disturbance.
 """
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
+from experiments.papers.cells import DASH, share_bar
 from experiments.papers.crux_testbed import PUBLISHED
+from experiments.papers.evaluation import Evaluation, Option, require_known
 from experiments.papers.random_jobs import FabricName, random_mix
-from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
-from experiments.report.numbers import count, percent, signed
+from experiments.report.findings import BarChart, Findings, FindingsTable
+from experiments.report.numbers import count, signed
 from experiments.scenarios.backend import Backend
 from experiments.scenarios.runner import run_on
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
@@ -21,9 +22,8 @@ from workloads.scenario import ProfileError, Scenario
 POLICIES = ("ecmp", "crux", "sincronia", "trainyard")
 RANDOM_MIXES = {f"random on {fabric}": fabric for fabric in FabricName}
 MIXES = (*PUBLISHED, *RANDOM_MIXES)
-"""Those of the testbed run with one hash after the other; the random ones are others, too, with each seed."""
+"""A seed changes the ECMP hash of the testbed's mixes, and draws other random mixes."""
 
-_DASH = "\N{EN DASH}"
 NONE = "none"
 ERRORS = (0.05, 0.2, 0.5)
 DISTURBANCES: Mapping[str, Mapping[str, Any]] = {
@@ -41,29 +41,29 @@ DISTURBANCES: Mapping[str, Mapping[str, Any]] = {
     **{f"delay {delay_s} s": {"reaction_delay_s": delay_s} for delay_s in (0, 0.1, 1, 10)},
     **{f"{levels} levels": {"num_levels": levels} for levels in (4, 2)},
 }
-"""Keys of the scenario by what they amount to; without any, decisions take 0.01 s and there are eight levels."""
+"""Scenario keys by disturbance. Undisturbed, decisions take 0.01 s and there are eight levels."""
 REACHES_ECMP = {NONE, *(name for name, keys in DISTURBANCES.items() if "compute_jitter" in keys)}
-"""What changes anything for a policy that asks nobody and has no levels."""
+"""The disturbances that affect a policy without profiles, decisions and levels."""
 
 ASSUMPTIONS = (
     "Mixes: those of Crux's testbed (crux-testbed), and random ones on its fabric and on that with half the "
     "aggregation switches: GPT on 16, 32 or 48 GPUs, BERT on 8 or 16, ResNet on 8 or 16, hosts at random, until three "
-    "in a row have found no room.",
-    "A seed is that of the hash, the policies, the disturbance and the random mix; seeds count from 1.",
-    "work is W; bytes are those of all flows, and with them t; overlap is the part of the computation during which a "
-    "job may communicate. Each is off by just the error, upwards or downwards by seed and job: so the controller is "
-    "told when the job registers, and what runs is the truth.",
-    "Jitter is the standard deviation of every computation (compute_jitter). A delay is that from an arrival or "
-    "departure until the fabric follows; runs last 14 s, of which it counts in full.",
-    "Limit: the smaller of ideal and fluid bound, neither of which knows jitter.",
-    "ecmp asks nobody and has no levels: of all this only jitter reaches it.",
-    "Simulated are fluid flows, decided at job events, with levels.",
+    "jobs in a row find no room.",
+    "A seed sets the ECMP hash, the policies' choices, the disturbance and the random mix; seeds start at 1.",
+    "work is a job's computation W; bytes are those of all its flows, and so its communication time t; overlap is the "
+    "part of the computation during which it may communicate. Each is wrong by exactly the error, up or down by seed "
+    "and job. The controller gets the wrong value when the job registers; the job runs with the true one.",
+    "Jitter is the standard deviation of every computation time (compute_jitter). A delay is the time from an arrival "
+    "or departure until the fabric follows; runs last 14 s, all of which count.",
+    "The limit is the smaller of ideal and fluid bound; neither includes jitter.",
+    "ecmp uses no profiles and no levels, so only jitter affects it.",
+    "The simulator has fluid flows and levels, and decides at job events.",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run."""
+class RobustnessCase:
+    """One run: a mix under a policy and a disturbance."""
 
     mix: str
     seed: int
@@ -75,34 +75,18 @@ class Run:
 
     @property
     def scenario(self) -> Scenario:
-        """The mix, disturbed."""
+        """The scenario of the mix with the disturbance's keys set."""
         fabric = RANDOM_MIXES.get(self.mix)
         mix = load_scenario(SHIPPED_SCENARIOS / f"{self.mix}.yaml") if fabric is None else random_mix(self.seed, fabric)
         return mix.model_copy(update={"seed": self.seed, **DISTURBANCES[self.disturbance]})
 
 
-def runs(mixes: Iterable[str], seeds: int) -> list[Run]:
-    """All runs, the seeds slowest, so that an interrupted evaluation has some of everything."""
-    return [
-        Run(mix, seed, policy, disturbance)
-        for seed in range(1, seeds + 1)
-        for disturbance in DISTURBANCES
-        for mix in mixes
-        for policy in POLICIES
-        if policy != "ecmp" or disturbance in REACHES_ECMP
-    ]
-
-
-def share_of_limit(run: Run) -> float:
-    """Utilisation as a part of the limit. Raises RunError."""
-    result = run_on(Backend.SIMULATOR, run.scenario, run.policy, on_progress=lambda *_: None)
-    return result.gpu_utilisation / min(result.ideal_gpu_utilisation, result.fluid_bound_gpu_utilisation)
-
-
 @dataclass(frozen=True, slots=True)
 class DisturbanceMeasured:
-    """One policy under one disturbance: shares of the limit over mixes and seeds, and how much less they are than those
-    of the same runs undisturbed (None where there is none of those yet), in parts of one."""
+    """One policy under one disturbance: utilisation over the limit, by mixes and seeds.
+
+    The losses are against the same runs undisturbed, None where none of these is measured yet. All are fractions of 1.
+    """
 
     disturbance: str
     policy: str
@@ -116,64 +100,12 @@ class DisturbanceMeasured:
     worst_loss: float | None
 
 
-def measured(shares: Mapping[Run, float]) -> list[DisturbanceMeasured]:
-    """What is finished, disturbance by disturbance."""
-    cells: dict[tuple[str, str], list[Run]] = {}
-    for run in shares:
-        cells.setdefault((run.disturbance, run.policy), []).append(run)
-    return [_measured(cells[cell], shares) for cell in sorted(cells, key=_place)]
-
-
-def _place(cell: tuple[str, str]) -> tuple[int, int]:
-    disturbance, policy = cell
-    return list(DISTURBANCES).index(disturbance), POLICIES.index(policy)
-
-
-def _measured(of: Sequence[Run], shares: Mapping[Run, float]) -> DisturbanceMeasured:
-    worst = min(of, key=lambda run: (shares[run], run.mix, run.seed))
-    undisturbed = {run: Run(run.mix, run.seed, run.policy, NONE) for run in of}
-    losses = [shares[before] - shares[run] for run, before in undisturbed.items() if before in shares]
-    mixes = [mix for mix in MIXES if any(run.mix == mix for run in of)]
-    return DisturbanceMeasured(
-        disturbance=worst.disturbance,
-        policy=worst.policy,
-        num_runs=len(of),
-        mean=statistics.mean(shares[run] for run in of),
-        worst=shares[worst],
-        worst_mix=worst.mix,
-        worst_seed=worst.seed,
-        by_mix={mix: statistics.mean(shares[run] for run in of if run.mix == mix) for mix in mixes},
-        mean_loss=statistics.mean(losses) if losses else None,
-        worst_loss=max(losses, default=None),
-    )
-
-
-def json_object(of: DisturbanceMeasured) -> dict[str, object]:
-    """A policy under a disturbance as JSON has it."""
-    return {"evaluation": "robustness", **asdict(of), "assumptions": ASSUMPTIONS}
-
-
-def findings(cells: Sequence[DisturbanceMeasured]) -> Findings:
-    """What is finished, in tables of disturbances by policies."""
-    num_runs = sum(of.num_runs for of in cells)
-    ours = [Bar(of.disturbance, percent(of.mean), of.mean) for of in cells if of.policy == "trainyard"]
-    return Findings(
-        title=f"Robustness: {count(num_runs)} {'run' if num_runs == 1 else 'runs'}",
-        tables=(
-            _table("Share of the limit in percent, mean/worst", cells, _share),
-            _table("Change against none in points, mean/worst", cells, _change),
-        ),
-        charts=(BarChart("trainyard: mean share of the limit", tuple(ours)),),
-        assumptions=ASSUMPTIONS,
-    )
-
-
 def _table(
     title: str, cells: Sequence[DisturbanceMeasured], shown: Callable[[DisturbanceMeasured], str]
 ) -> FindingsTable:
     by_cell = {(of.disturbance, of.policy): shown(of) for of in cells}
     rows = tuple(
-        (disturbance, *(by_cell.get((disturbance, policy), _DASH) for policy in POLICIES))
+        (disturbance, *(by_cell.get((disturbance, policy), DASH) for policy in POLICIES))
         for disturbance in DISTURBANCES
         if any((disturbance, policy) in by_cell for policy in POLICIES)
     )
@@ -186,5 +118,76 @@ def _share(of: DisturbanceMeasured) -> str:
 
 def _change(of: DisturbanceMeasured) -> str:
     if of.mean_loss is None or of.worst_loss is None:
-        return _DASH
+        return DASH
     return f"{signed(-of.mean_loss * 100, 1)}/{signed(-of.worst_loss * 100, 1)}"
+
+
+@dataclass(frozen=True)
+class Robustness(Evaluation[RobustnessCase, float, DisturbanceMeasured]):
+    """The evaluation ``robustness``. The result of a case is its utilisation over the limit."""
+
+    unit = "runs"
+
+    mix: Annotated[tuple[str, ...], Option("Mix to run; may be repeated. Default: all.")] = ()
+    seeds: Annotated[int, Option("Number of seeds, starting at 1.", minimum=1)] = 3
+
+    def __post_init__(self) -> None:
+        require_known("--mix", self.mix, MIXES)
+
+    def cases(self) -> Sequence[RobustnessCase]:
+        """Return the cases seed by seed, so that an evaluation that ends early has results for every disturbance."""
+        return [
+            RobustnessCase(mix, seed, policy, disturbance)
+            for seed in range(1, self.seeds + 1)
+            for disturbance in DISTURBANCES
+            for mix in self.mix or MIXES
+            for policy in POLICIES
+            if policy != "ecmp" or disturbance in REACHES_ECMP
+        ]
+
+    @staticmethod
+    def measure(case: RobustnessCase) -> float:
+        """Run a case. Raises RunError."""
+        result = run_on(Backend.SIMULATOR, case.scenario, case.policy, on_progress=lambda *_: None)
+        return result.gpu_utilisation / min(result.ideal_gpu_utilisation, result.fluid_bound_gpu_utilisation)
+
+    def group(self, case: RobustnessCase) -> Hashable:
+        """Report mixes and seeds together."""
+        return case.disturbance, case.policy
+
+    def combine(self, cases: Sequence[RobustnessCase], results: Mapping[RobustnessCase, float]) -> DisturbanceMeasured:
+        """Combine mixes and seeds."""
+        worst = min(cases, key=lambda case: (results[case], case.mix, case.seed))
+        undisturbed = {case: replace(case, disturbance=NONE) for case in cases}
+        losses = [results[before] - results[case] for case, before in undisturbed.items() if before in results]
+        by_mix = {mix: [results[case] for case in cases if case.mix == mix] for mix in MIXES}
+        return DisturbanceMeasured(
+            disturbance=worst.disturbance,
+            policy=worst.policy,
+            num_runs=len(cases),
+            mean=statistics.mean(results[case] for case in cases),
+            worst=results[worst],
+            worst_mix=worst.mix,
+            worst_seed=worst.seed,
+            by_mix={mix: statistics.mean(shares) for mix, shares in by_mix.items() if shares},
+            mean_loss=statistics.mean(losses) if losses else None,
+            worst_loss=max(losses, default=None),
+        )
+
+    def json_object(self, measured: DisturbanceMeasured) -> dict[str, object]:
+        """Return the JSON object of a policy under a disturbance."""
+        return {"evaluation": "robustness", **asdict(measured), "assumptions": ASSUMPTIONS}
+
+    def findings(self, measured: Sequence[DisturbanceMeasured]) -> Findings:
+        """Return tables with a row for each disturbance and a column for each policy."""
+        num_runs = sum(of.num_runs for of in measured)
+        ours = [share_bar(of.disturbance, of.mean) for of in measured if of.policy == "trainyard"]
+        return Findings(
+            title=f"Robustness: {count(num_runs)} {'run' if num_runs == 1 else 'runs'}",
+            tables=(
+                _table("Share of the limit in percent, mean/worst", measured, _share),
+                _table("Change against undisturbed runs in points, mean/worst", measured, _change),
+            ),
+            charts=(BarChart("trainyard: mean share of the limit", tuple(ours)),),
+            assumptions=ASSUMPTIONS,
+        )

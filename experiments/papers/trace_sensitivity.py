@@ -1,84 +1,82 @@
-"""What a trace's result hangs on: utilisation without Crux and with it, where one assumption at a time is another."""
+"""Sensitivity of a trace's result: utilisation without Crux and with it, with one assumption at a time changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from experiments.papers import trace_cases
-from experiments.papers.trace_cases import TraceCase, TraceEvaluation
-from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
-from experiments.report.numbers import percent, signed
+from experiments.papers import traces
+from experiments.papers.cells import share_bar, with_gain
+from experiments.papers.evaluation import InvalidInputError, Option
+from experiments.papers.traces import MeasuredTrace, SchedulerOption, TopologyOption, TraceEvaluation, TraceTopology
+from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.traces.json_form import trace_object
-from experiments.traces.results import TraceResult
 from workloads.schedulers.scheduler_name import Scheduler
-from workloads.traces.variants import Variant
+from workloads.traces.variants import Variant, variants_of
 
 POLICIES = ("ecmp", "crux")
 """Without Crux, and with it."""
-_DASH = "\N{EN DASH}"
 
 ASSUMPTIONS = (
-    *trace_cases.ASSUMPTIONS,
-    "One assumption is changed at a time, for all jobs at once. A job runs as long as it was logged to where it runs "
-    "alone, whatever is assumed: with other compute times or volumes it has another number of iterations to do.",
-    "Other labels are those that say nothing of the model. With 1 or 4 hosts per ToR there are as many hosts as "
-    "before, or two more, and as many aggregation switches.",
+    *traces.ASSUMPTIONS,
+    "One assumption is changed at a time, for all jobs at once. Alone, a job always runs for its logged time: with "
+    "other compute times or volumes it has another number of iterations.",
+    "Other labels are those that do not name a model. With 1 or 4 hosts per ToR there are as many hosts as before, or "
+    "two more, and as many aggregation switches.",
 )
 
 
-def json_object(case: TraceCase, result: TraceResult, topology: str, assumptions: tuple[str, ...]) -> dict[str, object]:
-    """A run as JSON has it."""
-    return {
-        "evaluation": "trace-sensitivity",
-        "topology": topology,
-        "variant": case.variant,
-        "scheduler": case.scheduler,
-        **trace_object(result),
-        "assumptions": assumptions,
-    }
+@dataclass(frozen=True)
+class TraceSensitivity(TraceEvaluation):
+    """The evaluation ``trace-sensitivity``."""
 
+    assumed = ASSUMPTIONS
 
-def findings(
-    results: Mapping[TraceCase, TraceResult], trace: str, topology: str, assumptions: tuple[str, ...]
-) -> Findings:
-    """What is finished, of a trace of this name on a kind of topology."""
-    by_cell = {(case.scheduler, case.variant, case.policy): result for case, result in results.items()}
-    schedulers = [scheduler for scheduler in Scheduler if any(scheduler is cell[0] for cell in by_cell)]
-    return Findings(
-        title=f"What hangs on assumptions: {trace} on {topology}",
-        tables=tuple(_table(scheduler, by_cell) for scheduler in schedulers),
-        charts=tuple(
-            BarChart(f"Utilisation of allocated GPUs, placed by {scheduler}", tuple(_bars(scheduler, by_cell)))
-            for scheduler in schedulers
-        ),
-        assumptions=assumptions,
-    )
+    variant: Annotated[
+        tuple[Variant, ...], Option("Assumption to change; may be repeated. Default: all that the topology allows.")
+    ] = ()
+    scheduler: SchedulerOption = Scheduler.RANDOM
+    topology: TopologyOption = TraceTopology.CLOS
 
+    def combinations(self) -> Iterable[tuple[Variant, Scheduler, str]]:
+        """Return every variant under every policy."""
+        possible = list(variants_of(self.source.assumed()))
+        if missing := [one for one in self.variant if one not in possible]:
+            raise InvalidInputError(
+                f"--variant: the assumed topology does not allow {one!r}" for one in map(str, missing)
+            )
+        return [(one, self.scheduler, policy) for one in self.variant or possible for policy in POLICIES]
 
-_Cells = Mapping[tuple[Scheduler, Variant, str], TraceResult]
+    def json_object(self, measured: MeasuredTrace) -> dict[str, object]:
+        """Return the JSON object of a run."""
+        case, result = measured
+        return {
+            "evaluation": "trace-sensitivity",
+            "topology": self.topology_kind,
+            "variant": case.variant,
+            "scheduler": case.scheduler,
+            **trace_object(result),
+            "assumptions": self.all_assumptions,
+        }
 
-
-def _table(scheduler: Scheduler, by_cell: _Cells) -> FindingsTable:
-    rows = []
-    for variant in Variant:
-        found = [by_cell.get((scheduler, variant, policy)) for policy in POLICIES]
-        if any(found):
-            weighted = _with_gain([None if one is None else one.gpu_utilisation for one in found])
-            over_time = _with_gain([None if one is None else one.series.mean_utilisation for one in found])
-            rows.append((str(variant), *weighted, *over_time))
-    columns = ("Variant", *map(str, POLICIES), "Gain, points", *(f"{policy}, over time" for policy in POLICIES), "Gain")
-    return FindingsTable(f"Utilisation of allocated GPUs, placed by {scheduler}", columns, tuple(rows))
-
-
-def _with_gain(shares: list[float | None]) -> tuple[str, str, str]:
-    without, scheduled = shares
-    shown = [_DASH if share is None else percent(share) for share in shares]
-    gain = _DASH if without is None or scheduled is None else signed((scheduled - without) * 100, 1)
-    return shown[0], shown[1], gain
-
-
-def _bars(scheduler: Scheduler, by_cell: _Cells) -> list[Bar]:
-    cells = [(variant, policy) for variant in Variant for policy in POLICIES]
-    found = {cell: by_cell[scheduler, *cell].gpu_utilisation for cell in cells if (scheduler, *cell) in by_cell}
-    return [Bar(f"{variant}, {policy}", percent(share), share) for (variant, policy), share in found.items()]
-
-
-EVALUATION = TraceEvaluation(ASSUMPTIONS, json_object, findings)
+    def findings(self, measured: Sequence[MeasuredTrace]) -> Findings:
+        """Return utilisation and gains by variant."""
+        by_cell = {(case.variant, case.policy): result for case, result in measured}
+        rows, bars = [], []
+        for variant in Variant:
+            found = [by_cell.get((variant, policy)) for policy in POLICIES]
+            if any(result is not None for result in found):
+                weighted = with_gain(*(None if result is None else result.gpu_utilisation for result in found))
+                over_time = with_gain(*(None if result is None else result.series.mean_utilisation for result in found))
+                rows.append((str(variant), *weighted, *over_time))
+            for policy, result in zip(POLICIES, found, strict=True):
+                if result is not None:
+                    bars.append(share_bar(f"{variant}, {policy}", result.gpu_utilisation))
+        over_time_columns = (*(f"{policy}, over time" for policy in POLICIES), "Gain")
+        columns = ("Variant", *map(str, POLICIES), "Gain, points", *over_time_columns)
+        title = f"Utilisation of allocated GPUs, placed by {self.scheduler}"
+        return Findings(
+            title=f"Sensitivity to assumptions: {self.subject}",
+            tables=(FindingsTable(title, columns, tuple(rows)),),
+            charts=(BarChart(title, tuple(bars)),),
+            assumptions=self.all_assumptions,
+        )

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from experiments.scenarios.results import RunResult
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +95,3 @@ class Findings:
     tables: tuple[FindingsTable, ...]
     charts: tuple[Chart, ...]
     assumptions: tuple[str, ...]
-
-
-def write_findings(findings: Findings, runs: "Sequence[Sequence[RunResult]]", path: Path) -> None:
-    """Write the page of ``experiments.report.page.findings_report``. Raises OSError."""
-    from experiments.report.page import findings_report
-
-    findings_report(findings, runs).write(path)
-
-
-def findings_page(findings: Findings, runs: "Sequence[Sequence[RunResult]]" = ()) -> str:
-    """Return the page of ``experiments.report.page.findings_report``."""
-    from experiments.report.page import findings_report
-
-    return findings_report(findings, runs).html()

@@ -1,6 +1,5 @@
 """``trainyard coflows``."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +41,7 @@ def coflows(
 
     if not _LEAST_GBPS <= port_gbps <= _MOST_GBPS:
         refuse((f"--port-gbps: expected a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}, got {port_gbps}",))
-    trace, _ = read_coflows(file)
+    trace = _read_coflows(file)
     run = run_coflows(trace, policy, recompute, port_gbps * BPS_PER_PORT_GBPS, offline=offline)
     measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
     if as_json:
@@ -53,13 +52,12 @@ def coflows(
     Console().print(table)
 
 
-def read_coflows(file: Path) -> "tuple[CoflowTrace, str]":
-    """The coflows of a file and its SHA-256, read once; ends the command with what is wrong with it, and where."""
+def _read_coflows(file: Path) -> "CoflowTrace":
+    """The coflows of a file; ends the command with what is wrong with it, and where."""
     from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
 
     try:
-        octets = file.read_bytes()
-        return parse_coflow_trace(octets.decode()), hashlib.sha256(octets).hexdigest()
+        return parse_coflow_trace(file.read_bytes().decode())
     except CoflowTraceError as error:
         refuse((f"{file}: {error}",))
     except OSError as error:

@@ -1,25 +1,184 @@
-"""``trainyard evaluate``: what papers published, measured anew.
+"""``trainyard evaluate NAME``: one command for every evaluation in ``experiments.papers.catalogue``.
 
-Every case is reported as soon as it is measured. Interrupted, or where a run fails, a command still prints and writes
-what it has so far, before it ends as it would have.
+The options of a command are the fields of the evaluation's class. That class is imported only when its command runs
+or shows its own help, so that ``trainyard evaluate --help`` needs none of them.
 """
 
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
+
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
-from trainyard.cli.evaluations.churn import churn
-from trainyard.cli.evaluations.coflow import coflow
-from trainyard.cli.evaluations.crux_microbench import crux_microbench
-from trainyard.cli.evaluations.crux_testbed import crux_testbed
-from trainyard.cli.evaluations.echelon import echelon
-from trainyard.cli.evaluations.robustness import robustness
-from trainyard.cli.evaluations.trace_loads import crux_trace_loads
-from trainyard.cli.evaluations.traces import crux_schedulers, crux_trace, trace_sensitivity
-from trainyard.cli.exits import EXIT_STATUS
+from experiments.papers.catalogue import EVALUATIONS, EvaluationEntry
+from experiments.papers.collector import Collector
+from experiments.papers.evaluation import Argument, Evaluation, InvalidInputError, Option
+from experiments.report.style import FigureFormat
+from trainyard.cli.exits import EXIT_STATUS, fail, refuse, terminable
+from trainyard.cli.inputs import FigureFormatOption, FiguresOption, ReportOption
+from trainyard.cli.outputs import ReportFiles
 
-evaluate = typer.Typer(help="Measure anew what papers published, and print it beside.", no_args_is_help=True)
-COMMANDS = (
-    *(crux_testbed, crux_microbench, crux_trace, crux_trace_loads, crux_schedulers, trace_sensitivity),
-    *(coflow, churn, robustness, echelon),
+if TYPE_CHECKING:
+    from experiments.report.findings import Findings
+
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Number of worker processes. Default: the number of cores.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object a line for each case, as it is measured.")
+]
+COMMON_PARAMETERS = (
+    Parameter("workers", Parameter.KEYWORD_ONLY, default=None, annotation=WorkersOption),
+    Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption),
+    Parameter("report", Parameter.KEYWORD_ONLY, default=None, annotation=ReportOption),
+    Parameter("figures", Parameter.KEYWORD_ONLY, default=None, annotation=FiguresOption),
+    Parameter("figure_format", Parameter.KEYWORD_ONLY, default=FigureFormat.SVG, annotation=FigureFormatOption),
 )
-for command in COMMANDS:
-    evaluate.command(epilog=EXIT_STATUS)(command)
+"""The options that every evaluation has beside its own."""
+
+
+class EvaluationCommand(TyperCommand):
+    """Stands for an evaluation in the list of commands; imports it when it is called."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Hand the arguments to the command with the evaluation's options."""
+        entry = next(entry for entry in EVALUATIONS if entry.name == self.name)
+        return command_of(entry).make_context(*args, **kwargs)
+
+
+def command_of(entry: EvaluationEntry) -> TyperCommand:
+    """Import an evaluation and return its command."""
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application.command(entry.name, help=entry.summary, epilog=EXIT_STATUS)(_callback(entry.load()))
+    command = get_command(application)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+def _callback(evaluation: type[Evaluation[Any, Any, Any]]) -> Callable[..., None]:
+    """Return a function with the evaluation's options as parameters."""
+    declared: Any = fields(cast(Any, evaluation))
+    hints = get_type_hints(evaluation, include_extras=True)
+    types: dict[str, tuple[Any, Any]] = {field.name: get_args(hints[field.name])[:2] for field in declared}
+    repeated = {name for name, (type_, _) in types.items() if get_origin(type_) is tuple}
+
+    def evaluate(
+        *,
+        workers: int | None,
+        as_json: bool,
+        report: Path | None,
+        figures: Path | None,
+        figure_format: FigureFormat,
+        **options: Any,
+    ) -> None:
+        # A value that is given twice counts once.
+        options |= {name: tuple(dict.fromkeys(options[name] or ())) for name in repeated}
+        try:
+            files = ReportFiles(report, figures, figure_format)
+            _evaluate(evaluation(**options), workers, files, as_json=as_json)
+        except InvalidInputError as error:
+            refuse(error.messages)
+
+    parameters = [
+        *(_parameter(field.name, types[field.name], field.default) for field in declared),
+        *COMMON_PARAMETERS,
+    ]
+    evaluate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    evaluate.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return evaluate
+
+
+def _parameter(name: str, annotation: tuple[Any, Option | Argument], default: Any) -> Parameter:
+    """Return the parameter that Typer turns into the option or argument of a field."""
+    type_, declared = annotation
+    if get_origin(type_) is tuple:
+        # Typer shows no default where it is None.
+        type_, default = list[get_args(type_)[0]] | None, None  # type: ignore[misc]
+    info: Any
+    if isinstance(declared, Argument):
+        info = typer.Argument(metavar=declared.metavar, help=declared.help)
+    else:
+        flag, least, most = f"--{name.replace('_', '-')}", declared.minimum, declared.maximum
+        info = typer.Option(flag, help=declared.help, metavar=declared.metavar, min=least, max=most)
+    default = Parameter.empty if default is MISSING else default
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, info])
+
+
+def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files: ReportFiles, *, as_json: bool) -> None:
+    """Measure all cases. Ended early, what is finished is reported before the command ends as it would have."""
+    files.prepare()
+    for notice in evaluation.notices():
+        typer.echo(notice, err=True)
+    cases = evaluation.cases()
+    collector = Collector(evaluation, cases)
+    measured: list[Any] = []
+
+    def keep(groups: Iterable[Any]) -> None:
+        for group in groups:
+            measured.append(group)
+            if as_json:
+                print(json.dumps(evaluation.json_object(group)), flush=True)
+
+    try:
+        for case, result in _measure(evaluation, cases, workers):
+            keep(collector.add(case, result))
+    finally:
+        keep(collector.rest())
+        if measured:
+            if as_json and (summary := evaluation.summary_object(measured)) is not None:
+                print(json.dumps(summary), flush=True)
+            findings = evaluation.findings(measured)
+            if not as_json:
+                _print_findings(findings)
+            files.save_findings(findings, evaluation.pictures(measured))
+
+
+def _measure(
+    evaluation: Evaluation[Any, Any, Any], cases: Sequence[Any], workers: int | None
+) -> Iterator[tuple[Any, Any]]:
+    """Yield cases with their results as worker processes finish them; ends the command where a case fails."""
+    from experiments.sweeps import processes
+    from experiments.sweeps.execution import Failure
+    from trainyard.progress import counted
+
+    answers = processes.on_processes(evaluation.measure, cases, workers or processes.num_cores())
+    with terminable(), counted(evaluation.unit, len(cases)) as advance, closing(answers):
+        for case, answer in answers:
+            if isinstance(answer, Failure):
+                fail(f"{case}: {answer.reason}")
+            advance()
+            yield case, answer
+
+
+def _print_findings(findings: "Findings") -> None:
+    """Print tables and assumptions."""
+    from rich.console import Console
+
+    from trainyard.cli.layout import number_table
+
+    console = Console()
+    console.print(findings.title, style="bold", markup=False, highlight=False)
+    for table in findings.tables:
+        shown = number_table(table.title, *table.columns, left=("Policy", "Model", "Variant"))
+        for row in table.rows:
+            shown.add_row(*row)
+        console.print(shown)
+    for assumption in findings.assumptions:
+        console.print(f"- {assumption}", markup=False, highlight=False)
+
+
+def _not_called() -> None:
+    """Stands for the callback of a command whose evaluation is not imported yet."""
+
+
+evaluate = typer.Typer(
+    help="Repeat published experiments, and print the results beside the published figures.", no_args_is_help=True
+)
+for _entry in EVALUATIONS:
+    evaluate.command(_entry.name, help=_entry.summary, epilog=EXIT_STATUS, cls=EvaluationCommand)(_not_called)

@@ -1,1 +1,1 @@
-"""Crux's microbenchmark (section 4.4): cases, the optimum of each, and what policies reach of it."""
+"""Crux's microbenchmark (section 4.4): random cases, the optimum of each, and the share of it that policies reach."""

@@ -1,23 +1,23 @@
-"""The cases: fabrics, jobs and loads, drawn at random from the ranges that stand here.
+"""Random cases of Crux's microbenchmark: fabrics, jobs and loads.
 
 Crux (section 4.4) gives the frame: at most 20 hosts of 8 GPUs, a two-layer Clos of 2 to 4 ToRs and 2 aggregation
-switches, 5 different jobs, 3 priority levels. What the jobs do, where they run and what links carry is ours:
-``RANGES``. Nothing of ours was chosen with a result in sight. Times of computation are about those of the model table
-(``workloads.models``), overlap and sizes drawn as for the mixes in ``benchmarks/orders.py``.
+switches, 5 different jobs, 3 priority levels. What jobs do, where they run and how fast links are is ours (``RANGES``),
+and was not chosen with a result in sight. Computation times are about those of the model table (``workloads.models``);
+overlap and sizes are drawn as for the mixes in ``benchmarks/orders.py``.
 
-All hosts of a job lie under two ToRs, and each sends to the next: so one flow of the job crosses from one ToR to the
-other, and a path is chosen per job and pair of ToRs, of two candidates. The load of a case is the share of time for
-which its hottest link between switches would be used if all jobs iterated as if alone, on the paths for which that is
-least. Sizes are scaled to make it so; jobs that cannot make it are drawn anew.
+All hosts of a job lie under two ToRs, and each sends to the next. So one flow of the job crosses between the ToRs, and
+a path is chosen per job and pair of ToRs, from two candidates. The load of a case is the share of time for which its
+hottest link between switches would be busy if all jobs iterated as if alone, on the paths for which that share is
+least. Sizes are scaled to give this load; jobs for which no size does are drawn again.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import count, islice, pairwise
 
 import numpy as np
 
-from experiments.papers.microbench.assumption import Assumption
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
 from policies.baselines.ecmp import ecmp
@@ -33,23 +33,35 @@ from workloads.workload import PhasesWorkload, Transfer
 NUM_JOBS, NUM_LEVELS = 5, 3
 MOST_HOSTS, GPUS_PER_HOST, NUM_AGGS = 20, 8, 2
 WARM_UP_ITERATIONS, MEASURED_ITERATIONS = 10, 100
-"""Of the job whose iteration alone is longest."""
+"""Iterations of the job whose iteration alone is longest."""
 
 LOAD_BANDS = ((0.3, 0.6), (0.6, 0.9), (0.9, 1.2), (1.2, 1.8), (1.8, 2.5))
-"""Cases take turns among these, each with a load drawn uniformly."""
+"""Cases take turns among these bands; a load is drawn uniformly from its band."""
 
 _LINK_GBPS = 100.0
 _HALVINGS = 60
 
 
+class Assumption(StrEnum):
+    """The distributions that ``--assume`` chooses from: ours, and three others. ``RANGES`` defines them."""
+
+    OURS = "ours"
+    IN_TURN = "in-turn"
+    OVERLAPPED = "overlapped"
+    LARGE_SEND_LONGER = "large-send-longer"
+
+
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What jobs are drawn from, uniformly but where it says otherwise.
+    """The distributions of job parameters, uniform unless stated otherwise.
 
-    ``tors`` and ``hosts`` of a job are inclusive. Of two ToRs each has at least one of a job's hosts. ``compute_s`` is
-    log-uniform. The share ``in_turn`` of jobs send when they have computed all, the others begin at a fraction from 0
-    to 1. ``sending`` is how long a flow takes alone over what the job computes, before sizes are scaled to the load;
-    that times the job's hosts to the power of ``growth``.
+    Attributes:
+        tors: Number of ToRs, inclusive.
+        hosts: Hosts of a job, inclusive; each of its two ToRs has at least one of them.
+        compute_s: Computation time, log-uniform.
+        in_turn: Share of jobs that send after all computation. The others begin to send at a uniform fraction of it.
+        sending: Time that a flow takes alone over the job's computation time, before sizes are scaled to the load.
+        growth: ``sending`` is multiplied by the number of the job's hosts to this power.
     """
 
     tors: tuple[int, int] = (2, 4)
@@ -66,12 +78,12 @@ RANGES: Mapping[Assumption, Ranges] = {
     Assumption.OVERLAPPED: Ranges(in_turn=0.0),
     Assumption.LARGE_SEND_LONGER: Ranges(compute_s=(0.5, 0.7), sending=(0.8, 1.25), growth=0.5),
 }
-"""What cases are drawn from. Those but ours show what hangs on it, the last when the paper's order comes about."""
+"""The distributions by name. Others show how results depend on ours; the last gives the paper's order of methods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case as a scenario, measured in its window, and the Snapshot of it that policies decide on."""
+    """A case: its scenario, with the window of measurement, and the snapshot that policies decide on."""
 
     load: float
     scenario: Scenario
@@ -79,13 +91,13 @@ class Case:
 
     @property
     def window(self) -> MeasureWindow:
-        """The time that counts."""
+        """The window of measurement."""
         assert self.scenario.measure is not None
         return self.scenario.measure
 
 
 def bands_to(load: float) -> tuple[tuple[float, float], ...]:
-    """The bands up to a load. Raises ValueError where there is none."""
+    """Return the bands up to a load. Raises ValueError where there is none."""
     bands = tuple(band for band in LOAD_BANDS if band[1] <= load)
     if not bands:
         raise ValueError(f"expected at least {LOAD_BANDS[0][1]}, got {load:g}")
@@ -93,7 +105,7 @@ def bands_to(load: float) -> tuple[tuple[float, float], ...]:
 
 
 def draw_case(seed: int, load_to: float, assumption: Assumption = Assumption.OURS) -> Case:
-    """The case of this seed, the first of which is 1; it depends on no other one."""
+    """Draw the case of a seed, counted from 1. It does not depend on other cases."""
     chance = np.random.default_rng(seed)
     bands = bands_to(load_to)
     load = float(chance.uniform(*bands[(seed - 1) % len(bands)]))
@@ -105,7 +117,7 @@ def draw_case(seed: int, load_to: float, assumption: Assumption = Assumption.OUR
 
 
 def snapshot_of(scenario: Scenario) -> Snapshot:
-    """What a controller with few levels knows when all jobs have arrived."""
+    """Return the snapshot of a controller with ``NUM_LEVELS`` levels after all jobs have arrived."""
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
@@ -119,7 +131,7 @@ def snapshot_of(scenario: Scenario) -> Snapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Drawn:
-    """Jobs under ``num_tors`` ToRs: their hosts in order of the ToRs, how they iterate, and where in it they begin."""
+    """Jobs under ``num_tors`` ToRs: their hosts in the order of the ToRs, their iterations, and their first phases."""
 
     num_tors: int
     hosts: list[tuple[str, ...]]
@@ -130,14 +142,14 @@ class _Drawn:
 
     @classmethod
     def of(cls, chance: np.random.Generator, num_tors: int, load: float, ranges: Ranges) -> "_Drawn | None":
-        """One draw; None where hosts do not suffice or no sizes make such a load."""
+        """Draw once; returns None where there are too few hosts or no sizes give the load."""
         first = chance.integers(num_tors, size=NUM_JOBS)
         pairs = np.sort([first, (first + chance.integers(1, num_tors, size=NUM_JOBS)) % num_tors], axis=0).T
         num_hosts = chance.integers(*ranges.hosts, endpoint=True, size=NUM_JOBS)
         near = chance.integers(1, num_hosts)
         counts = np.stack((near, num_hosts - near), axis=1)
         hosts_per_tor = MOST_HOSTS // num_tors
-        # Of the jobs that leave one ToR, or reach one, half at least share a switch.
+        # At least half of the jobs that leave a ToR, or enter one, share an aggregation switch.
         most_at_once = max(-(-np.bincount(of_end).max() // NUM_AGGS) for of_end in pairs.T)
         if np.bincount(pairs.ravel(), counts.ravel()).max() > hosts_per_tor or most_at_once < load:
             return None
@@ -172,7 +184,7 @@ class _Drawn:
         return np.maximum(self.compute_s, self.comm_start * self.compute_s + self.sending_s)
 
     def scenario(self, name: str, seed: int) -> Scenario:
-        """All of it as a scenario; jobs begin somewhere in an iteration of theirs after time 0."""
+        """Return the scenario; jobs arrive within an iteration of theirs after time 0."""
         alone_s = self.alone_s
         from_s = WARM_UP_ITERATIONS * float(alone_s.max())
         to_s = from_s + MEASURED_ITERATIONS * float(alone_s.max())
@@ -221,7 +233,7 @@ class _Drawn:
 
 
 def _users(pairs: IntArray, num_tors: int) -> FloatArray:
-    """By choice of paths and link between switches, which jobs use it: 1 or 0."""
+    """Return 1 where a job uses a link, else 0, by choice of paths, link between switches and job."""
     choices = np.array(list(_choices(len(pairs))))
     users = np.zeros((len(choices), 2, num_tors, NUM_AGGS, len(pairs)))
     for job, tors in enumerate(pairs):

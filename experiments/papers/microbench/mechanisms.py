@@ -1,14 +1,15 @@
-"""What policies decide of one mechanism, the others being given: paths; an order on paths; levels for an order.
+"""The mechanisms of policies, one at a time: paths, priorities on the best paths, compression of the best order.
 
-Given paths are the only candidates that flows have, so that the policy itself decides, whole.
+Where paths are given, they are the only candidates that flows have, so that the policy itself decides the rest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from experiments.papers.microbench.lots import Choice
-from experiments.papers.microbench.orders import Order
+from experiments.papers.microbench.cases import Assumption, Case, draw_case
+from experiments.papers.microbench.components import Choice
+from experiments.papers.microbench.optimum import Optimum, Order
 from policies.crux.policy import compressed_levels
 from policies.flows import Flow
 from policies.intensity import intensity, iterations
@@ -23,7 +24,7 @@ from topologies.paths import Paths
 
 
 class Mechanism(StrEnum):
-    """What a policy decides."""
+    """One of the decisions of a policy."""
 
     PATHS = "paths"
     PRIORITIES = "priorities"
@@ -41,11 +42,11 @@ METHODS: Mapping[Mechanism, tuple[str, ...]] = {
     ),
     Mechanism.COMPRESSION: ("crux", "sincronia", "varys", "trainyard"),
 }
-"""Whose mechanism is measured: those of the paper, of which it has Varys's compression only in figure 13, and ours."""
+"""The policies measured: the paper's and ours. The paper has Varys's compression only in its figure 13."""
 
 
 def paths(policy: str, snapshot: Snapshot) -> Choice:
-    """The paths that a policy chooses."""
+    """Return the paths that a policy chooses."""
     plan = decide(find_policy(policy), snapshot)
     return tuple(
         list(flow.candidates).index(plan.flows[flow.key].path or flow.hashed_path)
@@ -55,7 +56,7 @@ def paths(policy: str, snapshot: Snapshot) -> Choice:
 
 
 def on_paths(snapshot: Snapshot, choice: Choice) -> Snapshot:
-    """The same jobs, each flow with no path but the one chosen."""
+    """Return the same jobs, each flow with the chosen path as its only candidate."""
     chosen = iter(choice)
 
     def pinned(flow: Flow) -> Flow:
@@ -70,18 +71,18 @@ def on_paths(snapshot: Snapshot, choice: Choice) -> Snapshot:
 
 
 def order(policy: str, pinned: Snapshot) -> Order:
-    """The order that a policy gives to jobs on the paths that they have.
+    """Return the order of jobs that a policy chooses on the given paths.
 
-    That of ``trainyard`` is one among the jobs that meet; lots follow one another.
+    ``trainyard`` orders the jobs of each contention component; components follow one another.
     """
     number = {job.name: position for position, job in enumerate(pinned.jobs)}
     if policy == "trainyard":
-        return tuple(number[name] for lot in orders(pinned) for name in lot)
+        return tuple(number[name] for component in orders(pinned) for name in component)
     return tuple(number[job.name] for job in decide(find_policy(policy), pinned).jobs)
 
 
 def levels(policy: str, pinned: Snapshot, order: Order) -> tuple[int, ...]:
-    """By job, the level that a policy's compression gives to jobs in this order on the paths that they have."""
+    """Return the level of each job under a policy's compression of this order on the given paths."""
     if policy == "trainyard":
         by_name = levels_in_order(pinned, [pinned.jobs[job].name for job in order])
         return tuple(by_name[job.name] for job in pinned.jobs)
@@ -101,3 +102,83 @@ _COMPRESSIONS: Mapping[str, Callable[[Snapshot, Order], Sequence[int]]] = {
     "sincronia": lambda pinned, order: own_levels(len(order), pinned.num_levels),
     "varys": lambda pinned, order: equal_classes(len(order), pinned.num_levels),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class CaseParameters:
+    """The parameters of a case that is not drawn yet."""
+
+    seed: int
+    load_to: float
+    assumption: Assumption
+
+    def __str__(self) -> str:
+        return f"case of seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The GPU utilisation under one mechanism of one policy."""
+
+    mechanism: Mechanism
+    policy: str
+    utilisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMeasured:
+    """A case's best utilisation, the worst with each mechanism, and the utilisation that each policy reaches."""
+
+    seed: int
+    load: float
+    best: float
+    worst: dict[Mechanism, float]
+    reached: tuple[Reached, ...]
+
+    def of_best(self, reached: Reached) -> float:
+        """Return U / U_opt."""
+        return reached.utilisation / self.best
+
+    def error(self, reached: Reached) -> float:
+        """Return the distance from the best towards the worst, 0 to 1; 0 where all settings are equally good."""
+        span = self.best - self.worst[reached.mechanism]
+        return (self.best - reached.utilisation) / span if span > 0 else 0.0
+
+
+def draw_and_measure(parameters: CaseParameters) -> CaseMeasured:
+    """Draw a case and measure it."""
+    return measure(draw_case(parameters.seed, parameters.load_to, parameters.assumption))
+
+
+def measure(case: Case) -> CaseMeasured:
+    """Find the best and worst of a case by enumeration, and measure every policy."""
+    optimum = Optimum(case)
+    pinned = on_paths(case.snapshot, optimum.paths)
+
+    def computed(mechanism: Mechanism, policy: str) -> float:
+        match mechanism:
+            case Mechanism.PATHS:
+                return optimum.of_paths(paths(policy, case.snapshot))
+            case Mechanism.PRIORITIES:
+                return optimum.of_order(order(policy, pinned))
+            case Mechanism.COMPRESSION:
+                return optimum.of_levels(levels(policy, pinned, optimum.order))
+
+    worst = {
+        Mechanism.PATHS: optimum.worst_paths(),
+        Mechanism.PRIORITIES: optimum.worst_order(),
+        Mechanism.COMPRESSION: optimum.worst_compression(),
+    }
+    reached = tuple(
+        # Rounding may leave a value just above the optimum.
+        Reached(mechanism, policy, min(computed(mechanism, policy), optimum.computed) / optimum.gpu_seconds)
+        for mechanism, policies in METHODS.items()
+        for policy in policies
+    )
+    return CaseMeasured(
+        case.scenario.seed,
+        case.load,
+        optimum.computed / optimum.gpu_seconds,
+        {mechanism: value / optimum.gpu_seconds for mechanism, value in worst.items()},
+        reached,
+    )

@@ -2,12 +2,10 @@ import json
 
 import pytest
 
-from experiments.papers.crux_microbench import PUBLISHED, findings, json_object, summary_object
-from experiments.papers.microbench.assumption import Assumption
-from experiments.papers.microbench.measured import CaseMeasured, Reached
-from experiments.papers.microbench.mechanisms import METHODS, Mechanism
-from experiments.report.distributions import DistributionChart
-from experiments.report.findings import findings_page
+from experiments.papers.crux_microbench import PUBLISHED, CruxMicrobenchmark
+from experiments.papers.microbench.cases import Assumption
+from experiments.papers.microbench.mechanisms import METHODS, CaseMeasured, Mechanism, Reached
+from experiments.report.findings import DistributionChart
 
 
 def a_case(seed: int, load: float, of_crux: float) -> CaseMeasured:
@@ -24,7 +22,7 @@ CASES = [a_case(1, 0.4, 0.8), a_case(2, 1.0, 0.6), a_case(3, 2.0, 0.4)]
 
 
 def rows_of(table: int) -> dict[str, str]:
-    rows = findings(CASES, Assumption.OURS).tables[table].rows
+    rows = CruxMicrobenchmark().findings(CASES).tables[table].rows
     return {row[0]: "|".join(row[1:]).replace("\N{NO-BREAK SPACE}", " ").replace("\N{EN DASH}", "-") for row in rows}
 
 
@@ -37,7 +35,7 @@ def test_both_readings_stand_beside_the_paper_for_the_main_loads() -> None:
 
 
 def test_loads_are_apart_and_those_that_no_case_has_are_left_out() -> None:
-    assert findings(CASES, Assumption.OURS).tables[2].columns == (
+    assert CruxMicrobenchmark().findings(CASES).tables[2].columns == (
         "Mechanism",
         "0.3 to 0.6",
         "0.9 to 1.2",
@@ -54,7 +52,7 @@ def test_where_all_comes_to_the_same_nothing_is_wrong() -> None:
 
 
 def test_high_loads_alone_have_tables_by_load() -> None:
-    found = findings(CASES[2:], Assumption.OURS)
+    found = CruxMicrobenchmark().findings(CASES[2:])
     assert [table.title for table in found.tables] == [
         "U / U_opt by load",
         "(best - reached) / (best - worst) by load",
@@ -62,7 +60,7 @@ def test_high_loads_alone_have_tables_by_load() -> None:
 
 
 def test_pictures_have_the_papers_quantiles_of_whom_it_measured() -> None:
-    charts = findings(CASES, Assumption.OURS).charts
+    charts = CruxMicrobenchmark().findings(CASES).charts
     assert len(charts) == 2 * len(Mechanism)
     priorities = charts[2]
     assert isinstance(priorities, DistributionChart)
@@ -70,8 +68,7 @@ def test_pictures_have_the_papers_quantiles_of_whom_it_measured() -> None:
     assert by_label["crux"].values == pytest.approx((0.0, 0.5))
     assert by_label["varys"].published == ((0.6, 0.5), (0.857, 0.9), (1.0, 1.0))
     assert by_label["trainyard"].published == ()
-    assert sum(len(chart.distributions) for chart in charts) == 2 * sum(map(len, METHODS.values()))
-    assert findings_page(findings(CASES, Assumption.OURS)).count("<figure>") == len(charts)
+    assert findings_report(CruxMicrobenchmark().findings(CASES)).html().count("<figure>") == len(charts)
 
 
 def test_the_papers_means_for_crux_are_those_of_its_text() -> None:
@@ -80,7 +77,7 @@ def test_the_papers_means_for_crux_are_those_of_its_text() -> None:
 
 
 def test_json_has_a_line_per_case_and_one_of_all() -> None:
-    line = json.loads(json.dumps(json_object(CASES[1], Assumption.IN_TURN)))
+    line = json.loads(json.dumps(CruxMicrobenchmark(assume=Assumption.IN_TURN).json_object(CASES[1])))
     assert (line["seed"], line["assume"], line["load"]) == (2, "in-turn", 1.0)
     assert line["methods"][0] == {
         "mechanism": "paths",
@@ -89,7 +86,7 @@ def test_json_has_a_line_per_case_and_one_of_all() -> None:
         "of_best": pytest.approx(0.75),
         "error": pytest.approx(0.5),
     }
-    whole = json.loads(json.dumps(summary_object(CASES, Assumption.IN_TURN)))
+    whole = json.loads(json.dumps(CruxMicrobenchmark(assume=Assumption.IN_TURN).summary_object(CASES)))
     assert (whole["num_cases"], whole["num_main_cases"]) == (3, 2)
     assert whole["methods"][0]["mean_of_best"] == pytest.approx(0.875)
     assert any("all send when all is computed" in words for words in whole["assumptions"])
@@ -97,5 +94,5 @@ def test_json_has_a_line_per_case_and_one_of_all() -> None:
 
 @pytest.mark.parametrize("assumption", Assumption)
 def test_every_assumption_is_told(assumption: Assumption) -> None:
-    told = findings(CASES, assumption).assumptions
+    told = CruxMicrobenchmark(assume=assumption).findings(CASES).assumptions
     assert ("Other than by default" in " ".join(told)) is (assumption is not Assumption.OURS)

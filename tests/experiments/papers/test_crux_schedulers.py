@@ -1,4 +1,4 @@
-from experiments.papers.crux_schedulers import findings
+from experiments.papers.crux_schedulers import CruxSchedulers
 from tests.experiments.papers.trace_results import made_up_case, made_up_result
 from workloads.schedulers.scheduler_name import Scheduler
 
@@ -14,7 +14,7 @@ def test_of_a_scheduler_that_lacks_a_run_there_is_no_gain() -> None:
             ("ecmp", Scheduler.AFFINITY, 10.0),
         )
     }
-    weighted, over_time = findings(results, "made up", "clos", ()).tables
+    weighted, over_time = CruxSchedulers().findings(list(results.items())).tables
     assert [row[0] for row in weighted.rows] == ["affinity", "hived"]
     assert [row[3] for row in weighted.rows] == [DASH, "+50.0"]
     assert [row[3] for row in over_time.rows] == [DASH, "+27.5"]

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.papers.crux_testbed import POLICIES, PUBLISHED, MixMeasured, findings, json_object, measured
+from experiments.papers.crux_testbed import POLICIES, PUBLISHED, CruxTestbed, MixCase, MixMeasured
+from experiments.scenarios.backend import Backend
 from experiments.scenarios.results import RunResult
 from tests.experiments.report.builders import make_job, make_result
 from workloads.loading import SHIPPED_SCENARIOS
@@ -20,13 +21,13 @@ def mix() -> MixMeasured:
     """Two seeds: 0.5 and 0.6 without scheduling, 0.7 and 0.8 under Crux, 0.8 under ours."""
     slow, fast = {"gpt": 2.0, "bert-1": 1.0, "bert-2": 3.0}, {"gpt": 1.5, "bert-1": 2.0, "bert-2": None}
     times_s = (slow, fast, fast)
-    return measured(
-        "fig20",
-        [
-            [a_run(*of) for of in zip(POLICIES, (seed,) * 3, utilisations, times_s, strict=True)]
-            for seed, utilisations in ((1, (0.5, 0.7, 0.8)), (2, (0.6, 0.8, 0.8)))
-        ],
-    )
+    results = {
+        MixCase("fig20", seed, Backend.SIMULATOR): tuple(
+            a_run(*of) for of in zip(POLICIES, (seed,) * 3, utilisations, times_s, strict=True)
+        )
+        for seed, utilisations in ((1, (0.5, 0.7, 0.8)), (2, (0.6, 0.8, 0.8)))
+    }
+    return CruxTestbed().combine(list(results), results)
 
 
 def test_means_and_shares_follow_from_the_runs(mix: MixMeasured) -> None:
@@ -45,7 +46,8 @@ def test_changes_are_by_model_over_the_jobs_that_have_a_time(mix: MixMeasured) -
 
 
 def test_one_seed_has_no_deviation_and_no_gap_is_not_closed() -> None:
-    one = measured("fig21", [[a_run(policy, 1, 0.9, {"bert": 1.0}) for policy in POLICIES]])
+    case = MixCase("fig21", 1, Backend.SIMULATOR)
+    one = CruxTestbed().combine([case], {case: tuple(a_run(policy, 1, 0.9, {"bert": 1.0}) for policy in POLICIES)})
     assert [(of.deviation, of.gap_closed) for of in one.policies] == [(0.0, None)] * 3
 
 
@@ -59,7 +61,7 @@ def _plain(cells: tuple[str, ...]) -> str:
 
 
 def test_tables_have_the_paper_beside_ours(mix: MixMeasured) -> None:
-    found = findings([mix])
+    found = CruxTestbed().findings([mix])
     utilisation, limits, changes = ([_plain(row) for row in table.rows] for table in found.tables)
     assert utilisation[1] == "fig20|crux|75.0 %|7.1|78.5 %|90.0 %|82.0 %"
     assert utilisation[2] == "fig20|trainyard|80.0 %|0.0|-|90.0 %|82.0 %"
@@ -70,7 +72,7 @@ def test_tables_have_the_paper_beside_ours(mix: MixMeasured) -> None:
 
 
 def test_json_names_seeds_assumptions_and_the_paper(mix: MixMeasured) -> None:
-    found = json_object(mix)
+    found = CruxTestbed().json_object(mix)
     assert found["seeds"] == (1, 2)
     assert found["assumptions"]
     published = found["published"]

@@ -1,13 +1,14 @@
 """What the runs of the evaluation come to: means, ratios, JSON and tables."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from experiments.papers.echelon import GapsMeasured, MixesMeasured, findings, gaps_measured, json_object, mixes_measured
+from experiments.papers.echelon import Echelon, GapsMeasured, MixCase, MixesMeasured, SmallCase
 from experiments.papers.echelon_mixes import Kind
 from experiments.papers.echelon_runs import CONTENDERS, RunMeasured
-from experiments.papers.open_loop_policies import tardiness_gaps
+from experiments.papers.open_loop_policies import random_cases, tardiness_gap
 from policies.enforcement import Enforcement
 
 EXCESS_S = {
@@ -25,12 +26,25 @@ def mixes(kind: Kind = Kind.GPIPE, times: float = 1.0) -> MixesMeasured:
     def run(name: str, seed: int) -> RunMeasured:
         return RunMeasured(1.0 + EXCESS_S[name], 1.0, 5.0, EXCESS_S[name] * seed * times, 0.5, 0)
 
-    runs = [(seed, [run(contender.name, seed) for contender in CONTENDERS]) for seed in (1, 2)]
-    return mixes_measured(kind, 0.8, Enforcement.IDEAL, runs)
+    results = {
+        MixCase(kind, 0.8, seed, Enforcement.IDEAL): tuple(run(contender.name, seed) for contender in CONTENDERS)
+        for seed in (1, 2)
+    }
+    measured = Echelon().combine(list(results), results)
+    assert isinstance(measured, MixesMeasured)
+    return measured
+
+
+def gaps_measured(gaps: Sequence[dict[str, float]]) -> GapsMeasured:
+    cases = random_cases(1, len(gaps))
+    results = {SmallCase(number, case): of for number, (case, of) in enumerate(zip(cases, gaps, strict=True))}
+    measured = Echelon().combine(list(results), results)
+    assert isinstance(measured, GapsMeasured)
+    return measured
 
 
 def test_ratios_are_of_means_over_seeds() -> None:
-    found = json.loads(json.dumps(json_object(mixes())))
+    found = json.loads(json.dumps(Echelon().json_object(mixes())))
     assert (found["case"], found["load"], found["seeds"]) == ("gpipe", 0.8, [1, 2])
     by_name = {one["name"]: one for one in found["contenders"]}
     assert list(by_name) == list(EXCESS_S)
@@ -46,7 +60,7 @@ def test_ratios_are_of_means_over_seeds() -> None:
 
 
 def test_all_kinds_of_a_load_are_summed() -> None:
-    page = findings([mixes(), mixes(Kind.FSDP, times=3.0)], Enforcement.IDEAL)
+    page = Echelon().findings([mixes(), mixes(Kind.FSDP, times=3.0)])
     _, excess, iteration = page.tables
     assert [row[0] for row in excess.rows] == ["gpipe at 0.8", "fsdp at 0.8", "all at 0.8"]
     assert excess.rows[-1][1:] == ("0.500", "1.000", "2.000", "\N{EN DASH}")
@@ -61,14 +75,14 @@ def test_all_kinds_of_a_load_are_summed() -> None:
 def test_gaps_have_mean_percentile_and_largest() -> None:
     gaps = gaps_measured([{"a": number / 10} for number in range(11)])
     assert gaps == GapsMeasured({"a": tuple(number / 10 for number in range(11))})
-    (found,) = json.loads(json.dumps(json_object(gaps)))["policies"]
+    (found,) = json.loads(json.dumps(Echelon().json_object(gaps)))["policies"]
     assert found == {"policy": "a", "mean_gap": 0.5, "p90_gap": 0.9, "largest_gap": 1.0}
-    (table,) = findings([gaps], Enforcement.LEVELS).tables
+    (table,) = Echelon().findings([gaps]).tables
     assert "11 small cases" in table.title
 
 
 def test_echelonflow_is_near_the_optimum_and_nobody_beats_it() -> None:
-    gaps = gaps_measured(list(tardiness_gaps(seed=2, num_cases=4))).gaps
+    gaps = gaps_measured(list(map(tardiness_gap, random_cases(seed=2, num_cases=4)))).gaps
     assert min(gap for of_policy in gaps.values() for gap in of_policy) >= -1e-6
     assert sum(gaps["echelonflow"]) / 4 <= 0.05
     assert sum(gaps["echelonflow"]) < sum(gaps["varys"])

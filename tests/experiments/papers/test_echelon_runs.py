@@ -25,7 +25,7 @@ VARYS_BY_STAGE, SINCRONIA_BY_STAGE = BY_STAGE
 
 
 def run(scenario: Scenario, contender: Contender, enforcement: Enforcement = Enforcement.IDEAL) -> RunMeasured:
-    return measure(scenario, contender, enforcement, lambda _now_s, _end_s: None)
+    return measure(scenario, contender, enforcement)
 
 
 def gpipe() -> Scenario:

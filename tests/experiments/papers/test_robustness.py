@@ -7,20 +7,17 @@ from experiments.papers.robustness import (
     NONE,
     POLICIES,
     DisturbanceMeasured,
-    Run,
-    findings,
-    json_object,
-    measured,
-    runs,
-    share_of_limit,
+    Robustness,
+    RobustnessCase,
 )
+from tests.experiments.papers.combining import combine_all
 from workloads.problems import find_problems
 
 ECMP, CRUX = "ecmp", "crux"
 
 
 def test_every_disturbance_is_a_sound_scenario_and_no_two_are_the_same() -> None:
-    scenarios = [Run("fig21", 3, CRUX, disturbance).scenario for disturbance in DISTURBANCES]
+    scenarios = [RobustnessCase("fig21", 3, CRUX, disturbance).scenario for disturbance in DISTURBANCES]
     for scenario in scenarios:
         assert not find_problems(scenario.model_dump(mode="json", exclude_none=True))
     assert len({scenario.model_dump_json() for scenario in scenarios}) == len(DISTURBANCES)
@@ -28,17 +25,17 @@ def test_every_disturbance_is_a_sound_scenario_and_no_two_are_the_same() -> None
 
 
 def test_runs_are_every_mix_under_every_policy_but_ecmp_where_nothing_reaches_it() -> None:
-    found = runs(MIXES, 2)
+    found = Robustness(seeds=2).cases()
     assert len(found) == len(set(found)) == 2 * len(MIXES) * (3 * len(DISTURBANCES) + 3)
     assert [run.seed for run in found] == sorted(run.seed for run in found)
-    reached = {run.disturbance for run in found if run.policy is ECMP}
+    reached = {run.disturbance for run in found if run.policy == ECMP}
     assert reached == {"none", "jitter 2%", "jitter 10%"}
 
 
 def test_what_does_not_reach_ecmp_changes_nothing_there() -> None:
     """One of each kind, on a mix in which hashes collide."""
     shares = {
-        disturbance: share_of_limit(Run("random on fewer-uplinks", 2, ECMP, disturbance))
+        disturbance: Robustness.measure(RobustnessCase("random on fewer-uplinks", 2, ECMP, disturbance))
         for disturbance in ("none", "all three 50%", "2 levels", "jitter 10%")
     }
     undisturbed, jitter = shares.pop("none"), shares.pop("jitter 10%")
@@ -48,16 +45,17 @@ def test_what_does_not_reach_ecmp_changes_nothing_there() -> None:
 
 
 def test_shares_and_losses_follow_from_the_runs() -> None:
-    undisturbed = {Run(mix, seed, CRUX, NONE): 0.9 for mix in ("fig20", "fig21") for seed in (1, 2)}
+    undisturbed = {RobustnessCase(mix, seed, CRUX, NONE): 0.9 for mix in ("fig20", "fig21") for seed in (1, 2)}
     late = "delay 1 s"
-    shares = undisturbed | {
-        Run("fig21", 1, CRUX, late): 0.6,
-        Run("fig20", 1, CRUX, late): 0.8,
-        Run("fig20", 2, CRUX, late): 0.7,
-        Run("fig22", 1, CRUX, late): 0.5,
-        Run("fig20", 1, ECMP, NONE): 0.4,
+    shares = {RobustnessCase("fig20", 1, ECMP, NONE): 0.4} | undisturbed
+    shares |= {
+        RobustnessCase("fig21", 1, CRUX, late): 0.6,
+        RobustnessCase("fig20", 1, CRUX, late): 0.8,
+        RobustnessCase("fig20", 2, CRUX, late): 0.7,
+        RobustnessCase("fig22", 1, CRUX, late): 0.5,
     }
-    ecmp, crux, delayed = measured(shares)
+    evaluation = Robustness()
+    ecmp, crux, delayed = combine_all(evaluation, shares)
     assert (ecmp.policy, ecmp.mean_loss, crux.mean, crux.worst_loss) == (ECMP, 0.0, pytest.approx(0.9), 0.0)
     assert delayed == DisturbanceMeasured(
         disturbance=late,
@@ -72,8 +70,8 @@ def test_shares_and_losses_follow_from_the_runs() -> None:
         mean_loss=pytest.approx((0.3 + 0.1 + 0.2) / 3),
         worst_loss=pytest.approx(0.3),
     )
-    assert json_object(delayed)["worst_mix"] == "fig22"
-    shown, changes = findings([ecmp, crux, delayed]).tables
+    assert evaluation.json_object(delayed)["worst_mix"] == "fig22"
+    shown, changes = evaluation.findings([ecmp, crux, delayed]).tables
     assert shown.columns == ("Disturbance", *POLICIES)
     dash = "\N{EN DASH}"
     assert shown.rows == (("none", "40.0/40.0", "90.0/90.0", dash, dash), (late, dash, "65.0/50.0", dash, dash))
@@ -81,5 +79,5 @@ def test_shares_and_losses_follow_from_the_runs() -> None:
 
 
 def test_random_mixes_are_others_with_each_seed_and_shipped_ones_are_not() -> None:
-    jobs = {mix: [Run(mix, seed, CRUX, NONE).scenario.jobs for seed in (1, 2)] for mix in MIXES}
+    jobs = {mix: [RobustnessCase(mix, seed, CRUX, NONE).scenario.jobs for seed in (1, 2)] for mix in MIXES}
     assert {mix for mix, (one, other) in jobs.items() if one != other} == set(robustness.RANDOM_MIXES)

@@ -2,16 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from experiments.papers.trace_loads import LoadCase, LoadResult, closed, findings, json_object
-from experiments.papers.trace_topologies import TraceTopology
+from experiments.papers.trace_loads import LoadCase, LoadResult, TraceLoads, closed
+from experiments.papers.traces import TraceSource, TraceTopology
 from workloads.schedulers.scheduler_name import Scheduler
 
 DASH, SPACE = "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 
 
 def case(load: float, seed: int, policy: str) -> LoadCase:
-    folder, file = Path("trace"), Path("assumptions.yaml")
-    return LoadCase(folder, file, TraceTopology.THIN_CLOS, Scheduler.RANDOM, seed, 1.0, load, policy)
+    return LoadCase(
+        TraceSource(Path("trace"), seed, None, TraceTopology.THIN_CLOS), Scheduler.RANDOM, 1.0, load, policy
+    )
 
 
 def result(utilisation: float, bound: float = 0.8, worst: float = 2.0) -> LoadResult:
@@ -32,7 +33,7 @@ def test_what_is_closed_is_of_what_crux_leaves_on_the_same_seed() -> None:
         case(1.0, 1, ours): result(0.5),
         case(1.0, 2, ours): result(0.5),
     }
-    low, high, everywhere = findings(results, "made up", ("assumed",)).tables
+    low, high, everywhere = TraceLoads().findings(list(results.items())).tables
     assert [row[:3] for row in low.rows] == [("crux", "2", f"50.00{SPACE}%"), ("trainyard", "2", f"60.00{SPACE}%")]
     assert [row[5:] for row in low.rows] == [
         ("30.00", "2.48", "3.00", f"0.0{SPACE}%"),
@@ -44,10 +45,10 @@ def test_what_is_closed_is_of_what_crux_leaves_on_the_same_seed() -> None:
 
 def test_without_crux_nothing_is_closed() -> None:
     results = {case(0.6, 1, "ecmp"): result(0.6)}
-    assert [table.rows[0][-1] for table in findings(results, "made up", ()).tables] == [DASH, DASH]
+    assert [table.rows[0][-1] for table in TraceLoads().findings(list(results.items())).tables] == [DASH, DASH]
 
 
 def test_json_names_what_was_run() -> None:
-    found = json_object(case(1.5, 3, "crux"), result(0.6, worst=3.0), ("assumed",))
+    found = TraceLoads().json_object((case(1.5, 3, "crux"), result(0.6, worst=3.0)))
     assert (found["load"], found["seed"], found["policy"], found["topology"]) == (1.5, 3, "crux", "thin-clos")
     assert found["slowdown"] == pytest.approx({"p50": 2.0, "p99": 2.98, "worst": 3.0})

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from experiments.papers.trace_sensitivity import findings
+from experiments.papers.trace_sensitivity import TraceSensitivity
 from tests.experiments.papers.trace_results import made_up_case, made_up_result
 from workloads.schedulers.scheduler_name import Scheduler
 from workloads.traces.variants import Variant
@@ -17,7 +17,7 @@ def test_a_variant_that_lacks_a_run_has_no_gain_and_one_without_runs_no_row() ->
             (Variant.AS_ASSUMED, "crux", 10.0),
         )
     }
-    found = findings(results, "made up", "clos", ())
+    found = TraceSensitivity().findings(list(results.items()))
     (table,) = found.tables
     assert [(row[0], row[3], row[6]) for row in table.rows] == [
         ("as assumed", "+50.0", "+27.5"),

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.papers.trace_cases import TraceCase
-from experiments.papers.trace_topologies import TraceTopology
+from experiments.papers.traces import TraceCase, TraceSource, TraceTopology
 from experiments.traces.results import Counts, GpuSeries, TraceJobResult, TraceResult
 from policies.enforcement import Enforcement
 from workloads.schedulers.scheduler_name import Scheduler
 
 
 def made_up_case(policy: str, scheduler: Scheduler) -> TraceCase:
-    return TraceCase(Path("trace"), Path("assumptions.yaml"), TraceTopology.CLOS, policy, scheduler, 1, None)
+    return TraceCase(TraceSource(Path("trace"), 1, None, TraceTopology.CLOS), policy, scheduler, None)
 
 
 def made_up_result(policy: str, computing: float, end_s: float | None = 200.0) -> TraceResult:

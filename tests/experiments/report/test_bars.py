@@ -2,7 +2,6 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
-from policies.policy_name import PolicyName
 
 from experiments.report.bars import findings_bars, sweep_bars, utilisation_bars
 from experiments.report.figure import ReportFigure
@@ -31,7 +30,7 @@ def error_bars(drawn: ReportFigure) -> list[tuple[float, float]]:
     return [(start[0], end[0]) for start, end in segments if start[1] == end[1]]
 
 
-def cell(policy: PolicyName, mean: float, deviation: float, scenario: str = "fig20") -> Cell:
+def cell(policy: str, mean: float, deviation: float, scenario: str = "fig20") -> Cell:
     spread = Spread(mean, deviation, mean - deviation, mean, mean + deviation)
     return Cell(scenario, {}, policy, 3, 0, spread, 0.9)
 
@@ -85,13 +84,13 @@ def test_eleven_policies_have_a_line_each_and_no_words_overlap() -> None:
 
 
 def test_a_sweep_has_an_error_bar_for_every_cell() -> None:
-    drawn = sweep_bars([cell(PolicyName.ECMP, 0.5, 0.125), cell(PolicyName.CRUX, 0.75, 0.0625)])
+    drawn = sweep_bars([cell("ecmp", 0.5, 0.125), cell("crux", 0.75, 0.0625)])
     assert error_bars(drawn) == [(0.375, 0.625), (0.6875, 0.8125)]
     assert [row[2:6] for row in drawn.data.rows] == [("ecmp", 3, 0.5, 0.125), ("crux", 3, 0.75, 0.0625)]
 
 
 def test_policies_keep_their_colour_in_every_scenario_of_a_sweep() -> None:
-    cells = [cell(policy, 0.5, 0.1, name) for name in ("a", "b") for policy in (PolicyName.ECMP, PolicyName.CRUX)]
+    cells = [cell(policy, 0.5, 0.1, name) for name in ("a", "b") for policy in ("ecmp", "crux")]
     patches = [patch for patch in axes_of(sweep_bars(cells)).patches if isinstance(patch, Rectangle)]
     shades = [patch.get_facecolor() for patch in patches if patch.get_width() == 0.5]
     assert shades[:2] == shades[2:]
@@ -100,7 +99,7 @@ def test_policies_keep_their_colour_in_every_scenario_of_a_sweep() -> None:
 
 def test_a_sweep_without_a_finished_run_has_no_figure() -> None:
     with pytest.raises(ValueError, match="a finished run"):
-        sweep_bars([Cell("fig20", {}, PolicyName.ECMP, 0, 3, None, None)])
+        sweep_bars([Cell("fig20", {}, "ecmp", 0, 3, None, None)])
 
 
 def test_series_colours_differ_from_each_other() -> None:

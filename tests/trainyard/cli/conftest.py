@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from experiments.scenarios.results import RunResult
+from experiments.sweeps.execution import Failure
 from policies.policy import Policy
 from tests.experiments.report.builders import make_result
 from trainyard.cli.application import application
@@ -99,11 +100,22 @@ def within(events: Sequence[ScenarioEvent]) -> tuple[ScenarioEvent, ...]:
 
 
 def in_this_process(
-    work: Callable[[T], R], items: Sequence[T], workers: int, most: int | None = None
-) -> Generator[tuple[T, R], None, None]:
-    """Stands for processes that would be started; the user interrupts after so many items."""
+    work: Callable[[T], R],
+    items: Sequence[T],
+    workers: int,
+    most: int | None = None,
+    failing: type[Exception] | tuple[()] = (),
+) -> Generator[tuple[T, R | Failure], None, None]:
+    """Stands for processes that would be started; the user interrupts after so many items.
+
+    An item fails where the work raises an exception of the type ``failing``.
+    """
     assert workers >= 1
     for item in items[:most]:
-        yield item, work(item)
+        try:
+            answer: R | Failure = work(item)
+        except failing as error:
+            answer = Failure(f"{type(error).__name__}: {error}")
+        yield item, answer
     if most is not None:
         raise KeyboardInterrupt

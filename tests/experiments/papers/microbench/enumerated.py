@@ -7,7 +7,7 @@ from math import fsum
 import numpy as np
 
 from experiments.papers.microbench.cases import MEASURED_ITERATIONS, NUM_LEVELS, Case, draw_case
-from experiments.papers.microbench.lots import Choice, choices
+from experiments.papers.microbench.components import Choice, choices
 from policies.rates.network import Network
 from simulator.bundles import Bundles
 from simulator.fluid import PS_PER_S

@@ -1,8 +1,16 @@
 import pytest
 
-from experiments.papers.microbench.assumption import Assumption
-from experiments.papers.microbench.cases import LOAD_BANDS, MOST_HOSTS, NUM_JOBS, NUM_LEVELS, Case, bands_to, draw_case
-from experiments.papers.microbench.lots import choices
+from experiments.papers.microbench.cases import (
+    LOAD_BANDS,
+    MOST_HOSTS,
+    NUM_JOBS,
+    NUM_LEVELS,
+    Assumption,
+    Case,
+    bands_to,
+    draw_case,
+)
+from experiments.papers.microbench.components import choices
 
 
 def least_hottest(case: Case) -> float:

@@ -1,15 +1,23 @@
 import hashlib
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from experiments.papers import coflow
+from experiments.sweeps import processes
 from simulator.coflow_options import CoflowPolicy
-from tests.trainyard.cli.conftest import Trainyard
+from tests.trainyard.cli.conftest import Trainyard, in_this_process
 
 TRACE = "2 2\na 0 1 0 1 1:1024\nb 1000 1 0 1 0:128\n"
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs stay in this process."""
+    monkeypatch.setattr(processes, "on_processes", in_this_process)
 
 
 @pytest.fixture
@@ -32,14 +40,7 @@ def test_coflows_as_json_are_a_line_per_policy_and_interrupted_those_there_are(
 ) -> None:
     lines = trainyard("evaluate", "coflow", trace, "--json").stdout.splitlines()
     assert [json.loads(line)["policy"] for line in lines] == list(CoflowPolicy)
-    measure = coflow.measure
-
-    def interrupted(*arguments: object) -> coflow.PolicyMeasured:
-        if CoflowPolicy.VARYS in arguments:
-            raise KeyboardInterrupt
-        return measure(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(coflow, "measure", interrupted)
+    monkeypatch.setattr(processes, "on_processes", partial(in_this_process, most=2))
     ended = trainyard("evaluate", "coflow", trace, "--json")
     assert ended.exit_code == 130
     assert ended.stdout.splitlines() == lines[:2]

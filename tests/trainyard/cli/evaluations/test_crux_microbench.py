@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.papers.microbench import measured
-from experiments.papers.microbench.measured import CaseAsked, CaseMeasured, Reached
-from experiments.papers.microbench.mechanisms import METHODS, Mechanism
+from experiments.papers import crux_microbench
+from experiments.papers.microbench.mechanisms import METHODS, CaseMeasured, CaseParameters, Mechanism, Reached
 from experiments.sweeps import processes
 from tests.trainyard.cli.conftest import Trainyard, in_this_process
 
 
-def made_up(asked: CaseAsked) -> CaseMeasured:
+def made_up(case: CaseParameters) -> CaseMeasured:
     reached = tuple(Reached(of, policy, 0.5) for of, policies in METHODS.items() for policy in policies)
-    return CaseMeasured(asked.seed, 0.4, 0.5, dict.fromkeys(Mechanism, 0.25), reached)
+    return CaseMeasured(case.seed, 0.4, 0.5, dict.fromkeys(Mechanism, 0.25), reached)
 
 
 def test_the_microbenchmark_has_a_line_per_case_and_a_page(trainyard: Trainyard, tmp_path: Path) -> None:
@@ -31,7 +30,7 @@ def test_the_microbenchmark_has_a_line_per_case_and_a_page(trainyard: Trainyard,
 
 
 def test_cases_so_far_are_kept(trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "measure_asked", made_up)
+    monkeypatch.setattr(crux_microbench, "draw_and_measure", made_up)
     monkeypatch.setattr(processes, "on_processes", partial(in_this_process, most=2))
     ended = trainyard("evaluate", "crux-microbench")
     assert ended.exit_code == 130

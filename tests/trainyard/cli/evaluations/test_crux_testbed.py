@@ -1,34 +1,33 @@
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from experiments.scenarios.backend import Backend
+from experiments.papers import crux_testbed
+from experiments.scenarios.backend import Backend, RunError
 from experiments.scenarios.results import RunResult
+from experiments.sweeps import processes
 from tests.experiments.report.builders import make_result
-from tests.trainyard.cli.conftest import Trainyard
-from trainyard.cli.evaluations import crux_testbed
-from trainyard.cli.exits import fail
+from tests.trainyard.cli.conftest import Trainyard, in_this_process
 from workloads.scenario import Scenario
 
 
 @pytest.fixture
 def ends_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, bool], None]:
-    """Has runs made up, until one mix reaches one seed: there the user interrupts, or the run fails."""
+    """Makes up runs until one mix reaches one seed: there the user interrupts, or the run fails."""
 
     def arrange(mix: str, seed: int, interrupted: bool) -> None:
-        def run_all(scenario: Scenario, policies: Sequence[str], _: Backend, *, aside: str) -> Iterator[RunResult]:
-            assert aside.startswith(f", seed {scenario.seed} of ")
-            for policy in policies:
-                if (scenario.name, scenario.seed) == (mix, seed):
-                    if interrupted:
-                        raise KeyboardInterrupt
-                    fail("the run failed")
-                yield make_result(policy, scenario=scenario.name)
+        def run_on(_: Backend, scenario: Scenario, policy: str, *, on_progress: object) -> RunResult:
+            assert on_progress
+            if (scenario.name, scenario.seed) == (mix, seed) and policy == "crux":
+                raise KeyboardInterrupt if interrupted else RunError("made up")
+            return make_result(policy, scenario=scenario.name)
 
-        monkeypatch.setattr(crux_testbed, "run_all", run_all)
-        monkeypatch.setattr("experiments.papers.crux_testbed._OF_BACKEND", {make_result().backend: "Made up."})
+        monkeypatch.setattr(processes, "on_processes", partial(in_this_process, failing=RunError))
+        monkeypatch.setattr(crux_testbed, "run_on", run_on)
+        monkeypatch.setattr(crux_testbed, "_OF_BACKEND", {make_result().backend: "Made up."})
 
     return arrange
 
@@ -58,6 +57,7 @@ def test_what_is_finished_is_kept(
     options = ("--mix", "fig19-n2", "--mix", "fig20", "--mix", "fig22", "--seeds", "3", "--report", page)
     ended = trainyard("evaluate", "crux-testbed", *options)
     assert ended.exit_code == (130 if interrupted else 1)
+    assert ("fig20, seed 2: RunError: under crux: made up" in ended.stderr) != interrupted
     assert "fig19-n2" in ended.stdout
     assert "fig20" in ended.stdout
     assert "fig22" not in ended.stdout

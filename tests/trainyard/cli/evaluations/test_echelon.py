@@ -1,16 +1,20 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from experiments.papers import echelon_runs, open_loop_policies
-from tests.trainyard.cli.conftest import Trainyard
+from experiments.papers import echelon, echelon_runs
+from experiments.papers.open_loop_policies import random_cases
+from experiments.sweeps import processes
+from tests.trainyard.cli.conftest import Trainyard, in_this_process
 from workloads.scenario import Scenario
 
 
 def test_echelonflow_stands_beside_fair_sharing_and_both_readings_of_coflows(
-    trainyard: Trainyard, tmp_path: Path
+    trainyard: Trainyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(processes, "on_processes", in_this_process)
     page = tmp_path / "new" / "page.html"
     options = ("--kind", "tp", "--load", "0.4", "--seeds", "1", "--report", page)
     ended = trainyard("evaluate", "echelon", *options, "--json")
@@ -39,11 +43,13 @@ def test_of_echelons_mixes_and_small_cases_what_is_finished_is_kept(
         return echelon_runs.RunMeasured(1.0, 1.0, 1.0, 1.0, 1.0, 0)
 
     monkeypatch.setattr(echelon_runs, "measure", measure)
-    monkeypatch.setattr(open_loop_policies, "tardiness_gaps", lambda _: iter([{"varys": 0.5}, {"varys": 0.0}]))
+    monkeypatch.setattr(processes, "on_processes", partial(in_this_process, failing=RuntimeError))
+    monkeypatch.setattr(echelon, "random_cases", partial(random_cases, num_cases=2))
+    monkeypatch.setattr(echelon, "tardiness_gap", lambda _: {"varys": 0.5})
     options = ("--kind", "optimum", "--kind", "dp", "--kind", "mixed", "--seeds", "3")
     ended = trainyard("evaluate", "echelon", *options)
     assert ended.exit_code == (130 if interrupted else 1)
-    assert ("dp at load 0.8 under fair, seed 2 of 3: the run failed: made up" in ended.stderr) != interrupted
+    assert ("dp at load 0.8, seed 2: RuntimeError: under fair: made up" in ended.stderr) != interrupted
     for words in ("2 small cases", "dp at 0.4", "dp at 0.8"):
         assert words in ended.stdout
     assert "mixed" not in ended.stdout.partition("- The paper")[0]

@@ -1,5 +1,0 @@
-"""Old name of the distributions in ``experiments.report.findings``."""
-
-from experiments.report.findings import Distribution, DistributionChart
-
-__all__ = ["Distribution", "DistributionChart"]
