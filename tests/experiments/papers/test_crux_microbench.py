@@ -6,6 +6,7 @@ from experiments.papers.crux_microbench import PUBLISHED, CruxMicrobenchmark
 from experiments.papers.microbench.cases import Assumption
 from experiments.papers.microbench.mechanisms import METHODS, CaseMeasured, Mechanism, Reached
 from experiments.report.findings import DistributionChart
+from experiments.report.page import findings_report
 
 
 def a_case(seed: int, load: float, of_crux: float) -> CaseMeasured:
