@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test docs chaos lint types p4 proto clean
+.PHONY: setup demo test quick docs chaos lint types p4 proto clean
 
 setup: $(VENV)/.installed
 
@@ -20,6 +20,10 @@ demo: setup
 
 test: lint types docs
 	$(BIN)/python -m pytest -rs -n auto --dist worksteal
+
+# The inner loop: everything but types and the tests that are marked as slow.
+quick: lint
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 # The documentation as a site, in out/docs/index.html. Warnings, broken links among them, are errors.
 docs: setup

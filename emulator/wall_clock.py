@@ -18,7 +18,7 @@ IDLE_S = 0.01
 """While nothing happens, time advances in steps of this length, unless the clock is woken."""
 
 TOLERANCE_S = 0.1
-"""Delay that the fabric catches up. It skips longer delays, so that it never runs fast for long."""
+"""Delay that the fabric catches up. Of a longer delay it catches up one slice, so that it never races or stalls."""
 
 LATE_TIMES, LATE_WITHIN_S = 3, 10.0
 """A warning follows this many delays within this time; the next warning at the earliest after that time."""
@@ -81,9 +81,10 @@ class WallClock:
         late_s = self._time_s() - self._start_s - now_ps / PS_PER_S
         if late_s <= TOLERANCE_S:
             return now_ps + max(0, round(late_s * PS_PER_S))
-        self._start_s += late_s
-        self._note_loss(late_s)
-        return now_ps
+        lost_s = late_s - SLICE_S
+        self._start_s += lost_s
+        self._note_loss(lost_s)
+        return now_ps + _SLICE_PS
 
     def _note_loss(self, late_s: float) -> None:
         now_s = self._start_s + self._fabric.now_ps / PS_PER_S

@@ -21,6 +21,7 @@ _REASONS = {
     grpc.StatusCode.ALREADY_EXISTS: RefusalReason.CONFLICT,
     grpc.StatusCode.PERMISSION_DENIED: RefusalReason.NOT_OWNER,
     grpc.StatusCode.RESOURCE_EXHAUSTED: RefusalReason.EXHAUSTED,
+    grpc.StatusCode.UNIMPLEMENTED: RefusalReason.UNSUPPORTED,
 }
 _NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _CHANNEL_OPTIONS = (

@@ -21,6 +21,8 @@ class RefusalReason(StrEnum):
     """The job belongs to another client."""
     EXHAUSTED = "exhausted"
     """A limit is reached: source ports, requests per second, or the size of what is registered."""
+    UNSUPPORTED = "unsupported"
+    """The controller does not know this call."""
     FAILED = "failed"
     """The controller could not do it, for example because its database failed."""
 

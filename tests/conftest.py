@@ -4,13 +4,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgresql import NotInstalledError, Server, running
 
-# A deadline would measure the machine, not the code.
-settings.register_profile("trainyard", deadline=None)
+# A deadline, and how long examples take to draw, would measure the machine, not the code.
+settings.register_profile("trainyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainyard")
+
+
+_TESTS = Path(__file__).parent
+_SLOW_FOLDERS = {"bmv2", "chaos", "evaluation", "evaluations", "integration"}
+"""All tests in folders of these names take long: processes, whole runs, figures of papers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what ``make quick`` leaves out by its folder; other tests are marked one by one."""
+    for item in items:
+        if not _SLOW_FOLDERS.isdisjoint(item.path.relative_to(_TESTS).parts):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 _NETWORK = 0x40000000
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_COMMAND_S = 20.0
 
 
 class Namespaces:
@@ -64,7 +65,7 @@ class Namespaces:
     def remove(self) -> None:
         """Remove all of them; processes in them are the test's to end before."""
         for name in self._names:
-            subprocess.run(["ip", "netns", "delete", self.full_name(name)], check=False, timeout=_COMMAND_S)
+            subprocess.run(["ip", "netns", "delete", self.full_name(name)], check=False, timeout=PATIENCE_S)
 
 
 @contextmanager
@@ -96,7 +97,7 @@ def _ip(*arguments: str) -> str:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout

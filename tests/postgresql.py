@@ -12,7 +12,8 @@ from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
 
-_PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
+
 _PACKAGED = "/usr/lib/postgresql"
 
 
@@ -50,7 +51,7 @@ class Server:
         """Return once it answers."""
         import psycopg
 
-        end_s = monotonic() + _PATIENCE_S
+        end_s = monotonic() + PATIENCE_S
         while True:
             try:
                 psycopg.connect(f"{self._conninfo} dbname=postgres").close()

@@ -13,7 +13,7 @@ from controller.config import ControllerConfig
 
 _PRODUCTION = ("controller",)
 _READY = "listening on "
-_START_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 300.0
 _STOP_TIMEOUT_S = 10.0
 
 

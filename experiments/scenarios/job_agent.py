@@ -15,7 +15,7 @@ from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 from workloads.scenario import ProfileSource
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 300.0
 """Of wall time, in which a controller that is there has acknowledged what it was told."""
 
 

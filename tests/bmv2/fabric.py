@@ -18,13 +18,13 @@ import yaml
 from controller.config import ControllerConfig, SwitchAddress
 from tests.bmv2.session import CPU_PORT
 from tests.namespaces import Namespaces, namespaces
+from tests.patience import PATIENCE_S
 from topologies.fabric import Fabric, Link
 from topologies.specification import Topology
 
 FABRIC = "fabric"
 _PORT = 4790
 _FIRST_SWITCH_PORT = 9559
-_PATIENCE_S = 60.0
 _END_S = 10.0
 
 _LOSES_EVERYTHING = ("tbf", "rate", "8kbit", "burst", "10b", "limit", "1000")
@@ -150,7 +150,7 @@ class LiveFabric:
         return one, other
 
     def _wait_until(self, holds: Callable[[], bool]) -> None:
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + PATIENCE_S
         while not holds():
             assert time.monotonic() < until_s, f"nothing comes; the processes said {self._logs()}"
             time.sleep(0.2)

@@ -7,7 +7,8 @@ switches hold what an empty fabric is given by a controller that knows the same.
 import asyncio
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -21,6 +22,7 @@ from hostlib.client import Client
 from hostlib.connection import Connection
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from tests.integration.fabrics import DUMBBELL, ServedFabric, served_dumbbell
+from tests.patience import PATIENCE_S, until
 
 _KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 _SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -28,8 +30,9 @@ _TOKEN = "owner"
 _LEASE_S = 15.0
 """So long after it is new a database has rules kept that were found."""
 _MAX_JOBS = 6
-_LONGEST_LIFE_S = 0.6
-_PATIENCE_S = 60.0
+_MOST_PER_LIFE = 8
+_LONGEST_MORE_S = 0.05
+"""A process lives until it has acknowledged some registrations, and a moment longer."""
 
 Groups = dict[str, tuple[FiveTuple, ...]]
 
@@ -39,6 +42,7 @@ class _Jobs:
 
     def __init__(self, draws: Random) -> None:
         self.known: dict[str, tuple[tuple[FlowGroup, ...], Groups]] = {}
+        self.num_acknowledged = 0
         self._draws = draws
         self._numbers = count()
 
@@ -49,8 +53,9 @@ class _Jobs:
                 job, groups = self._drawn_job()
                 client.register_job(job)
                 client.register_flow_groups(job.name, groups)
-                if await client.acknowledged(job.name, _PATIENCE_S):
+                if await client.acknowledged(job.name, PATIENCE_S):
                     self.known[job.name] = groups, dict(client.five_tuples(job.name))
+                    self.num_acknowledged += 1
                 if len(self.known) > _MAX_JOBS:
                     leaving = self._draws.choice(sorted(self.known))
                     del self.known[leaving]
@@ -106,13 +111,21 @@ def _config(served: ServedFabric, database: Path) -> ControllerConfig:
     )
 
 
-async def _heartbeats(address: str, jobs: Iterable[str]) -> None:
+@asynccontextmanager
+async def _beating(address: str, jobs: Iterable[str]) -> AsyncIterator[None]:
     """Have these jobs, and no others, live on."""
-    async with Connection(address, _TOKEN) as connection:
-        while True:
-            for job in jobs:
-                await connection.heartbeat(job)
-            await asyncio.sleep(_LEASE_S / 5)
+
+    async def beat() -> None:
+        async with Connection(address, _TOKEN) as connection:
+            while True:
+                for job in jobs:
+                    await connection.heartbeat(job)
+                await asyncio.sleep(_LEASE_S / 5)
+
+    async with asyncio.TaskGroup() as tasks:
+        beating = tasks.create_task(beat())
+        yield
+        beating.cancel()
 
 
 async def _planned(address: str) -> None:
@@ -124,18 +137,19 @@ async def _planned(address: str) -> None:
         is_ranked = all(job.HasField("rank") for job in jobs)
         return is_ranked and sum(job.flows for job in jobs) == sum(level.flows for level in levels)
 
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not await asyncio.to_thread(is_planned):
             await asyncio.sleep(0.05)
 
 
 async def _hold_the_same(served: ServedFabric, empty: ServedFabric) -> None:
     """Return once both have rules, and the same ones; a switch may be connected only after the plan is made."""
-    async with asyncio.timeout(_PATIENCE_S):
-        while not any(empty.emulated.switches["t0"].entries("ingress.flow")) or _held(served.emulated) != _held(
-            empty.emulated
-        ):
-            await asyncio.sleep(0.1)
+    await until(
+        lambda: (
+            any(empty.emulated.switches["t0"].entries("ingress.flow"))
+            and _held(served.emulated) == _held(empty.emulated)
+        )
+    )
 
 
 async def _killed_again_and_again(folder: Path) -> None:
@@ -144,7 +158,9 @@ async def _killed_again_and_again(folder: Path) -> None:
     async with served_dumbbell() as served, ControllerProcess(_config(served, folder / "controller.db")) as process:
         for number in range(_KILLS):
             coming = asyncio.create_task(jobs.come_and_go(process.address))
-            await asyncio.sleep(draws.uniform(0, _LONGEST_LIFE_S))
+            enough = jobs.num_acknowledged + draws.randrange(_MOST_PER_LIFE)
+            await until(lambda: jobs.num_acknowledged >= enough or coming.done())  # noqa: B023
+            await asyncio.sleep(draws.uniform(0, _LONGEST_MORE_S))
             coming.cancel()
             await process.kill()
             await asyncio.gather(coming, return_exceptions=True)
@@ -154,17 +170,14 @@ async def _killed_again_and_again(folder: Path) -> None:
         await process.kill()
         shutil.copytree(folder, folder / "copy")
         await process.restart()
-        await _planned(process.address)
         async with (
             served_dumbbell() as empty,
+            _beating(process.address, jobs.known),
             ControllerProcess(_config(empty, folder / "copy" / "controller.db")) as other,
+            _beating(other.address, jobs.known),
         ):
-            beating = [
-                asyncio.create_task(_heartbeats(address, jobs.known)) for address in (process.address, other.address)
-            ]
+            await _planned(process.address)
             await _hold_the_same(served, empty)
-            for task in beating:
-                task.cancel()
 
 
 def test_what_a_killed_process_has_acknowledged_is_there_again(tmp_path: Path) -> None:

@@ -78,14 +78,12 @@ class LoneSwitch:
 
 
 @cache
-def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What Python can call in place of a function that only machine code can."""
+def _for_python(function: Any) -> Callable[..., Any]:
+    """What Python can call in place of a function that only machine code can.
 
-    @numba.njit(**OPTIONS)
-    def callable_function(*arguments: Any) -> Any:
-        return function(*arguments)
-
-    return cast(Callable[..., Any], callable_function)
+    Kept on disk beside the program's event loop, which it becomes stale with.
+    """
+    return cast(Callable[..., Any], numba.njit(cache=True, **OPTIONS)(function.py_func))
 
 
 def with_next_hops() -> LoneSwitch:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cache
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,7 @@ def scenarios(draw: st.DrawFn) -> tuple[Configuration, list[bytes]]:
     return draw(configurations(flows)), draw(st.lists(packets(flows), min_size=4, max_size=12))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(scenarios(), depths, depths)
 def test_compiled_program_and_interpreter_do_the_same(

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ def waiting(result: EmulatedFabric) -> Counter[int]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(schedules, st.sampled_from([3_000, 20_000]), st.integers(END_PS // 2, END_PS))
 def test_no_packet_is_lost_uncounted_or_there_twice(

@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ def scenarios(draw: st.DrawFn) -> tuple[dict[str, dict[EntryKey, EntryAction]], 
     return entries, members, octets
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(scenarios())
 def test_compiled_constructs_and_interpreter_do_the_same(

@@ -57,6 +57,7 @@ def damaged(draw: st.DrawFn) -> str:
     return json.dumps(document)
 
 
+@pytest.mark.slow
 @given(damaged())
 def test_a_damaged_program_is_compiled_or_refused(text: str) -> None:
     try:

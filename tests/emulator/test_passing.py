@@ -54,6 +54,7 @@ packets = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(packets, st.integers(0, 100))
 def test_a_packet_that_the_program_does_not_change_leaves_as_it_came(

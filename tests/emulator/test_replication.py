@@ -55,6 +55,7 @@ def switch() -> EmulatedProgram:
     return EmulatedProgram(REPLICATION)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(groups, sessions, st.lists(st.tuples(st.integers(1, 3), packets), min_size=1, max_size=6))
 def test_copies_are_those_of_the_interpreter(

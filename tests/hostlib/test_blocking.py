@@ -12,8 +12,7 @@ import pytest
 
 from hostlib.blocking import BlockingClient
 from tests.hostlib.served import GPT, RING, Served, served
-
-_PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
 
 
 @contextmanager
@@ -31,7 +30,7 @@ def _serving() -> Iterator[Served]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
-    started.wait(_PATIENCE_S)
+    started.wait(PATIENCE_S)
     try:
         yield found[0]
     finally:
@@ -43,19 +42,19 @@ def _serving() -> Iterator[Served]:
 def _run(program: str, *arguments: str) -> str:
     """What a program prints; it must end by itself."""
     command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=_PATIENCE_S).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout
 
 
 def test_a_job_without_an_event_loop_registers_and_is_told() -> None:
     with _serving() as controller, BlockingClient(controller.address) as client:
         client.register_job(GPT)
         client.register_flow_groups("gpt", [RING])
-        assert client.acknowledged("gpt", _PATIENCE_S)
+        assert client.acknowledged("gpt", PATIENCE_S)
         assert len(client.five_tuples("gpt")["ring"]) == 2
         stream = client.directives("gpt")
         assert next(directives for directives in stream if directives.flows).flows[0].flow_group == "ring"
         client.start_flow_groups("gpt", ["ring"], iteration=3)
-        assert client.acknowledged("gpt", _PATIENCE_S)
+        assert client.acknowledged("gpt", PATIENCE_S)
         assert controller.registry.instances("gpt")["ring"].iteration == 3
         with pytest.raises(ValueError, match="'bert' is not registered"):
             client.register_flow_groups("bert", [RING])
@@ -93,7 +92,7 @@ def test_a_forked_child_has_no_part_in_the_registration_and_ends() -> None:
     program = _JOB + textwrap.dedent(
         """
         import os
-        assert client.acknowledged("gpt", 10.0)
+        assert client.acknowledged("gpt", 120.0)
         child = os.fork()
         if child == 0:
             client.deregister("gpt")
@@ -101,7 +100,7 @@ def test_a_forked_child_has_no_part_in_the_registration_and_ends() -> None:
             sys.exit(7 if client.newest_directives("gpt") is None else 8)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         client.report_profile("gpt", Profile(2.0, 0.5, 16.0))
-        assert client.acknowledged("gpt", 10.0)
+        assert client.acknowledged("gpt", 120.0)
         print("still registered")
         """
     )

@@ -11,14 +11,13 @@ from hostlib.client import Client
 from hostlib.errors import RefusalReason
 from hostlib.types import Directives, Flow, FlowGroup, Nic, Profile
 from tests.hostlib.served import BERT, GPT, LEASE_S, RING, Served, served
-
-_PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S, until
 
 
 def _run(scenario: Callable[[Served, Client], Awaitable[None]]) -> None:
     async def connected() -> None:
         async with served() as controller, Client(controller.address) as client:
-            await asyncio.wait_for(scenario(controller, client), _PATIENCE_S)
+            await asyncio.wait_for(scenario(controller, client), PATIENCE_S)
 
     asyncio.run(connected())
 
@@ -27,7 +26,7 @@ def test_what_is_said_is_registered_and_answered() -> None:
     async def scenario(controller: Served, client: Client) -> None:
         client.register_job(GPT)
         client.register_flow_groups("gpt", [RING])
-        assert await client.acknowledged("gpt", _PATIENCE_S)
+        assert await client.acknowledged("gpt", PATIENCE_S)
         (job,) = controller.registry.jobs
         assert [group.name for group in job.flow_groups] == ["ring"]
         assert [flow.source_port for flow in client.five_tuples("gpt")["ring"]] == [49152, 49152]
@@ -48,7 +47,7 @@ def test_same_twice_is_once_and_another_under_its_name_is_refused_at_once() -> N
         for _ in range(2):
             client.register_job(GPT)
             client.register_flow_groups("gpt", [RING])
-        assert await client.acknowledged("gpt", _PATIENCE_S)
+        assert await client.acknowledged("gpt", PATIENCE_S)
         assert len(controller.registry.jobs) == 1
         with pytest.raises(ValueError, match="another job is registered as 'gpt'"):
             client.register_job(replace(GPT, gpus=8))
@@ -63,12 +62,12 @@ def test_same_twice_is_once_and_another_under_its_name_is_refused_at_once() -> N
 def test_later_groups_profiles_and_instances_arrive() -> None:
     async def scenario(controller: Served, client: Client) -> None:
         client.register_job(GPT)
-        assert await client.acknowledged("gpt", _PATIENCE_S)
+        assert await client.acknowledged("gpt", PATIENCE_S)
         measured = Profile(compute_s=2.0, comm_start=0.25, work=32.0)
         client.register_flow_groups("gpt", [RING])
         client.report_profile("gpt", measured)
         client.start_flow_groups("gpt", ["ring"], iteration=7)
-        assert await client.acknowledged("gpt", _PATIENCE_S)
+        assert await client.acknowledged("gpt", PATIENCE_S)
         (job,) = controller.registry.jobs
         assert job.request.profile.work == 32.0
         assert [group.name for group in job.flow_groups] == ["ring"]
@@ -87,17 +86,17 @@ def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> 
             await client.__aenter__()
             client.register_job(GPT)
             client.register_flow_groups("gpt", [FlowGroup("other", RING.flows[:1])])
-            assert await client.acknowledged("gpt", _PATIENCE_S)
+            assert await client.acknowledged("gpt", PATIENCE_S)
             client.register_flow_groups("gpt", [RING])
-            assert await client.acknowledged("gpt", _PATIENCE_S)
+            assert await client.acknowledged("gpt", PATIENCE_S)
             before = client.five_tuples("gpt")
-        await asyncio.wait_for(client.lost("gpt"), _PATIENCE_S)
+        await asyncio.wait_for(client.lost("gpt"), PATIENCE_S)
         clock.advance_to(2.0)
         client.report_profile("gpt", replace(GPT.profile, work=1.0))
         assert not await client.acknowledged("gpt", 0.2)
         async with served(address) as second:
             # The ports of another order of registration would differ.
-            assert await client.acknowledged("gpt", _PATIENCE_S)
+            assert await client.acknowledged("gpt", PATIENCE_S)
             assert client.five_tuples("gpt") == before
             (job,) = second.registry.jobs
             assert job.arrival_s == -2.0  # by the clock of the second controller, which stands at 0
@@ -108,7 +107,7 @@ def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> 
             assert job.request.profile.work == 1.0
             await client.close()
 
-    asyncio.run(asyncio.wait_for(restarted(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(restarted(), PATIENCE_S))
 
 
 def test_without_a_controller_calls_return_and_say_that_nothing_is_known() -> None:
@@ -125,22 +124,21 @@ def test_without_a_controller_calls_return_and_say_that_nothing_is_known() -> No
             client.deregister("gpt")
             client.deregister("gpt")
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_a_refused_job_is_told_why_and_recovers_when_the_cause_is_gone() -> None:
     async def scenario(controller: Served, client: Client) -> None:
         async with Client(controller.address) as other:
             other.register_job(replace(GPT, gpus=8))
-            assert await other.acknowledged("gpt", _PATIENCE_S)
+            assert await other.acknowledged("gpt", PATIENCE_S)
             client.register_job(GPT)
-            assert not await client.acknowledged("gpt", _PATIENCE_S)
+            assert not await client.acknowledged("gpt", PATIENCE_S)
             refusal = client.refusal("gpt")
             assert refusal is not None
             assert refusal.reason is RefusalReason.NOT_OWNER
             other.deregister("gpt")
-        while client.refusal("gpt") is not None:
-            await asyncio.sleep(0.02)
+            await until(lambda: client.refusal("gpt") is None)
         assert controller.registry.jobs[0].request.gpus == 16
 
     _run(scenario)
@@ -167,8 +165,8 @@ def test_two_jobs_of_one_client_do_not_disturb_each_other() -> None:
         bad = FlowGroup("bad", (Flow(Nic("h1"), Nic("h3"), 1, offset_s=-1.0),))
         client.register_flow_groups("bert", [bad])
         client.register_flow_groups("gpt", [RING])
-        assert await client.acknowledged("gpt", _PATIENCE_S)
-        assert not await client.acknowledged("bert", _PATIENCE_S)
+        assert await client.acknowledged("gpt", PATIENCE_S)
+        assert not await client.acknowledged("bert", PATIENCE_S)
         assert "flow_groups[0].flows[0].offset_s" in str(client.refusal("bert"))
         assert client.refusal("gpt") is None
 
@@ -181,14 +179,14 @@ def test_leases_are_renewed_by_the_clock_that_drives_the_client() -> None:
         async with served(clock=clock, plans_by_itself=False) as controller:
             async with Client(controller.address, clock=clock) as client:
                 client.register_job(GPT)
-                assert await client.acknowledged("gpt", _PATIENCE_S)
+                assert await client.acknowledged("gpt", PATIENCE_S)
                 for step in range(1, 10):
                     clock.advance_to(step * LEASE_S / 2)
-                    assert await client.acknowledged("gpt", _PATIENCE_S)
+                    assert await client.acknowledged("gpt", PATIENCE_S)
                     await controller.planner.settle()
                     assert len(controller.registry.jobs) == 1
             clock.advance_to(6 * LEASE_S)
             await controller.planner.settle()
             assert controller.registry.jobs == ()
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

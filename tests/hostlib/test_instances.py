@@ -11,8 +11,8 @@ from hostlib.types import FlowGroup, GroupInstance
 from policies.enforcement import Cadence
 from policies.snapshot import OpenGroup
 from tests.hostlib.served import GPT, RING, Served, served
+from tests.patience import PATIENCE_S
 
-_PATIENCE_S = 20.0
 _TREE = FlowGroup("tree", RING.flows[:1])
 
 
@@ -25,13 +25,13 @@ def _run(cadence: Cadence, scenario: Callable[[Served, Client, DrivenClock], Awa
         ):
             client.register_job(GPT)
             client.register_flow_groups("gpt", [RING, _TREE])
-            await asyncio.wait_for(scenario(controller, client, clock), _PATIENCE_S)
+            await asyncio.wait_for(scenario(controller, client, clock), PATIENCE_S)
 
     asyncio.run(connected())
 
 
 async def _open_groups(controller: Served, client: Client) -> tuple[OpenGroup, ...]:
-    assert await client.acknowledged("gpt", _PATIENCE_S)
+    assert await client.acknowledged("gpt", PATIENCE_S)
     await controller.planner.settle()
     assert controller.planner.decision is not None
     return controller.planner.decision.snapshot.open_groups

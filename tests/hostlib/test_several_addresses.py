@@ -14,8 +14,8 @@ from hostlib.connection import Connection
 from hostlib.errors import RefusedError, UnreachableError
 from hostlib.wire.methods import DIRECTIVES
 from tests.hostlib.served import GPT, RING, served
+from tests.patience import PATIENCE_S
 
-_PATIENCE_S = 20.0
 _NOBODY = "127.0.0.1:1"
 
 
@@ -65,18 +65,18 @@ def test_the_leader_is_found_behind_addresses_that_do_not_answer_or_do_not_lead(
             assert (await connection.plan()).policy in ("", "crux")
             assert [job.request.name for job in leader.registry.jobs] == ["gpt"]
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_where_no_address_answers_the_error_names_what_each_said() -> None:
     async def scenario() -> None:
-        async with _serving(_Standby()) as standby, Connection([_NOBODY, standby], deadline_s=5.0) as connection:
+        async with _serving(_Standby()) as standby, Connection([_NOBODY, standby], deadline_s=PATIENCE_S) as connection:
             with pytest.raises(UnreachableError, match=r"refused.*; not the leader"):
                 await connection.heartbeat("gpt")
             with pytest.raises(UnreachableError, match=r"refused.*; not the leader"):
                 await connection.plan()
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_a_refusal_is_an_answer_and_no_other_address_is_asked() -> None:
@@ -88,7 +88,7 @@ def test_a_refusal_is_an_answer_and_no_other_address_is_asked() -> None:
             with pytest.raises(RefusedError, match="not registered"):
                 await connection.heartbeat("gpt")
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_a_job_follows_to_the_next_address_and_loses_nothing() -> None:
@@ -103,12 +103,12 @@ def test_a_job_follows_to_the_next_address_and_loses_nothing() -> None:
                 five_tuples = client.five_tuples("gpt")
                 await first_alone.aclose()
                 await anext(told async for told in directives if told.flows)
-                assert await client.acknowledged("gpt", _PATIENCE_S)
+                assert await client.acknowledged("gpt", PATIENCE_S)
                 (job,) = second.registry.jobs
                 assert [group.name for group in job.flow_groups] == ["ring"]
                 assert client.five_tuples("gpt") == five_tuples
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_directives_end_of_a_controller_that_answers_no_longer_where_another_does() -> None:
@@ -116,7 +116,7 @@ def test_directives_end_of_a_controller_that_answers_no_longer_where_another_doe
         async with (
             _serving(_Hung()) as hung,
             served() as leader,
-            Connection([hung, leader.address], deadline_s=0.5) as connection,
+            Connection([hung, leader.address], deadline_s=3.0) as connection,
         ):
             directives = connection.directives("gpt")
             assert (await anext(directives)).plan_number == 1
@@ -127,7 +127,7 @@ def test_directives_end_of_a_controller_that_answers_no_longer_where_another_doe
             # There may have been a plan for the job before that for its flows.
             assert await anext(len(told.flows) async for told in connection.directives("gpt") if told.flows) == 2
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 @pytest.mark.parametrize("address", [[], "", ["127.0.0.1:1", ""]])

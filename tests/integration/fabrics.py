@@ -15,6 +15,7 @@ from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
+from tests.patience import until
 from topologies.specification import DumbbellSpecification
 
 DUMBBELL = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1)
@@ -58,9 +59,7 @@ async def controlled(served: ServedFabric, lease_s: float = 30.0, **options: Any
         yield process
 
 
-async def base_routing(emulated: EmulatedFabric, patience_s: float = 20.0) -> None:
+async def base_routing(emulated: EmulatedFabric) -> None:
     """Wait until a controller has given every switch its routes to every host."""
-    async with asyncio.timeout(patience_s):
-        for switch in emulated.switches.values():
-            while len(list(switch.entries("ingress.routing"))) < len(emulated.fabric.hosts):
-                await asyncio.sleep(0.02)
+    for switch in emulated.switches.values():
+        await until(lambda: len(list(switch.entries("ingress.routing"))) == len(emulated.fabric.hosts))  # noqa: B023

@@ -7,6 +7,7 @@ what it saw is its last line, JSON.
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -20,8 +21,9 @@ _FLOW = {
     "source_port": "50000",
     "destination_port": "4791",
 }
-_ANSWER_S = 2.0
-_PATIENCE_S = 20.0
+_LOOK_S = 0.1
+_PATIENCE_S = 300.0
+"""Only a session that hangs waits so long, however busy the machine is."""
 
 
 def operate(address: str, p4info: str, program: str) -> dict[str, Any]:
@@ -50,9 +52,14 @@ def operate(address: str, p4info: str, program: str) -> dict[str, Any]:
 def look_on(address: str, p4info: str, program: str) -> dict[str, Any]:
     """Beside a controller with a higher election id: read its routes, then try to write."""
     shell.setup(device_id=1, grpc_addr=address, verbose=False)
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while not (routes := len(list(shell.TableEntry("ingress.routing").read()))) and time.monotonic() < deadline_s:
-        time.sleep(0.1)
+    routes = 0
+
+    def has_routes() -> bool:
+        nonlocal routes
+        routes = len(list(shell.TableEntry("ingress.routing").read()))
+        return routes > 0
+
+    _wait_until(has_routes)
     entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
     entry.match.set(**_FLOW)
     entry.action["level"] = "3"
@@ -67,7 +74,10 @@ def look_on(address: str, p4info: str, program: str) -> dict[str, Any]:
 
 
 def listen(address: str, p4info: str, program: str) -> dict[str, Any]:
-    """As primary of the second switch: count a flow, and take what the program sends to the CPU port."""
+    """As primary of the second switch: count a flow, and take what the program sends to the CPU port.
+
+    Ends with the first packet from there, once the flow has been counted.
+    """
     shell.setup(device_id=2, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
     entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
     entry.match.set(**_FLOW)
@@ -75,14 +85,17 @@ def listen(address: str, p4info: str, program: str) -> dict[str, Any]:
     entry.insert()
     packets = shell.PacketIn()
     print("listening", flush=True)
+    received: list[Any] = []
     counts: list[list[int]] = []
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while [0, 0] in (counts or [[0, 0]]) and time.monotonic() < deadline_s:
+
+    def is_over() -> bool:
+        received.extend(message.packet for message in packets.sniff(timeout=_LOOK_S))
         counter = shell.DirectCounterEntry("ingress.flow_counter")
         counter.table_entry.match.set(**_FLOW)
-        counts = [[count.packet_count, count.byte_count] for count in counter.read()]
-        time.sleep(0.05)
-    received = [message.packet for message in packets.sniff(timeout=_ANSWER_S)]
+        counts[:] = [[count.packet_count, count.byte_count] for count in counter.read()]
+        return bool(received) and any(count != [0, 0] for count in counts)
+
+    _wait_until(is_over)
     ports = [int.from_bytes(packet.metadata[0].value, "big") for packet in received]
     seen = {"counted": counts, "received": [packet.payload.hex() for packet in received], "ports": ports}
     shell.teardown()
@@ -96,12 +109,22 @@ def send(address: str, p4info: str, program: str, port: str, *packets: str) -> d
         shell.PacketOut(bytes.fromhex(packet), egress_port=port, padding="0").send()
     counter = shell.CounterEntry("egress.level_counter")
     sent = 0
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while sent < len(packets) and time.monotonic() < deadline_s:
+
+    def all_have_left() -> bool:
+        nonlocal sent
         sent = sum(cell.packet_count for cell in counter.read())
-        time.sleep(0.05)
+        return sent >= len(packets)
+
+    _wait_until(all_have_left)
     shell.teardown()
     return {"sent": sent}
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds, or as long as patience lasts: what was seen tells the rest."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not holds() and time.monotonic() < deadline_s:
+        time.sleep(_LOOK_S)
 
 
 def _levels() -> list[int]:

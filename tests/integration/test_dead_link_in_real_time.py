@@ -12,16 +12,15 @@ from controller.southbound.gnmi import GnmiPorts
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.switch import EmulatedSwitch
 from tests.integration.fabrics import DUMBBELL, ServedFabric, base_routing, controlled, served_dumbbell
+from tests.patience import PATIENCE_S, until
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-
-PATIENCE_S = 60.0
 
 
 def test_routes_over_a_dead_cable_go_and_come_back() -> None:
     async def test() -> None:
         async with served_dumbbell() as served, controlled(served):
-            await base_routing(served.emulated, PATIENCE_S)
+            await base_routing(served.emulated)
             for up, expected in ((False, 2), (True, 4), (False, 2)):
                 set_bottleneck(served, up=up)
                 await until_routes(served, expected)
@@ -67,7 +66,5 @@ def set_bottleneck(served: ServedFabric, *, up: bool) -> None:
 
 async def until_routes(served: ServedFabric, expected: int) -> None:
     """Wait until each of the switches has so many routes."""
-    async with asyncio.timeout(PATIENCE_S):
-        for switch in served.emulated.switches.values():
-            while len(list(switch.entries("ingress.routing"))) != expected:
-                await asyncio.sleep(0.02)
+    for switch in served.emulated.switches.values():
+        await until(lambda: len(list(switch.entries("ingress.routing"))) == expected)  # noqa: B023

@@ -15,9 +15,11 @@ from hostlib.errors import ControllerError
 from hostlib.types import FlowGroupAssignments
 from tests.hostlib.served import GPT, RING
 from tests.integration.fabrics import DUMBBELL
+from tests.patience import PATIENCE_S, until
 
 _KILLS = 3
 _AT_ONCE = 4
+_MOST_PER_LIFE = 20
 _ASKED_AGAIN = 20
 
 
@@ -26,13 +28,14 @@ class Witness:
 
     def __init__(self, address: str) -> None:
         self.groups: dict[str, FlowGroupAssignments] = {}
+        self.num_acknowledged = 0
         self.gone: set[str] = set()
         self._address = address
         self._numbers = count()
 
     async def register_until_it_dies(self) -> None:
         """Many at once: register jobs and groups, withdraw every third."""
-        async with Connection(self._address, "token", deadline_s=5.0) as client:
+        async with Connection(self._address, "token", deadline_s=PATIENCE_S) as client:
             await asyncio.gather(*(self._register(client) for _ in range(_AT_ONCE)))
 
     async def _register(self, client: Connection) -> None:
@@ -42,6 +45,7 @@ class Witness:
                 await client.register_job(replace(GPT, name=name))
                 self.groups[name] = {}
                 self.groups[name] = await client.register_flow_groups(name, [RING])
+                self.num_acknowledged += 1
                 if number % 3 == 0:
                     # Without an answer it may be there or not.
                     del self.groups[name]
@@ -61,7 +65,9 @@ async def _killed_again_and_again(database: Path) -> None:
         witness = Witness(process.address)
         for _ in range(_KILLS):
             registering = asyncio.create_task(witness.register_until_it_dies())
-            await asyncio.sleep(chance.uniform(0.02, 0.3))
+            enough = witness.num_acknowledged + chance.randint(1, _MOST_PER_LIFE)
+            await until(lambda: witness.num_acknowledged >= enough)  # noqa: B023
+            await asyncio.sleep(chance.uniform(0, 0.05))
             await process.kill()
             await registering
             await process.restart()

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from controller.config_file import load_config
 from experiments.scenarios.controller_process import ControllerProcess
+from tests.patience import PATIENCE_S
 from workloads.loading import load_scenario, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-TIMEOUT_S = 300  # a cold compilation of the pipeline lies within
 
 
 def _output_of(program: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(program)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

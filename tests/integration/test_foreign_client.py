@@ -11,13 +11,13 @@ from emulator.observations import TraceKind
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET
 from tests.integration.fabrics import DUMBBELL, ServedFabric, base_routing, controlled, served_dumbbell
+from tests.patience import PATIENCE_S
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 
 _TRANSFER_BYTES = 10_000_000
 _BACKGROUND, _URGENT = 0, 1
 _ARP = ETHERNET + b"\x08\x06" + bytes(46)
 _PACKET_OUT_BYTES = 2  # the header in front of a PacketOut counts, as on BMv2
-_PATIENCE_S = 20.0
 
 
 def _controller(served: ServedFabric, device_id: int) -> fy.Switch:
@@ -96,7 +96,7 @@ async def _exchanged() -> tuple[fy.P4PacketIn, list[fy.P4CounterEntry], int]:
         received = asyncio.create_task(_first(second.read_packets()))
         await asyncio.sleep(0)  # its queue is there from now on
         await first.write([fy.P4PacketOut(_ARP, egress_port=there.source_port, padding=0)])
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not received.done():
                 await served.clock.run(served.emulated.now_ps + PS_PER_S // 1000)
                 await asyncio.sleep(0.01)

@@ -12,10 +12,10 @@ from hostlib.client import Client
 from hostlib.connection import Connection
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from tests.integration.fabrics import ServedFabric, controlled, served_dumbbell
+from tests.patience import PATIENCE_S, until
 from topologies.addressing import FiveTuple as EmulatedFiveTuple
 
-_PATIENCE_S = 40.0
-_LEASE_S = 5.0
+_LEASE_S = 6.0
 _JOBS = (
     (Job("vision", ("h0", "h2"), 16, Profile(compute_s=0.2, comm_start=0.5, work=3.2)), "h0", "h2"),
     (Job("language", ("h1", "h3"), 16, Profile(compute_s=1.2, comm_start=0.7, work=19.2)), "h1", "h3"),
@@ -29,9 +29,7 @@ def _rules(served: ServedFabric) -> Rules:
 
 
 async def _has_rules(served: ServedFabric, number: int) -> None:
-    async with asyncio.timeout(_PATIENCE_S):
-        while sum(map(len, _rules(served).values())) != number:
-            await asyncio.sleep(0.02)
+    await until(lambda: sum(map(len, _rules(served).values())) == number)
 
 
 def _forwards(served: ServedFabric, five_tuple: FiveTuple) -> bool:
@@ -60,7 +58,7 @@ async def _killed_and_restarted(deleted: list[str]) -> None:
         assert _forwards(served, client.five_tuples("vision")["gradients"][0])
         await process.restart()
         for job, _, _ in _JOBS:
-            assert await client.acknowledged(job.name, _PATIENCE_S)
+            assert await client.acknowledged(job.name, PATIENCE_S)
         await asyncio.sleep(1.2 * _LEASE_S)
         assert _rules(served) == before
         assert deleted == []
@@ -103,7 +101,7 @@ async def _one_of_two_stays_away() -> None:
         await process.restart()
         await asyncio.sleep(_LEASE_S / 3)
         assert sum(map(len, _rules(served).values())) == 2
-        assert await client.acknowledged("vision", _PATIENCE_S)
+        assert await client.acknowledged("vision", PATIENCE_S)
         await _has_rules(served, 1)
 
 
@@ -127,7 +125,7 @@ async def _jobs_stay_away(database: str, deleted: list[str]) -> None:
         await process.kill()
         await process.restart()
         # Nobody has said anything, and everything is as it was.
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while [job.name for job in (await client.plan()).jobs] != ["language", "vision"]:
                 await asyncio.sleep(0.02)
         assert (_rules(served), deleted) == (before, [])

@@ -7,11 +7,12 @@ import textwrap
 
 from emulator.entries import EntryAction, EntryKey
 from tests.integration.fabrics import ServedFabric, controlled, served_dumbbell
+from tests.patience import PATIENCE_S, until
 
-_LEASE_S = 1.0
-_PATIENCE_S = 20.0
+_LEASE_S = 5.0
+_RENEWALS_AFTER = 5
 
-# A training process as a user would write it: registers, and renews its lease as long as it lives.
+# A training process as a user would write it: registers, renews its lease as long as it lives, and says so.
 _JOB = textwrap.dedent(
     """
     import asyncio, sys
@@ -29,6 +30,7 @@ _JOB = textwrap.dedent(
             print("registered", flush=True)
             while True:
                 await client.heartbeat(sys.argv[2])
+                print("renewed", flush=True)
                 await asyncio.sleep(0.2)
 
     asyncio.run(main(sys.argv[1]))
@@ -40,9 +42,19 @@ async def _start_job(address: str, name: str) -> asyncio.subprocess.Process:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _JOB, address, name, stdout=asyncio.subprocess.PIPE
     )
-    assert process.stdout is not None
-    assert await asyncio.wait_for(process.stdout.readline(), _PATIENCE_S) == b"registered\n"
+    assert await _said(process) == b"registered\n"
     return process
+
+
+async def _said(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None
+    return await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
+
+
+async def _renewals(process: asyncio.subprocess.Process) -> None:
+    """Read them as they come, until cancelled."""
+    while await _said(process) == b"renewed\n":
+        pass
 
 
 def _flow_rules(served: ServedFabric) -> list[tuple[EntryKey, EntryAction]]:
@@ -57,10 +69,13 @@ async def _kill_one_of_two() -> tuple[int, int, int]:
             killed.send_signal(signal.SIGKILL)
             await killed.wait()
             right_after = len(_flow_rules(served))
-            async with asyncio.timeout(_PATIENCE_S):
-                while len(_flow_rules(served)) == with_both:
-                    await asyncio.sleep(0.05)
-            await asyncio.sleep(2 * _LEASE_S)
+            # The job that lives has not registered again, so that its first lease has ended by then as well.
+            living_on = asyncio.create_task(_renewals(living))
+            await until(lambda: len(_flow_rules(served)) < with_both)
+            living_on.cancel()
+            await asyncio.gather(living_on, return_exceptions=True)
+            for _ in range(_RENEWALS_AFTER):
+                assert await _said(living) == b"renewed\n"
             return with_both, right_after, len(_flow_rules(served))
         finally:
             living.kill()

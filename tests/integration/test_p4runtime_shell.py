@@ -23,11 +23,11 @@ from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET, ipv4_packet
 from tests.integration.fabrics import DUMBBELL
+from tests.patience import PATIENCE_S
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 
 _VERSION = "0.0.6"
 _SESSION = Path(__file__).with_name("shell_session.py")
-_PATIENCE_S = 120.0
 _ARP = ETHERNET + b"\x08\x06" + bytes(46)
 _DATA = ipv4_packet(FiveTuple(0x0A000001, 0x0A000002, UDP_PROTOCOL, 50_000, 4791), payload=bytes(30))
 
@@ -68,7 +68,7 @@ async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
     process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     devices: dict[int, tuple[str, str]] = {}
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(devices) < len(DUMBBELL.build().switches) and (line := await process.stdout.readline()):
             if row := re.fullmatch(r"\s*(\d+)\s+(\S+)\s+(\S+:\d+)\s*", line.decode()):
                 devices[int(row[1])] = row[2], row[3]
@@ -114,21 +114,21 @@ async def _exchanged(shell_python: Path, folder: Path) -> tuple[dict[str, Any], 
         listening = asyncio.Event()
         listener = asyncio.create_task(_session(shell_python, "listen", devices[2][1], ready=listening))
         await asyncio.wait({listener, asyncio.create_task(listening.wait())}, return_when=asyncio.FIRST_COMPLETED)
-        sent = (await _session(shell_python, "send", devices[1][1], str(there.source_port), _ARP.hex(), _DATA.hex()))[0]
+        sent = (await _session(shell_python, "send", devices[1][1], str(there.source_port), _DATA.hex(), _ARP.hex()))[0]
         return sent, (await listener)[0], there.destination_port
 
 
 def test_two_shells_exchange_packets_and_count_them(shell_python: Path, tmp_path: Path) -> None:
     sent, seen, port = asyncio.run(_exchanged(shell_python, tmp_path))
     assert sent == {"sent": 2}
-    # The second switch hands ARP to its controller and counts what the flow's entry has seen.
+    # The second switch counts what the flow's entry has seen, and hands ARP, which came after it, to its controller.
     assert seen == {"counted": [[1, len(_DATA)]], "received": [_ARP.hex()], "ports": [port]}
 
 
 async def _pipeline_is_set(address: str, device_id: int) -> None:
     """Wait until a controller has made a switch its own."""
     request = p4r.GetForwardingPipelineConfigRequest(device_id=device_id)
-    async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(_PATIENCE_S):
+    async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(PATIENCE_S):
         while await _code(p4r_grpc.P4RuntimeStub(channel), request) is grpc.StatusCode.FAILED_PRECONDITION:
             await asyncio.sleep(0.05)
 

@@ -18,9 +18,9 @@ from hostlib.errors import UnreachableError
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 from tests.accepted_writes import accepted_writes, interleaved
 from tests.integration.fabrics import DUMBBELL, ServedFabric, served_dumbbell
+from tests.patience import PATIENCE_S, until
 
-_LEASE_S = 1.0
-_PATIENCE_S = 60.0
+_LEASE_S = 4.0
 _PROFILE = Profile(compute_s=1.0, comm_start=0.5, work=1.0)
 _JOBS = (("vision", "h0", "h2"), ("speech", "h1", "h3"))
 
@@ -52,7 +52,7 @@ async def _leads(process: ControllerProcess) -> bool:
 
 async def _leader(*processes: ControllerProcess) -> ControllerProcess:
     """The one of these that leads, as soon as one does."""
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             for process in processes:
                 if await _leads(process):
@@ -68,11 +68,11 @@ def _signal(process: ControllerProcess, number: signal.Signals) -> None:
 async def _stop(process: ControllerProcess, database: str) -> None:
     """Stop one where it is not writing to the database: nobody else could, for as long as it is stopped."""
     with closing(DatabaseLease.open(database)) as table:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 _signal(process, signal.SIGSTOP)
                 try:
-                    async with asyncio.timeout(0.2):
+                    async with asyncio.timeout(_LEASE_S / 8):
                         await table.give_back(-1)  # nobody's, but it takes the lock
                     return
                 except TimeoutError:
@@ -83,13 +83,11 @@ async def _stop(process: ControllerProcess, database: str) -> None:
 async def _registered(client: Client, job: str, source: str, destination: str) -> None:
     client.register_job(Job(job, (source, destination), 2, _PROFILE))
     client.register_flow_groups(job, [FlowGroup("gradients", (Flow(Nic(source), Nic(destination), 10**9),))])
-    assert await client.acknowledged(job, _PATIENCE_S)
+    assert await client.acknowledged(job, PATIENCE_S)
 
 
 async def _has_rules(served: ServedFabric, number: int) -> None:
-    async with asyncio.timeout(_PATIENCE_S):
-        while _num_rules(served) != number:
-            await asyncio.sleep(0.02)
+    await until(lambda: _num_rules(served) == number)
 
 
 async def _fail_over_and_back(database: str, deleted: list[str]) -> None:
@@ -111,7 +109,7 @@ async def _fail_over_and_back(database: str, deleted: list[str]) -> None:
                 assert await _leader(second) is second
             finally:
                 _signal(first, signal.SIGCONT)
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while await _leads(first):
                     await asyncio.sleep(0.1)
             # What was registered before is known without being said again; a newcomer is planned with it.
@@ -120,7 +118,7 @@ async def _fail_over_and_back(database: str, deleted: list[str]) -> None:
             await second.kill()
             assert await _leader(first) is first
             for job, _, _ in _JOBS:
-                assert await client.acknowledged(job, _PATIENCE_S)
+                assert await client.acknowledged(job, PATIENCE_S)
             assert interleaved(accepted) == []
             assert deleted == []
             client.deregister("vision")

@@ -52,6 +52,7 @@ SOUND = {
 }
 
 
+@pytest.mark.slow
 @NAMES
 @pytest.mark.parametrize("snapshot", SOUND.values(), ids=SOUND)
 def test_what_is_sound_however_odd_has_a_plan(name: str, snapshot: Snapshot) -> None:

@@ -87,6 +87,7 @@ def traces(draw: st.DrawFn) -> str:
     return "\n".join([f"3 {len(lines)}", *lines])
 
 
+@pytest.mark.slow
 @POLICIES
 @given(text=traces())
 def test_rates_set_at_every_flows_end_are_those_of_the_plain_version(policy: CoflowPolicy, text: str) -> None:
@@ -103,6 +104,7 @@ def test_rates_set_at_coflow_events_are_those_of_the_plain_version(policy: Coflo
     assert ends.tolist() == pytest.approx(plain_ends_s(trace, policy, at_every_flow=False), rel=1e-6)
 
 
+@pytest.mark.slow
 @POLICIES
 @given(text=traces())
 def test_every_coflow_ends_however_seldom_rates_are_set(policy: CoflowPolicy, text: str) -> None:

@@ -166,6 +166,7 @@ def loads(draw: st.DrawFn) -> tuple[list[float], list[Path], list[int], list[tup
     return capacities, paths, tiers, starts, draw(st.sampled_from(sorted(Allocator)))
 
 
+@pytest.mark.slow
 @given(loads())
 def test_bytes_and_capacities_are_kept_at_every_event(
     load: tuple[list[float], list[Path], list[int], list[tuple[float, float]], Allocator],

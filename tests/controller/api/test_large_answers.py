@@ -3,16 +3,19 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from hostlib.batches import MAX_MESSAGE_BYTES
 from hostlib.messages import flow_group_to_wire
 from hostlib.types import Flow, FlowGroup, Nic
 from tests.driven import DrivenConnection
 from tests.hostlib.served import GPT, served
+from tests.patience import PATIENCE_S
 
-_PATIENCE_S = 120.0
 _NUM_GROUPS, _FLOWS_PER_GROUP = 40, 600
 
 
+@pytest.mark.slow
 def test_a_plan_and_directives_of_many_mebibytes_come_in_pages() -> None:
     async def scenario() -> None:
         there, back = Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)
@@ -21,7 +24,7 @@ def test_a_plan_and_directives_of_many_mebibytes_come_in_pages() -> None:
         ]
         async with (
             served(plans_by_itself=False) as controller,
-            DrivenConnection(controller.address, deadline_s=_PATIENCE_S) as client,
+            DrivenConnection(controller.address, deadline_s=PATIENCE_S) as client,
         ):
             await client.register_job(GPT)
             five_tuples = await client.register_flow_groups("gpt", groups)
@@ -39,9 +42,10 @@ def test_a_plan_and_directives_of_many_mebibytes_come_in_pages() -> None:
             # Each flow of a plan takes more than 200 bytes: one message could not have held it.
             assert 200 * len(plan.flows) > MAX_MESSAGE_BYTES
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
+@pytest.mark.slow
 def test_a_registration_of_many_mebibytes_is_sent_in_several() -> None:
     async def scenario() -> None:
         flow = Flow(Nic("h0"), Nic("h2"), 1 << 40)
@@ -49,11 +53,11 @@ def test_a_registration_of_many_mebibytes_is_sent_in_several() -> None:
         assert sum(flow_group_to_wire(group).ByteSize() for group in groups) > MAX_MESSAGE_BYTES
         async with (
             served(plans_by_itself=False) as controller,
-            DrivenConnection(controller.address, deadline_s=_PATIENCE_S) as client,
+            DrivenConnection(controller.address, deadline_s=PATIENCE_S) as client,
         ):
             await client.register_job(replace(GPT, name="large"))
             five_tuples = await client.register_flow_groups("large", groups)
             assert list(five_tuples) == [group.name for group in groups]
             assert len(controller.registry.jobs[0].flow_groups) == len(groups)
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

@@ -11,8 +11,8 @@ import pytest
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from tests.hostlib.served import Served, served
+from tests.patience import PATIENCE_S
 
-_PATIENCE_S = 20.0
 _INVALID, _DENIED = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED
 _TAKEN, _UNKNOWN = grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND
 _OWNER, _FOREIGNER = "owner", "foreigner"
@@ -43,7 +43,7 @@ def _groups(*flows: wire.Flow, owner_token: str = _OWNER, name: str = "ring") ->
 async def _ask(channel: grpc.aio.Channel, path: str, request: bytes) -> grpc.aio.AioRpcError | None:
     """The refusal of a request; None where it was answered."""
     try:
-        async for _ in channel.unary_stream(path)(request, timeout=_PATIENCE_S):
+        async for _ in channel.unary_stream(path)(request, timeout=PATIENCE_S):
             break
     except grpc.aio.AioRpcError as error:
         return error
@@ -59,7 +59,7 @@ def _run(scenario: Callable[[Served, grpc.aio.Channel], Awaitable[None]]) -> Non
             assert await _ask(channel, methods.REGISTER_JOB.path, _job().SerializeToString()) is None
             held = _groups(_flow(five_tuple=_five_tuple(controller, 50_000)), name="held").SerializeToString()
             assert await _ask(channel, methods.REGISTER_FLOW_GROUPS.path, held) is None
-            await asyncio.wait_for(scenario(controller, channel), _PATIENCE_S)
+            await asyncio.wait_for(scenario(controller, channel), PATIENCE_S)
 
     asyncio.run(connected())
 

@@ -12,6 +12,7 @@ import pytest
 
 from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.links.port_states import HeardPorts
+from controller.planning.decision import JobDirectives
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
@@ -31,6 +32,7 @@ from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from policies.registry import find_policy
 from tests.driven import DrivenConnection
+from tests.patience import PATIENCE_S, until
 from topologies.routing import Routing
 from topologies.steering import Steering
 
@@ -78,7 +80,7 @@ def run(registry: Registry, routing: Routing, telemetry: Telemetry) -> Callable[
                 _served(registry, routing, telemetry=telemetry) as (address, southbound),
                 DrivenConnection(address) as client,
             ):
-                await asyncio.wait_for(scenario(client, southbound), timeout=20)
+                await asyncio.wait_for(scenario(client, southbound), PATIENCE_S)
 
         asyncio.run(connected())
 
@@ -183,12 +185,20 @@ def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
     run(scenario)
 
 
-def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run) -> None:
+def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow, followed = DirectiveBoard.follow, []
+
+    def noted(board: DirectiveBoard, job: str) -> AsyncIterator[JobDirectives]:
+        followed.append(job)
+        return follow(board, job)
+
+    monkeypatch.setattr(DirectiveBoard, "follow", noted)
+
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         stream = client.directives("gpt")
         waiting = asyncio.ensure_future(anext(stream))
-        await asyncio.sleep(0.05)
+        await until(lambda: followed == ["gpt"])
         await client.deregister("gpt")
         await client.settle(0.0)
         with pytest.raises(StopAsyncIteration):

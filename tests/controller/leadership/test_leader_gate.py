@@ -13,8 +13,7 @@ from hostlib.connection import Connection
 from hostlib.errors import UnreachableError
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
-
-_PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
 
 
 class _Office:
@@ -81,7 +80,7 @@ def test_without_an_office_it_is_said_who_leads_and_with_one_calls_are_answered(
                     await connection.heartbeat("gpt")
                     assert (await anext(connection.directives("gpt"))).plan_number == 1
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_calls_under_way_are_refused_when_the_office_ends() -> None:
@@ -101,4 +100,4 @@ def test_calls_under_way_are_refused_when_the_office_ends() -> None:
                         await call
             assert office.cancelled == 2
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

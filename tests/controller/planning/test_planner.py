@@ -17,6 +17,7 @@ from policies.plan import Plan
 from policies.policy import Policy, decide
 from policies.registry import find_policy
 from policies.snapshot import Snapshot
+from tests.patience import PATIENCE_S, until
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
@@ -102,8 +103,7 @@ def test_changes_during_a_plan_are_planned_together(
         loop = asyncio.create_task(planner.run())
         registry.register_job(job, now_s=0.0)
         planner.mark_changed()
-        while not southbound.written:
-            await asyncio.sleep(0.001)
+        await until(lambda: bool(southbound.written))
         for name in ("a", "b", "c"):
             registry.register_flow_groups("gpt", [FlowGroupRequest(name, ring.flows)])
             planner.mark_changed()
@@ -209,6 +209,6 @@ def test_planning_by_itself_ends_when_it_is_cancelled_while_changes_come(registr
             planner.mark_changed()
             loop.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(loop, timeout=5)
+                await asyncio.wait_for(loop, PATIENCE_S)
 
     asyncio.run(scenario())

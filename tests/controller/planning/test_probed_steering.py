@@ -17,6 +17,7 @@ from policies.registry import find_policy, policy_names
 from tests.controller.telemetry.reports import five_tuple_to_wire, stack
 from tests.driven import DrivenConnection
 from tests.hostlib.served import GPT, Served, served
+from tests.patience import PATIENCE_S
 from topologies.addressing import FIRST_SOURCE_PORT, FiveTuple
 from topologies.ecmp import FabricHash, hash_multipliers
 from topologies.fabric import Path
@@ -24,7 +25,6 @@ from topologies.routing import Routing
 from topologies.steering import Steering
 
 _FLOWS = FlowGroup("all", tuple(Flow(Nic("h0"), Nic("h2"), 10**9) for _ in range(4)))
-_PATIENCE_S = 20.0
 _NUMBERS: dict[str, Iterator[int]] = defaultdict(count)
 
 
@@ -141,7 +141,7 @@ def test_where_the_hash_is_unknown_ports_steer_once_probes_know_them() -> None:
                 true = elsewhere if sent == moved[0] else prober.true_path(sent)
                 assert by_port[sent.source_port] == nodes_and_links(controller, true)
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_paths_that_have_stopped_answering_are_no_candidates() -> None:
@@ -172,7 +172,7 @@ def test_paths_that_have_stopped_answering_are_no_candidates() -> None:
                 plan = decide(find_policy(policy), snapshot)
                 assert all(choice.path is None or choice.path in left for choice in plan.flows.values())
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_what_silence_makes_of_everything_is_nothing() -> None:
@@ -196,7 +196,7 @@ def test_what_silence_makes_of_everything_is_nothing() -> None:
             assert {len(found.candidates) for found in snapshot.jobs[0].flows} == {8}
             assert {found.is_hash_probed for found in snapshot.jobs[0].flows} == {False}
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 @pytest.mark.parametrize("steering", Steering)
@@ -211,4 +211,4 @@ def test_without_agents_an_unknown_hash_is_led_by_rules(steering: Steering) -> N
             await client.settle(0.0)
             assert led(controller) == 2 * len(_FLOWS.flows)
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

@@ -7,11 +7,11 @@ from ipaddress import IPv4Address
 from hostlib.types import FiveTuple, Flow, FlowGroup, Nic
 from tests.driven import DrivenConnection
 from tests.hostlib.served import BERT, GPT, Served, served
+from tests.patience import PATIENCE_S
 from topologies.addressing import FiveTuple as FlowFiveTuple
 from topologies.steering import Steering
 
 _FLOWS = FlowGroup("all", tuple(Flow(Nic("h0"), Nic("h2"), 10**9) for _ in range(8)))
-_PATIENCE_S = 20.0
 
 
 def _hashed_nodes(controller: Served, five_tuple: FiveTuple, source_port: int) -> tuple[list[str], list[int]]:
@@ -54,7 +54,7 @@ def test_flows_take_their_paths_by_port_and_no_rule_steers_them() -> None:
             again = await anext(client.directives("gpt"))
             assert [flow.source_port for flow in again.flows] == [flow.source_port for flow in directives.flows]
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_flows_that_hosts_have_opened_keep_their_ports_and_get_rules() -> None:
@@ -77,4 +77,4 @@ def test_flows_that_hosts_have_opened_keep_their_ports_and_get_rules() -> None:
             rules = [rule for rules in controller.southbound.written[-1].values() for rule in rules]
             assert any(rule.next_link is not None for rule in rules)
 
-    asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

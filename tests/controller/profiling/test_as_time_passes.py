@@ -9,13 +9,13 @@ from controller.process.core import Controller
 from controller.registry.registration import JobRequest
 from controller.rules.job_rules import JobRule
 from controller.southbound.recording import RecordingSouthbound
+from tests.patience import PATIENCE_S
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
 
 _TOPOLOGY = ClosSpecification(kind="clos", tors=2, aggs=1, hosts_per_tor=1, host_link_gbps=100, uplink_gbps=100)
 
-_PATIENCE_S = 60.0
 _NUM_LEVELS = 5
 
 
@@ -49,7 +49,7 @@ async def _written() -> list[JobRule]:
     controller = Controller(config, routing, southbound, clock, counters=readings)
     controller.registry.register_job(JobRequest("quiet", ("h0", "h1"), 2, None), clock.now_s())
     works = [asyncio.create_task(controller.planner.run()), asyncio.create_task(controller.measure())]
-    async with asyncio.timeout(_PATIENCE_S):
+    async with asyncio.timeout(PATIENCE_S):
         await readings.read.wait()
     for work in works:
         work.cancel()

@@ -24,11 +24,13 @@ def _replayed(lines: Iterable[str]) -> list[Replayed]:
     return list(replay(read_decisions("record", lines)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", policy_names())
 def test_every_plan_is_decided_again_across_a_restart(tmp_path: Path, policy: str) -> None:
     _lives_twice(str(tmp_path / "t.db"), policy)
 
 
+@pytest.mark.slow
 def test_the_record_is_the_same_on_postgresql(postgresql: Server) -> None:
     _lives_twice(postgresql.new_database(), "trainyard")
 
@@ -154,6 +156,7 @@ def test_on_another_fabric_no_plan_is_in_force_and_numbers_go_on(tmp_path: Path)
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("controller.store.recorder._PRUNED_EVERY", 5)
 

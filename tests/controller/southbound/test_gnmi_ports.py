@@ -14,8 +14,7 @@ from controller.config import SwitchAddress
 from controller.links.port_states import HeardPorts
 from controller.southbound.gnmi import GnmiPorts, Interfaces
 from tests.integration.fabrics import ServedFabric, served_dumbbell
-
-PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from controller.store.database import Database
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from tests.controller.store.held_up import held_up
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +95,7 @@ def test_what_finds_too_many_waiting_is_lost_and_counted(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(audit, "_MOST_WAITING", 3)
+    monkeypatch.setattr(audit, "_CLOSING_S", PATIENCE_S)
 
     async def scenario() -> None:
         with held_up():

@@ -20,10 +20,11 @@ from policies.profile import Profile
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
 from tests.controller.store.registering import FABRIC, LEASE_S, held, restored
+from tests.patience import PATIENCE_S
 from tests.postgresql import Server
 from topologies.steering import Steering
 
-_PATIENCE_S = 1.0
+_DATABASE_PATIENCE_S = 1.0
 _JOB = JobRequest("late", ("h0", "h1"), 16, Profile(1.0, 0.5, 1.0))
 
 
@@ -33,11 +34,11 @@ def _jobs(connection: Connection) -> list[str]:
 
 async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog: pytest.LogCaptureFixture) -> None:
     life.start()
-    life.store.database._patience_s = _PATIENCE_S
     registry, planner = life.controller.registry, life.controller.planner
     await life.live(4)
     await planner.recorded()
     number, jobs = 4, registry.jobs
+    life.store.database._patience_s = _DATABASE_PATIENCE_S
     with hanging:
         for job in jobs[1:]:
             registry.renew(job.request.name, life.clock.now_s() + 10.0)
@@ -50,12 +51,12 @@ async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog
             assert planner.decision is not None
             assert planner.decision.number == number
         registry.register_job(_JOB, life.clock.now_s(), "token")
-        with pytest.raises(NotStoredError, match=rf"has not answered within {_PATIENCE_S:g} s"):
+        with pytest.raises(NotStoredError, match=rf"has not answered within {_DATABASE_PATIENCE_S:g} s"):
             await registry.stored()
         assert registry.jobs == jobs  # it is not on the disk that one has gone, nor that one has come
         await planner.recorded()
         assert "has not answered within" in life.store.database.health.problem
-    life.store.database._patience_s = 60.0
+    life.store.database._patience_s = PATIENCE_S
     await life.live(3)
     assert life.store.database.health.problem == ""
     await planner.recorded()
@@ -69,11 +70,13 @@ async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog
     await life.end()
 
 
+@pytest.mark.slow
 def test_plans_are_made_though_the_disk_hangs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     life = Life(tmp_path / "t.db", "trainyard", Steering.SOURCE_PORT)
     asyncio.run(_plans_go_on(life, held_up(), caplog))
 
 
+@pytest.mark.slow
 def test_plans_are_made_though_the_server_hangs(postgresql: Server, caplog: pytest.LogCaptureFixture) -> None:
     life = Life(postgresql.new_database(), "trainyard")
     asyncio.run(_plans_go_on(life, postgresql.stopped(), caplog))
@@ -90,7 +93,7 @@ def test_what_has_not_begun_in_time_never_happens_and_of_the_rest_it_is_not_know
             with pytest.raises(StoreError) as refused:
                 await database.write(lambda _: done.append("waited"))
             assert not isinstance(refused.value, UnknownOutcomeError)
-        database._patience_s = 10.0
+        database._patience_s = PATIENCE_S
         await database.write(lambda _: done.append("later"))
         assert done == ["began", "later"]
         database.close()
@@ -112,7 +115,7 @@ def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_rig
             registry.register_job(replace(_JOB, name="behind it"), 0.0)
             with pytest.raises(NotStoredError):
                 await registry.stored()
-        store.database._patience_s = 10.0
+        store.database._patience_s = PATIENCE_S
         registry.register_job(_JOB, 0.0)
         await registry.stored()
         assert [job.request.name for job in registry.jobs] == ["late"]
@@ -131,10 +134,10 @@ def test_what_a_hanging_database_has_taken_goes_though_nothing_else_changes(tmp_
             registry.register_job(_JOB, life.clock.now_s())
             with pytest.raises(NotStoredError):
                 await registry.stored()
-        life.store.database._patience_s = 10.0
+        life.store.database._patience_s = PATIENCE_S
 
         async def until(*jobs: str) -> None:
-            async with asyncio.timeout(30.0):
+            async with asyncio.timeout(PATIENCE_S):
                 while await life.store.database.write(_jobs) != list(jobs):
                     await asyncio.sleep(0.01)
 

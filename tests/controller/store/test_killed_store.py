@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from controller.registry.registry import Registry
 from tests.controller.store.registering import FABRIC, LEASE_S, change, held, restored
+from tests.patience import PATIENCE_S
 
 _KILLS = int(os.environ.get("CHAOS_KILLS", "2"))
 _SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -23,7 +26,7 @@ def _acknowledged(database: str, first: int, life_s: float) -> int:
     command = (sys.executable, "-m", "tests.controller.store.registering", database, str(first))
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT) as process:
         assert process.stdout is not None
-        assert select.select([process.stdout], [], [], 60.0)[0]
+        assert select.select([process.stdout], [], [], PATIENCE_S)[0]
         time.sleep(life_s)
         process.kill()
         numbers = process.stdout.read().decode().split("\n")[:-1]
@@ -31,6 +34,7 @@ def _acknowledged(database: str, first: int, life_s: float) -> int:
     return int(numbers[-1])
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_before_a_kill_is_there_with_leases_and_instances(address: str) -> None:
     draws = Random(_SEED)
     number = 0

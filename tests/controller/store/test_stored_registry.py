@@ -169,6 +169,7 @@ def _assert_alike(one: Registry, other: Registry) -> None:
     assert one.register_flow_groups("new", [flows]) == other.register_flow_groups("new", [flows])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.booleans()), max_size=6), st.data())
 def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(

@@ -69,6 +69,7 @@ def fresh_paths(pair: PairView) -> set[tuple[int, ...]]:
     return {candidate.path for candidate in pair.candidates if candidate.freshness is Freshness.FRESH}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FABRICS)
 def test_the_table_is_the_truth_and_stays_so_when_links_fail(name: str) -> None:
     chance = random.Random(name)

@@ -3,6 +3,8 @@
 from collections import Counter
 from ipaddress import IPv4Address
 
+import pytest
+
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Capture, TraceKind, TraceRow
 from hostlib.telemetry.parsing import parse_probe
@@ -59,6 +61,7 @@ class Reference:
                 self.window_bytes[row.link, row.time_ps // WINDOW_PS] += row.length
 
 
+@pytest.mark.slow
 def test_every_hop_tells_what_the_emulator_knows() -> None:
     fabric, result = crowded()
     nics = fabric.nics

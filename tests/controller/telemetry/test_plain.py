@@ -194,6 +194,7 @@ class Hosts:
             assert measured is None or list(measured.window_bytes) == list(self.plain.measured[link.index].window_bytes)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=8)
 def test_tables_and_refusals_are_those_of_the_plain_way(routing: Routing, seed: int) -> None:

@@ -218,7 +218,7 @@ def test_what_cannot_be_believed_is_dropped_for_its_reason(controller: Controlle
     times=st.tuples(*[st.integers(0, (1 << 64) - 1)] * 2),
     port=st.integers(0, 0xFFFF_FFFF),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_report_does_more_than_to_be_dropped(
     routing: Routing, stack: bytes, numbers: tuple[int, int, int], times: tuple[int, int], port: int
 ) -> None:

@@ -12,8 +12,8 @@ from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from tests.emulator.p4runtime.fake_switch import FakeSwitch
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30
 LONGEST_PACKET_BYTES = 64
 
 

@@ -149,6 +149,7 @@ bursts = st.integers(0, 300)
 waits_us = st.integers(0, 20_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(rates, rates, bursts, bursts, st.lists(st.tuples(waits_us, st.binary(max_size=90)), min_size=1, max_size=10))
 def test_colours_are_those_of_two_buckets(

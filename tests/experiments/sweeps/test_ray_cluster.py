@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.experiments.sweeps.builders import write
+from tests.patience import PATIENCE_S
 
 _READY = "Ray runtime started."
 
@@ -49,7 +50,7 @@ def address() -> Iterator[str]:
             yield f"127.0.0.1:{port}"
         finally:
             head.terminate()
-            head.communicate(timeout=60)
+            head.communicate(timeout=PATIENCE_S)
 
 
 def test_a_cluster_gives_what_processes_give(address: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -22,10 +22,10 @@ from hostlib.telemetry.sockets import ProbeSockets
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from tests.namespaces import Namespaces, namespaces
+from tests.patience import PATIENCE_S, until
 
 HOSTS = {"here": IPv4Address("10.0.0.1"), "there": IPv4Address("10.0.0.2")}
 PORTS = (50_000, 50_001, 50_002)
-PATIENCE_S = 20.0
 
 
 class NotedController:
@@ -94,7 +94,7 @@ async def at_work(cabled: Namespaces, host: str, address: str, session: int) -> 
     with cabled.entered(host):
         sockets = ProbeSockets(Interface("eth0", HOSTS[host], 10e9))
     with closing(sockets):
-        async with Connection(address, deadline_s=1.0) as connection:
+        async with Connection(address, deadline_s=PATIENCE_S) as connection:
             agent = HostAgent(ProbeAgent(host, {HOSTS[host]: 10e9}, session), [sockets], connection)
             running = asyncio.create_task(agent.run())
             try:
@@ -102,12 +102,6 @@ async def at_work(cabled: Namespaces, host: str, address: str, session: int) -> 
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
-
-
-async def becomes(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not holds():
-            await asyncio.sleep(0.02)
 
 
 def ports_of(reports: list[wire.ProbeReport]) -> set[int]:
@@ -119,8 +113,8 @@ def test_what_one_sends_the_other_reports(cabled: Namespaces) -> None:
         controller = NotedController()
         address = await controller.start()
         async with at_work(cabled, "here", address, 7) as here, at_work(cabled, "there", address, 8):
-            await becomes(lambda: ports_of(controller.reports("there")) == {*PORTS})
-            await becomes(lambda: ports_of(controller.reports("here")) == {*PORTS})
+            await until(lambda: ports_of(controller.reports("there")) == {*PORTS})
+            await until(lambda: ports_of(controller.reports("here")) == {*PORTS})
             status = here.status()
         assert {report.session for report in controller.reports("there")} == {7}
         assert {report.five_tuple.source_address for report in controller.reports("here")} == {int(HOSTS["there"])}
@@ -138,7 +132,7 @@ def test_an_agent_that_comes_back_is_believed_from_its_first_probe_on(cabled: Na
         async with at_work(cabled, "there", address, 1) as there:
             for session in (5, 6):
                 async with at_work(cabled, "here", address, session):
-                    await becomes(lambda: ports_of(controller.reports("there", session)) == {*PORTS})  # noqa: B023
+                    await until(lambda: ports_of(controller.reports("there", session)) == {*PORTS})  # noqa: B023
                     first = controller.reports("there", session)[0]
                     assert first.sequence == 0
             assert there.status().dropped == {}
@@ -157,9 +151,9 @@ def test_an_interface_that_goes_away_ends_the_agent(cabled: Namespaces) -> None:
             async with Connection(address) as connection:
                 agent = HostAgent(ProbeAgent("here", {HOSTS["here"]: 10e9}, 1), [sockets], connection)
                 running = asyncio.create_task(agent.run())
-                await becomes(lambda: agent.status().sent > 0)
+                await until(lambda: agent.status().sent > 0)
                 cabled.ip("here", "link", "set", "eth0", "down")
-                await becomes(lambda: bool(agent.status().unsent))
+                await until(lambda: bool(agent.status().unsent))
                 assert not running.done()
                 cabled.ip("here", "link", "delete", "eth0")
                 with pytest.raises(OSError, match="eth0: the interface is gone"):
@@ -175,18 +169,18 @@ def test_probing_goes_on_while_the_controller_is_away(cabled: Namespaces, caplog
         controller = NotedController()
         address = await controller.start()
         async with at_work(cabled, "here", address, 1) as here, at_work(cabled, "there", address, 1):
-            await becomes(lambda: here.status().problem is None and bool(controller.reports("there")))
+            await until(lambda: here.status().problem is None and bool(controller.reports("there")))
             await controller.stop()
-            await becomes(lambda: here.status().problem is not None)
+            await until(lambda: here.status().problem is not None)
             sent = here.status().sent
-            await becomes(lambda: here.status().sent > sent)
+            await until(lambda: here.status().sent > sent)
             controller.exchanges.clear()
             controller.refuses = True
             await controller.start(address)
             refused = "still probing, and trying again: owner_token: somebody else's"
-            await becomes(lambda: here.status().problem == refused)
+            await until(lambda: here.status().problem == refused)
             controller.refuses = False
-            await becomes(lambda: here.status().problem is None and bool(controller.reports("there")))
+            await until(lambda: here.status().problem is None and bool(controller.reports("there")))
         await controller.stop()
         said = [message for message in caplog.messages if message.startswith("here: ")]
         assert said[0] == "here: the controller answers"
@@ -208,7 +202,7 @@ def test_a_host_of_another_name_is_told_what_is_wrong(cabled: Namespaces) -> Non
             async with Connection(address) as connection:
                 agent = HostAgent(ProbeAgent("there", {HOSTS["here"]: 10e9}, 1), [sockets], connection)
                 running = asyncio.create_task(agent.run())
-                await becomes(lambda: agent.status().exchanges > 1)
+                await until(lambda: agent.status().exchanges > 1)
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
                 status = agent.status()

@@ -179,6 +179,7 @@ def test_what_was_not_sent_in_time_is_made_up_for_but_little() -> None:
     assert len(late.take(100.0)) == pytest.approx(PACE.burst_s * PACE.start_share * RATE_BPS / PROBE_BITS + 1, abs=1)
 
 
+@pytest.mark.slow
 @given(
     num_ports=st.integers(0, 200),
     is_exploring=st.booleans(),

@@ -30,6 +30,7 @@ NAMES = pytest.mark.parametrize("name", [*ALIKE, "cassini"])
 ONE_LINK = ((0,),)
 
 
+@pytest.mark.slow
 @POLICIES
 @given(snapshot=snapshots(), data=st.data())
 def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data: st.DataObject) -> None:

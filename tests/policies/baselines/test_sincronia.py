@@ -75,6 +75,7 @@ def test_a_link_whose_coflows_are_placed_counts_no_more_though_rounding_leaves_i
     assert bssi(csr_array(demands), np.ones(4)).tolist() == [3, 0, 1, 2]
 
 
+@pytest.mark.slow
 @needs_the_benchmark
 def test_agrees_with_the_plain_version_on_the_coflow_benchmark() -> None:
     demands = bytes_by_coflow_and_port()

@@ -125,6 +125,7 @@ def test_order_of_jobs_changes_nothing(policy: Policy, snapshot: Snapshot, data:
     assert policy(shuffled) == policy(snapshot)
 
 
+@pytest.mark.slow
 @POLICIES
 @given(snapshot=snapshots(), power=POWERS)
 def test_bytes_and_rates_scaled_alike_change_nothing(policy: Policy, snapshot: Snapshot, power: int) -> None:

@@ -124,6 +124,7 @@ def test_with_literal_tardiness_the_later_group_is_behind_though_it_needs_less()
     assert ends[Rank.TARDINESS_DESCENDING] == [3.0, 4.0]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_rank_beats_the_optimum_and_time_needed_is_near_it(seed: int) -> None:

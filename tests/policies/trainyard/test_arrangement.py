@@ -58,6 +58,7 @@ def test_the_better_start_is_promised_and_kept(evaluations: int) -> None:
     assert num_different > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_levels", [2, 8])
 def test_another_order_gains_the_threshold_or_what_is_in_force_stays(num_levels: int) -> None:
     """One job goes, another comes, and there is one link: the others change places only where that gains enough."""

@@ -81,6 +81,7 @@ def _excess_of_one_change(rng: np.random.Generator) -> tuple[float, float]:
     return proven(soon) / exact - 1, proven(FluidBound.of(contention, 25)) / exact - 1
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1 << 30), load=st.floats(0.3, 2), num_links=st.integers(1, 4))
 def test_fluid_model_agrees_with_a_plain_one(seed: int, load: float, num_links: int) -> None:
@@ -104,6 +105,7 @@ def test_capacity_alone_serves_in_turn() -> None:
     assert served_in_turn(contention, np.array([2, 0, 1])).tolist() == [1.0, 0.0, 1.0]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(snapshots())
 def test_plans_are_the_same_to_the_bit_interpreted_and_compiled(snapshot: Snapshot) -> None:

@@ -233,6 +233,7 @@ def test_a_plan_of_another_policy_or_fabric_is_not_in_force() -> None:
         assert trainyard(replace(snapshot, previous=previous)) == fresh
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_jobs", [4, 6])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1 << 30), load=st.floats(0.5, 2), max_slowdown=st.floats(1.0, 4.0))

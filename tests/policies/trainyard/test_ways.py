@@ -12,6 +12,7 @@ def paths(snapshot: Snapshot, rule: PathRule) -> dict[str, object]:
     return {name: ways.paths for name, ways in choose_ways(sending, {}, snapshot.links.rates_bps, rule).items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", PathRule)
 @given(snapshot=snapshots(), power=POWERS)
 def test_bytes_and_rates_scaled_alike_lead_nobody_elsewhere(rule: PathRule, snapshot: Snapshot, power: int) -> None:

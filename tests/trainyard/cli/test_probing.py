@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+from tests.patience import PATIENCE_S
 from tests.trainyard.cli.conftest import Trainyard
 
 
@@ -13,6 +14,8 @@ def test_the_agent_reads_its_own_options(trainyard: Trainyard) -> None:
 def test_it_needs_none_of_the_other_commands_packages() -> None:
     missing = "".join(f"sys.modules[{name!r}] = None; " for name in ("typer", "pydantic", "yaml", "networkx", "numpy"))
     program = f"import sys; {missing}sys.argv = ['trainyard', 'agent', '--help']; import trainyard.cli as c; c.main()"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert said.returncode == 0, said.stderr
     assert said.stdout.startswith("usage: trainyard agent")

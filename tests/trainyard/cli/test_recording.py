@@ -122,6 +122,7 @@ def test_another_policy_that_moves_nothing_is_said_in_a_line(trainyard: Trainyar
     assert "nobody" not in replayed.stdout
 
 
+@pytest.mark.slow
 def test_whoever_reads_may_have_read_enough(database: Path, record: Path) -> None:
     for command in (["dump", "--database", str(database)], ["replay", str(record), "--json"]):
         with subprocess.Popen(

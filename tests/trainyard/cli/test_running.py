@@ -128,6 +128,7 @@ def test_a_bad_scenario_is_refused_before_the_run(
     assert not ran
 
 
+@pytest.mark.slow
 def test_the_simulator_runs_the_same_scenario(trainyard: Trainyard, scenario: Path) -> None:
     ended = trainyard("run", scenario, "--on", "simulator", "--policy", "varys", "--enforcement", "ideal", "--json")
     assert ended.exit_code == 0

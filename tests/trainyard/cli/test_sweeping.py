@@ -11,6 +11,7 @@ import pytest
 from experiments.sweeps import processes
 from experiments.sweeps.case import Case, run_case
 from tests.experiments.sweeps.builders import document, write
+from tests.patience import PATIENCE_S
 from tests.trainyard.cli.conftest import Trainyard, in_this_process
 
 OPTIONS = ("--policy", "ecmp", "--policy", "crux", "--seeds", "2", "--set", "reaction_delay_s=0,1")
@@ -37,6 +38,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_results_are_the_same_whoever_finds_them(
     trainyard: Trainyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +171,7 @@ def test_other_versions_are_no_ground_to_run_again_but_told(
     assert "has other versions: numpy" in str(run_case(Case(other, here[0].scenario)))
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_with_its_processes(tmp_path: Path) -> None:
     """What the first worker finished stays."""
     output = tmp_path / "out.jsonl"
@@ -181,7 +184,7 @@ def test_a_signal_ends_it_with_its_processes(tmp_path: Path) -> None:
             assert sweep.poll() is None
             time.sleep(0.05)
         sweep.send_signal(signal.SIGTERM)
-        told, _ = sweep.communicate(timeout=60)
+        told, _ = sweep.communicate(timeout=PATIENCE_S)
     finally:
         sweep.kill()
     assert sweep.returncode == 128 + signal.SIGTERM

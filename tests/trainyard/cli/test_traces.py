@@ -73,6 +73,7 @@ def test_a_folder_that_has_a_trace_is_left_alone(folder: Path, trainyard: Trainy
     assert "is there already" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_trace_runs_under_policies(folder: Path, trainyard: Trainyard) -> None:
     ended = trainyard("run-trace", folder, "--policy", "ecmp", "--policy", "crux", "--days", "2", "--json")
     told = [json.loads(line) for line in ended.stdout.splitlines()]

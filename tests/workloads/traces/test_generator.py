@@ -32,6 +32,7 @@ def statistics(rows: LingjunRows, trace: CleanTrace) -> TraceStatistics:
     return describe(rows, trace)
 
 
+@pytest.mark.slow
 def test_the_published_figures_are_met(statistics: TraceStatistics) -> None:
     off = {figure.name: (figure.here, figure.published) for figure in figures(statistics) if not _meets(figure)}
     assert off == {}

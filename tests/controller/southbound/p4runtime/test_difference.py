@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import pytest
 from finsy import (
     P4ActionProfileGroup,
     P4ActionProfileMember,
@@ -101,6 +102,7 @@ def _table_entry(table: str, match: dict[str, int], action: str, **arguments: in
     return P4TableEntry(table, match=P4TableMatch(match), action=P4TableAction(action, **arguments))
 
 
+@pytest.mark.slow
 @given(states(), states())
 @settings(max_examples=150, deadline=None)
 def test_updates_lead_from_held_to_desired_without_dangling_references(held: State, desired: State) -> None:

@@ -12,11 +12,10 @@ from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SwitchCondition
 from tests.accepted_writes import AcceptedWrite, accepted_writes, interleaved
 from tests.integration.fabrics import ServedFabric, served_dumbbell
+from tests.patience import PATIENCE_S, until
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-
-_PATIENCE_S = 20.0
 
 
 class _Grant:
@@ -56,12 +55,7 @@ def _run(scenario: Callable[[ServedFabric, list[AcceptedWrite]], Awaitable[None]
             async with served_dumbbell() as fabric:
                 await scenario(fabric, accepted)
 
-    asyncio.run(asyncio.wait_for(served(), _PATIENCE_S))
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        await asyncio.sleep(0.01)
+    asyncio.run(asyncio.wait_for(served(), PATIENCE_S))
 
 
 def test_bids_of_a_later_term_are_above_all_of_the_one_before() -> None:
@@ -78,7 +72,7 @@ def test_what_is_written_late_is_accepted_by_no_switch() -> None:
                 await new.write(_rules(6))
                 before = len(accepted)
                 await old.write(_rules(3))
-                await _until(lambda: former.doubts == 2)
+                await until(lambda: former.doubts == 2)
                 assert len(accepted) == before
                 assert [status.condition for status in old.statuses()] == [SwitchCondition.LOST] * 2
                 assert [status.num_rules for status in new.statuses()] == [1, 1]
@@ -94,11 +88,11 @@ def test_a_switch_whose_stream_breaks_does_not_go_back_to_who_led_before() -> No
         former, latter = _Grant(1), _Grant(2)
         async with _southbound(served, former) as old, _southbound(served, latter) as new:
             await new.caught_up()
-            await _until(lambda: former.doubts == 2)
+            await until(lambda: former.doubts == 2)
             before = len(accepted)
             # As a stream does that breaks alone: the switch has no primary for a moment.
             new._switches[0].create_task(_break())
-            await _until(lambda: new.statuses()[0].condition is SwitchCondition.AWAY)
+            await until(lambda: new.statuses()[0].condition is SwitchCondition.AWAY)
             await new.caught_up()
             await old.write(_rules(3))
             await new.write(_rules(6))

@@ -15,12 +15,12 @@ from controller.southbound.p4runtime.difference import state_of
 from controller.southbound.p4runtime.entries import base_entries, flow_entry
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from tests.patience import PATIENCE_S
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import GraphSpecification
 
-TIMEOUT_S = 20
 ALREADY_EXISTS = 6
 
 
@@ -141,19 +141,19 @@ def test_second_controller_finds_everything_in_place(star: Routing, rule: FlowRu
         memory = MemoryServer()
         async with _serving(memory) as address:
             async with _southbound([address], star) as first:
-                await asyncio.wait_for(first.caught_up(), TIMEOUT_S)
+                await asyncio.wait_for(first.caught_up(), PATIENCE_S)
                 await first.write({"s0": (rule,)})
             entities = state_of([*base_entries("s0", star), flow_entry(rule, star.fabric)])
             assert len(memory.entities) == len(entities)
             num_updates = len(memory.updates)
             async with _southbound([address], star) as second:
-                await asyncio.wait_for(second.caught_up(), TIMEOUT_S)
+                await asyncio.wait_for(second.caught_up(), PATIENCE_S)
                 await second.write({"s0": (rule,)})
             assert len(memory.updates) == num_updates
             assert memory.num_pushes == 1
             assert min(memory.election_ids) > 1 << 64
             async with _southbound([address], star) as third:
-                await asyncio.wait_for(third.caught_up(), TIMEOUT_S)
+                await asyncio.wait_for(third.caught_up(), PATIENCE_S)
                 await third.write({})
                 assert len(memory.updates) == num_updates
                 await third.forget_found()
@@ -166,7 +166,7 @@ def test_refused_write_names_the_switch(star: Routing, rule: FlowRule) -> None:
     async def scenario() -> None:
         memory = MemoryServer()
         async with _serving(memory) as address, _southbound([address], star) as southbound:
-            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             memory.full = {0x0200_0002}
             with pytest.raises(SouthboundError, match=r"'s0'.*full"):
                 await southbound.write({"s0": (rule,)})
@@ -191,7 +191,7 @@ def test_a_switch_that_refuses_keeps_no_other_from_its_rules() -> None:
             _serving(accepting, name="s1") as second,
             _southbound([first, second], routing) as southbound,
         ):
-            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             refusing.full = {0x0200_0002}
             five_tuple = FiveTuple(1, 2, UDP_PROTOCOL, 3, 4)
             with pytest.raises(SouthboundError, match=r"'s0'.*full"):
@@ -209,7 +209,7 @@ def test_switch_that_comes_late_is_caught_up(star: Routing, rule: FlowRule) -> N
             await southbound.write({"s0": (rule,)})
             assert memory.updates == []
             async with southbound:
-                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+                await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
         assert len(memory.entities) == len(base_entries("s0", star)) + 1
 
     asyncio.run(scenario())
@@ -239,9 +239,9 @@ def test_a_connection_that_is_closed_under_a_write_leaves_the_switch_away(star: 
     async def scenario() -> None:
         stuck = Stuck()
         async with _serving(stuck) as address, _southbound([address], star) as southbound:
-            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             stuck.is_stuck = True
-            await asyncio.wait_for(southbound.write({"s0": (rule,)}), TIMEOUT_S)
+            await asyncio.wait_for(southbound.write({"s0": (rule,)}), PATIENCE_S)
             assert southbound.statuses()[0].condition is SwitchCondition.AWAY
 
     asyncio.run(scenario())
@@ -268,7 +268,7 @@ def test_a_switch_whose_gnmi_goes_away_while_it_is_connected_to_is_tried_again(s
         address = SwitchAddress(name="s0", address=f"127.0.0.1:{port}", device_id=3)
         try:
             async with _southbound([address], star) as southbound:
-                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+                await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
                 assert ports.num_asked == 2
         finally:
             await server.stop(None)
@@ -282,19 +282,19 @@ def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule)
         async with AsyncExitStack() as stack:
             address = await stack.enter_async_context(_serving(before))
             southbound = await stack.enter_async_context(_southbound([address], star))
-            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             await southbound.write({"s0": (rule,)})
             assert before.stop is not None
             await before.stop()
             await stack.enter_async_context(_serving(restarted, address.address))
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while restarted.entities != before.entities:
                     await asyncio.sleep(0.02)
             assert restarted.num_pushes == 1
-            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             assert restarted.stop is not None
             await restarted.stop()
-            await asyncio.wait_for(southbound.caught_up(down=["s0"]), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(down=["s0"]), PATIENCE_S)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(southbound.caught_up(), 0.01)
 
@@ -305,16 +305,16 @@ def test_a_switch_that_a_higher_bidder_takes_is_an_error_and_not_fought_over(sta
     async def scenario() -> None:
         memory = MemoryServer()
         async with _serving(memory) as address, _southbound([address], star) as southbound:
-            await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             num_bids, num_updates = len(memory.election_ids), len(memory.updates)
             memory.higher_bid.set()
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while southbound.statuses()[0].condition is not SwitchCondition.LOST:
                     await asyncio.sleep(0.02)
             await southbound.write({"s0": (rule,)})
             assert "election id" in southbound.statuses()[0].problem
             with pytest.raises(SouthboundError, match=r"'s0': lost to another controller"):
-                await asyncio.wait_for(southbound.caught_up(), TIMEOUT_S)
+                await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             assert (len(memory.election_ids), len(memory.updates)) == (num_bids, num_updates)
 
     asyncio.run(scenario())

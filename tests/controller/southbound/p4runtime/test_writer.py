@@ -17,6 +17,7 @@ from controller.southbound.p4runtime.writer import (
     WriteOutcome,
 )
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from tests.patience import PATIENCE_S
 
 
 def _entry(table: str, number: int, action: str) -> P4TableEntry:
@@ -59,7 +60,7 @@ def test_what_is_held_already_is_not_written_again() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
         await writer.hold(state_of([FLOW]))
         await writer.connect(access)
-        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        await asyncio.wait_for(writer.caught_up(), PATIENCE_S)
         assert access.requests == []
 
     asyncio.run(scenario())
@@ -115,9 +116,9 @@ def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> No
         assert len(access.requests) == num_requests
         assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "lost to another controller")
         with pytest.raises(SouthboundError, match="'t0': lost to another controller"):
-            await asyncio.wait_for(writer.caught_up(), timeout=1)
+            await asyncio.wait_for(writer.caught_up(), PATIENCE_S)
         await writer.connect(access)
-        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        await asyncio.wait_for(writer.caught_up(), PATIENCE_S)
         assert access.holds(*BASE, FLOW)
 
     asyncio.run(scenario())
@@ -130,9 +131,9 @@ def test_switch_that_was_away_is_caught_up() -> None:
         writer.disconnect()
         await writer.hold(state_of([FLOW]))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+            await asyncio.wait_for(writer.caught_up(), 0.01)
         await writer.connect(restarted)
-        await asyncio.wait_for(writer.caught_up(), timeout=1)
+        await asyncio.wait_for(writer.caught_up(), PATIENCE_S)
         assert restarted.holds(*BASE, FLOW)
         assert first.holds(*BASE)
 
@@ -146,7 +147,7 @@ def test_connection_lost_during_a_write_is_no_error() -> None:
         access.fail = SwitchAwayError("gone")
         await writer.hold(state_of([FLOW]))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(writer.caught_up(), timeout=0.01)
+            await asyncio.wait_for(writer.caught_up(), 0.01)
 
     asyncio.run(scenario())
 
@@ -225,12 +226,12 @@ def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> No
 def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
     async def scenario() -> None:
         writer = SwitchWriter("t0", state_of(BASE))
-        await asyncio.wait_for(writer.away(), timeout=1)
+        await asyncio.wait_for(writer.away(), PATIENCE_S)
         await writer.connect(FakeAccess())
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(writer.away(), timeout=0.01)
+            await asyncio.wait_for(writer.away(), 0.01)
         writer.disconnect()
-        await asyncio.wait_for(writer.away(), timeout=1)
+        await asyncio.wait_for(writer.away(), PATIENCE_S)
 
     asyncio.run(scenario())
 
