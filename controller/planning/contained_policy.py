@@ -9,9 +9,8 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable
-from contextlib import suppress
-from threading import Thread
 
+from controller.store.writing import in_own_thread
 from policies.plan import Plan
 from policies.snapshot import Snapshot
 
@@ -37,7 +36,7 @@ class ContainedPolicy:
         self.problem = ""
         self._decide = decide
         self._time_limit_s = time_limit_s
-        self._threads: set[Thread] = set()
+        self._calls: list[_Call] = []
 
     async def decide(self, snapshot: Snapshot) -> Plan | None:
         """The policy's Plan; None where it has made none, which is counted and logged."""
@@ -52,37 +51,39 @@ class ContainedPolicy:
         return plan
 
     async def _call(self, snapshot: Snapshot) -> Plan:
-        self._threads = {thread for thread in self._threads if thread.is_alive()}
-        if len(self._threads) >= MAX_ABANDONED:
-            raise _NoPlanError(f"{len(self._threads)} calls that were abandoned are still running")
-        loop = asyncio.get_running_loop()
-        decided: asyncio.Future[Plan] = loop.create_future()
-
-        def tell(plan: Plan | None, error: BaseException | None) -> None:
-            if decided.done():
-                return
-            if plan is not None:
-                decided.set_result(plan)
-            else:
-                _LOG.debug("policy %s", self.name, exc_info=error)
-                decided.set_exception(_NoPlanError(f"{type(error).__name__}: {error}"))
-
-        def call() -> None:
-            plan, error = None, None
-            try:
-                plan = self._decide(snapshot)
-            except BaseException as raised:  # whatever code of others raises, SystemExit too
-                error = raised
-            with suppress(RuntimeError):  # the loop may be closed by now
-                loop.call_soon_threadsafe(tell, plan, error)
-
-        thread = Thread(target=call, name=f"policy {self.name}", daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        self._calls = [call for call in self._calls if call.is_running]
+        if len(self._calls) >= MAX_ABANDONED:
+            raise _NoPlanError(f"{len(self._calls)} calls that were abandoned are still running")
+        call = _Call(self._decide, snapshot)
+        self._calls.append(call)
         try:
             async with asyncio.timeout(self._time_limit_s):
-                return await decided
+                await in_own_thread(call, f"policy {self.name}")
         except TimeoutError:
             # A decision runs with the garbage collector off, and this one may never turn it on again.
             gc.enable()
             raise _NoPlanError(f"it has taken longer than {self._time_limit_s:g} s") from None
+        if call.plan is None:
+            _LOG.debug("policy %s", self.name, exc_info=call.error)
+            raise _NoPlanError(f"{type(call.error).__name__}: {call.error}")
+        return call.plan
+
+
+class _Call:
+    """One call of a policy, which raises nothing; ``plan`` or ``error`` is what came of it."""
+
+    def __init__(self, decide: Callable[[Snapshot], Plan], snapshot: Snapshot) -> None:
+        self.plan: Plan | None = None
+        self.error: BaseException | None = None
+        self.is_running = False
+        self._decide = decide
+        self._snapshot = snapshot
+
+    def __call__(self) -> None:
+        self.is_running = True
+        try:
+            self.plan = self._decide(self._snapshot)
+        except BaseException as error:  # whatever code of others raises, SystemExit too
+            self.error = error
+        finally:
+            self.is_running = False

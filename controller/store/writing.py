@@ -15,7 +15,8 @@ _ResultT = TypeVar("_ResultT")
 class Writer(Executor):
     """One thread, which does not keep a process that ends: a database that hangs could keep it for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "database") -> None:
+        self._name = name
         self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._is_closed = False
         self._thread: Thread | None = None
@@ -25,7 +26,7 @@ class Writer(Executor):
         if self._is_closed:
             raise RuntimeError("has been closed")
         if self._thread is None:
-            self._thread = Thread(target=self._work, name="database", daemon=True)
+            self._thread = Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
         future: Future[_ResultT] = Future()
         self._waiting.put((future, lambda: call(*arguments, **named)))
@@ -50,9 +51,9 @@ class Writer(Executor):
             del taken, future, call
 
 
-async def in_own_thread(call: Callable[[], _ResultT]) -> _ResultT:
-    """What a call to a database returns; whoever is cancelled meanwhile leaves the thread that makes it behind."""
-    writer = Writer()
+async def in_own_thread(call: Callable[[], _ResultT], name: str = "database") -> _ResultT:
+    """What a call returns, made in a thread of its own; whoever is cancelled meanwhile leaves that thread behind."""
+    writer = Writer(name)
     try:
         return await asyncio.get_running_loop().run_in_executor(writer, call)
     finally:
