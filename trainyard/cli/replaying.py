@@ -46,7 +46,8 @@ def replay(
         if policy is None:
             outcomes = replaying.replay(decisions, find)
         else:
-            outcomes = replaying.replay_under(load_policies([policy])[0], decisions)
+            (other,) = load_policies([policy])
+            outcomes = replaying.replay_under(other, decisions)
         for replayed in outcomes:
             verdicts[replayed.verdict] += 1
             if as_json:
