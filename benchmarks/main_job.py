@@ -54,7 +54,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 def demo_s() -> float:
     """Seconds of the whole demo; the first run fills the cache."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "controller", "demo", "--out", folder]
+        command = [sys.executable, "-m", "trainyard", "demo", "--out", folder]
         for _ in range(2):
             start_s = time.perf_counter()
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=_ROOT)
@@ -66,7 +66,7 @@ def demo_s() -> float:
 async def emulated_switches(topology: Path) -> AsyncIterator[tuple[SwitchAddress, ...]]:
     """``trainyard emulator`` on a topology."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "controller", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0"),
+        *(sys.executable, "-m", "trainyard", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0"),
         stdout=asyncio.subprocess.PIPE,
         cwd=_ROOT,
     )

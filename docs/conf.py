@@ -13,7 +13,7 @@ release = "0.1.0"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["examples", "api/trainyard.md"]  # drop the second once the package `trainyard` is there
+exclude_patterns = ["examples"]
 
 # Markdown: headings down to the fourth level are link targets, as on the pages that a code host shows.
 myst_heading_anchors = 4

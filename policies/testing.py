@@ -1,4 +1,4 @@
-"""Properties that a sound policy has, as functions to call from the tests of a policy of one's own.
+"""Properties that a sound policy has, as functions to call from the tests of a policy of one's own::
 
     import pytest
     from policies.testing import CHECKS, Check

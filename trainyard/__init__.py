@@ -1,4 +1,4 @@
-"""Trainyard in Python: scenarios, Plans, runs and sweeps, for scripts and notebooks.
+"""Trainyard in Python: scenarios, Plans, runs and sweeps, for scripts and notebooks::
 
     import trainyard as ty
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from topologies.steering import Steering
     from trainyard.plans import PlannedFlow, PlanResult, plan
     from trainyard.runs import Comparison, RunResult, compare, run
-    from trainyard.scenarios import build_scenario
+    from trainyard.scenarios import build_scenario, load_scenario
     from trainyard.sweeps import SweepResult, sweep
     from workloads.events import ScenarioEvent
-    from workloads.loading import SHIPPED_SCENARIOS, ScenarioError, load_scenario
+    from workloads.loading import SHIPPED_SCENARIOS, ScenarioError
     from workloads.scenario import JobSpecification, MeasureWindow, Scenario
     from workloads.workload import (
         ContextParallelWorkload,
@@ -71,10 +71,10 @@ _MODULE_OF = {
         "topologies.steering": ("Steering",),
         "trainyard.plans": ("PlanResult", "PlannedFlow", "plan"),
         "trainyard.runs": ("Comparison", "RunResult", "compare", "run"),
-        "trainyard.scenarios": ("build_scenario",),
+        "trainyard.scenarios": ("build_scenario", "load_scenario"),
         "trainyard.sweeps": ("SweepResult", "sweep"),
         "workloads.events": ("ScenarioEvent",),
-        "workloads.loading": ("SHIPPED_SCENARIOS", "ScenarioError", "load_scenario"),
+        "workloads.loading": ("SHIPPED_SCENARIOS", "ScenarioError"),
         "workloads.scenario": ("JobSpecification", "MeasureWindow", "Scenario"),
         "workloads.workload": (
             "ContextParallelWorkload",

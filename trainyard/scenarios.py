@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from policies.registry import policy_names
-from workloads.loading import ScenarioError, load_scenario
+from workloads import loading
+from workloads.loading import ScenarioError
 from workloads.problems import find_problems
 from workloads.scenario import Scenario
 
@@ -14,10 +15,19 @@ ScenarioLike = Scenario | Mapping[str, Any] | str | PathLike[str]
 """A scenario, the mapping that its file would hold, or the path of its file."""
 
 
+def load_scenario(path: str | PathLike[str]) -> Scenario:
+    """Return the scenario of a YAML file.
+
+    Raises:
+        ScenarioError: The file cannot be read, or something is wrong with it; one message per problem, with its place.
+    """
+    return loading.load_scenario(Path(path), policy_names())
+
+
 def build_scenario(source: ScenarioLike) -> Scenario:
     """Return a scenario that can be planned and run.
 
-    A typed scenario is checked across its parts, as the file that says the same would be:
+    A typed scenario is checked across its parts, as the file that says the same would be::
 
         scenario = ty.build_scenario(
             ty.Scenario(
@@ -31,7 +41,7 @@ def build_scenario(source: ScenarioLike) -> Scenario:
         ScenarioError: Something is wrong with it; the error has one message per problem, with its place.
     """
     if isinstance(source, str | PathLike):
-        return load_scenario(Path(source), policy_names())
+        return load_scenario(source)
     document = source
     if isinstance(source, Scenario):
         document = source.model_dump(mode="json", exclude_unset=True, exclude_none=True)

@@ -50,7 +50,7 @@ def test_a_policy_of_ones_own_runs_everywhere(tmp_path: Path) -> None:
     (line,) = [line for line in output.splitlines() if re.fullmatch(r"\d+ same", line)][:1]
     assert int(line.split()[0]) >= 1
     refused = subprocess.run(
-        [sys.executable, "-m", "controller", "replay", "record.jsonl"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-m", "trainyard", "replay", "record.jsonl"], cwd=tmp_path, capture_output=True, text=True
     )
     assert refused.returncode == 2
     assert "'shortest_first:POLICY' names code to import" in refused.stderr
