@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 from controller.config import ControllerConfig, SwitchAddress
 from controller.process.core import Controller
-from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
@@ -105,7 +105,7 @@ class ControlledFabric:
         down = [(switch.name, port) for switch in switches for port in switch.ports if not switch.ports.is_up(port)]
         await self.controller.ports.caught_up(down)
         self._clock.advance_to(self.now_s)
-        self.controller.planner.links.note(self.controller.ports.states, self.now_s)
+        self.controller.planner.links.set_port_states(self.controller.ports.states, self.now_s)
 
     async def leave_dead_links(self) -> None:
         """The controller takes back rules over dead links and routes around these, and all switches hold it."""
@@ -184,7 +184,7 @@ async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterato
             controller.registry.register_job(job_request(job), 0.0)
             controller.registry.register_flow_groups(job.name, flow_group_requests(job, connections, assigned=False))
         controller.planner.mark_changed()
-        async with southbound, GnmiPorts(addresses, controller.ports):
+        async with southbound, GnmiPortMonitor(addresses, controller.ports):
             found = ControlledFabric(emulated, routing, controller, southbound, clock)
             await southbound.caught_up()
             await found.hear_ports()

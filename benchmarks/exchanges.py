@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 import grpc
 import grpc.aio
 
+from controller.api.messages import probe_answer, probe_exchange
 from controller.api.service import SERVER_OPTIONS
 from controller.telemetry.telemetry import Telemetry
 from hostlib.wire import trainyard_pb2 as wire
@@ -67,10 +68,10 @@ def _call(port: int, requests: list[bytes], controller: "Connection[None, None]"
 
 def _answer(telemetry: Telemetry, octets: bytes, now_s: float) -> bytes:
     request = wire.ExchangeProbesRequest.FromString(octets)
-    telemetry.authorise(request, now_s)
-    return telemetry.exchange(request, now_s).SerializeToString()
+    telemetry.authorise(request.host, request.owner_token, len(request.reports), now_s)
+    return probe_answer(telemetry.exchange(probe_exchange(request), now_s)).SerializeToString()
 
 
 def _num_reports(telemetry: Telemetry) -> int:
-    assert not telemetry.dropped
+    assert not telemetry.rejected
     return sum(pair.received for pair in telemetry.pairs(0.0))

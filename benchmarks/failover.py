@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.controlled_fabric import ControlledFabric, controlled
+from controller.api.messages import probe_answer, probe_exchange
 from controller.planning.decision import Decision
 from experiments.scenarios.probing import Probing, agents_of
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
@@ -218,15 +219,16 @@ class ProbedFailures:
         fabric, telemetry = self._fabric, self._telemetry
         decision = fabric.controller.planner.decision
         if decision is not self._watched:
-            telemetry.watch(flow.five_tuple for flow in fabric.flows)
+            telemetry.set_probe_targets(flow.five_tuple for flow in fabric.flows)
             self._watched = decision
         version = telemetry.version
         for agent, exchange in self._probing.exchanges():
             request = exchange_to_wire(exchange, "token")
             telemetry.reporters.authorise(agent.host, request.owner_token, fabric.now_s)
-            agent.answered(answer_from_wire(telemetry.exchange(request, fabric.now_s)), fabric.now_s)
+            answer = probe_answer(telemetry.exchange(probe_exchange(request), fabric.now_s))
+            agent.answered(answer_from_wire(answer), fabric.now_s)
         if telemetry.version != version:
-            fabric.controller.planner.links.note_silent(telemetry.silent_links, fabric.now_s)
+            fabric.controller.planner.links.set_silent_links(telemetry.silent_links, fabric.now_s)
             self._acts_s = min(self._acts_s, fabric.soon_s(self._reaction_s))
         planning_s = 0.0
         if fabric.now_s >= self._acts_s:

@@ -33,6 +33,7 @@ from benchmarks.base_entries import install_routing
 from benchmarks.exchanges import Exchanges, reports_per_s, reports_per_s_by_grpc
 from benchmarks.period_error import period_errors
 from benchmarks.provenance import print_figures, provenance
+from controller.api.messages import probe_answer, probe_exchange
 from controller.process.daemon import favour_answers
 from controller.telemetry.telemetry import Telemetry
 from emulator.compiler.program import compile_program
@@ -99,7 +100,7 @@ class Probed:
             switch = self.emulated.switches[name]
             switch.set_default("egress.node_id", ActionCall("egress.set_node_id", (index + 1,)))
         self.telemetry = Telemetry(routing, LEASE_S)
-        self.telemetry.watch(flows_of(self.fabric))
+        self.telemetry.set_probe_targets(flows_of(self.fabric))
         self.exchanges: Exchanges = []
         self.said_bytes = dict.fromkeys(self.fabric.hosts, 0)
         self._probing = Probing(self.emulated, agents_of(self.fabric))
@@ -122,7 +123,7 @@ class Probed:
                     request = exchange_to_wire(exchange, "token")
                     self.exchanges.append((now_s, request.SerializeToString()))
                     self.telemetry.reporters.authorise(host, request.owner_token, now_s)
-                    answer = self.telemetry.exchange(request, now_s)
+                    answer = probe_answer(self.telemetry.exchange(probe_exchange(request), now_s))
                     self.said_bytes[host] += len(self.exchanges[-1][1]) + answer.ByteSize() + CALL_BYTES
                     agent.answered(answer_from_wire(answer), now_s)
             self._probing.send()
@@ -155,7 +156,7 @@ class Probed:
 def knows_nothing(routing: Routing) -> Telemetry:
     """The telemetry of a controller that has just started, and has the same flows."""
     telemetry = Telemetry(routing, LEASE_S)
-    telemetry.watch(flows_of(routing.fabric))
+    telemetry.set_probe_targets(flows_of(routing.fabric))
     return telemetry
 
 

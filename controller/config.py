@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
 from controller.record_config import RecordConfig
-from controller.telemetry.window import WINDOW_US
+from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.ecmp import FabricHash
 from topologies.specification import Topology
@@ -91,7 +91,7 @@ class ControllerConfig(BaseModel):
     pipeline: Path = _PIPELINE
     database: Annotated[str, Field(min_length=1)] | None = None
     record: RecordConfig = RecordConfig()
-    utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = WINDOW_US
+    utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = UTILISATION_WINDOW_US
     reads_ports: bool = True
     damping: Damping | None = Damping()
     profiling: ProfilingOptions = ProfilingOptions()

@@ -11,6 +11,7 @@ from controller.registry.registration import (
     NicReference,
     RegisteredFlowGroup,
 )
+from controller.telemetry.exchange import ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
 from hostlib.wire import trainyard_pb2 as wire
 from policies.flows import Flow
 from policies.plan import JobPlan
@@ -62,6 +63,54 @@ def _five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
 def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignment:
     five_tuples = [_five_tuple_to_wire(flow.five_tuple) for flow in group.flows]
     return wire.FlowGroupAssignment(name=group.name, five_tuples=five_tuples)
+
+
+def probe_exchange(message: wire.ExchangeProbesRequest) -> ProbeExchange:
+    """Return the probe reports of a request."""
+    return ProbeExchange(
+        message.host,
+        message.session,
+        message.number,
+        message.clock_ns,
+        # Written out, as it runs for every probe.
+        [
+            ProbeReport(
+                (flow.source_address, flow.destination_address, flow.protocol, flow.destination_port),
+                flow.source_port,
+                report.session,
+                report.sequence,
+                report.port_sequence,
+                report.sent_ns,
+                report.age_ns,
+                report.stack,
+            )
+            for report in message.reports
+            for flow in (report.five_tuple,)
+        ],
+        {dropped.reason: dropped.packets for dropped in message.dropped},
+        message.targets_version,
+    )
+
+
+def probe_answer(answer: ProbeAnswer) -> wire.ExchangeProbesResponse:
+    """Return the message of an answer to an exchange of probes."""
+    return wire.ExchangeProbesResponse(
+        interval_s=answer.interval_s,
+        targets_version=answer.targets_version,
+        targets=[_probe_target(target) for target in answer.targets],
+    )
+
+
+def _probe_target(target: ProbeTarget) -> wire.ProbeTarget:
+    source_address, destination_address, protocol, destination_port = target.pair
+    return wire.ProbeTarget(
+        source_address=source_address,
+        destination_address=destination_address,
+        protocol=protocol,
+        destination_port=destination_port,
+        source_ports=target.source_ports,
+        is_exploring=target.is_exploring,
+    )
 
 
 def directives_pages(directives: JobDirectives, fabric: Fabric) -> Iterator[wire.DirectivesResponse]:

@@ -14,6 +14,8 @@ from controller.api.messages import (
     flow_group_request,
     job_request,
     plan_pages,
+    probe_answer,
+    probe_exchange,
     profile,
 )
 from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION, FloodError, FloodGate
@@ -74,7 +76,7 @@ class ControllerService:
         self._board = board
         self._clock = clock
         self._telemetry = telemetry
-        self._watched: Decision | None = None
+        self._probed_for: Decision | None = None
         self._gate = FloodGate()
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -173,19 +175,27 @@ class ControllerService:
         if request.host not in self._registry.fabric.host_index:
             raise InvalidFieldError(f"host: unknown host {request.host!r}")
         now_s = self._clock.now_s()
-        self._telemetry.authorise(request, now_s)
+        self._telemetry.authorise(request.host, request.owner_token, len(request.reports), now_s)
         version = self._telemetry.version
-        # What is to be probed, and what to expect on links, is only looked up where there is somebody who probes.
-        decision = self._planner.decision
-        if decision is not None and decision is not self._watched:
-            self._telemetry.watch(flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows)
-            self._telemetry.foreign_loads.expect(PlannedLoads.of(decision.snapshot, decision.plan))
-            self._watched = decision
-        answer = self._telemetry.exchange(request, now_s)
+        self._set_probe_targets()
+        answer = self._telemetry.exchange(probe_exchange(request), now_s)
         if self._telemetry.version != version:
-            self._planner.links.note_silent(self._telemetry.silent_links, now_s)
+            self._planner.links.set_silent_links(self._telemetry.silent_links, now_s)
             self._planner.mark_changed()
-        return answer
+        return probe_answer(answer)
+
+    def _set_probe_targets(self) -> None:
+        """Have telemetry probe for the flows of the Plan in force, unless it does.
+
+        This waits for the first exchange after a Plan: without host agents nobody needs it.
+        """
+        decision = self._planner.decision
+        if decision is not None and decision is not self._probed_for:
+            self._telemetry.set_probe_targets(
+                flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows
+            )
+            self._telemetry.foreign_loads.set_expected(PlannedLoads.of(decision.snapshot, decision.plan))
+            self._probed_for = decision
 
     async def _get_plan(self, _: wire.GetPlanRequest, connection: str) -> AsyncIterator[wire.GetPlanResponse]:
         decision = self._planner.decision

@@ -1,1 +1,1 @@
-"""What becomes of links that fail: heard from switches, damped, and kept out of everything that is led over them."""
+"""Keep track of the links that fail: their state, flap damping, and what the log says of them."""

@@ -1,4 +1,4 @@
-"""How long a cable that fails again and again is left alone: route flap damping (RFC 2439, section 4)."""
+"""Damp flapping cables: hold one that fails again and again out of use (RFC 2439, section 4)."""
 
 import math
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _TIMER_DIGITS = 6
-"""Ends of holds are whole microseconds, which a driven clock's count of picoseconds gives back to the bit."""
+"""Holds end at whole microseconds, which a clock of picoseconds represents exactly."""
 
 
 class Damping(BaseModel):
-    """The figure of merit of RFC 2439: every fall adds 1 to a penalty that halves each ``half_life_s``.
+    """The parameters of flap damping, RFC 2439's figure of merit.
 
-    A fall that takes it above ``cutoff`` has the cable held, up or not, until it has decayed to ``reuse``, and for
-    ``longest_hold_s`` at most.
+    Every fall of a cable adds 1 to its penalty, which halves every ``half_life_s``. A fall that takes the penalty above
+    ``cutoff`` holds the cable, up or down, until the penalty has decayed to ``reuse``, at most ``longest_hold_s``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,39 +27,39 @@ class Damping(BaseModel):
     longest_hold_s: _Positive = 60.0
 
     @model_validator(mode="after")
-    def _holds_end_below_where_they_begin(self) -> Self:
+    def _check_order(self) -> Self:
         if self.reuse >= self.cutoff:
             raise ValueError(f"damping: reuse must be less than cutoff, {self.reuse} is not less than {self.cutoff}")
         return self
 
     @property
     def ceiling(self) -> float:
-        """The penalty that decays to ``reuse`` in ``longest_hold_s``: none is greater."""
+        """The largest penalty: the one that decays to ``reuse`` in ``longest_hold_s``."""
         halvings = self.longest_hold_s / self.half_life_s
         return self.reuse * 2.0**halvings if halvings < math.log2(float(1 << 52)) else math.inf
 
 
 @dataclass(frozen=True, slots=True)
-class Stability:
-    """How a cable has behaved: its penalty at its last fall, how often it fell, and until when it is held."""
+class FlapHistory:
+    """The history of a cable: its penalty at the last fall, how often it fell, and until when it is held."""
 
     penalty: float = 0.0
     fell_s: float = -math.inf
     falls: int = 0
     held_until_s: float = -math.inf
 
-    def fall(self, now_s: float, damping: Damping | None) -> "Stability":
-        """The cable has gone down; without damping nothing is held against it."""
+    def fall(self, now_s: float, damping: Damping | None) -> "FlapHistory":
+        """Return the history after a fall; without damping the cable is never held."""
         if damping is None:
-            return Stability(fell_s=now_s, falls=self.falls + 1)
+            return FlapHistory(fell_s=now_s, falls=self.falls + 1)
         decayed = self.penalty * 2.0 ** ((self.fell_s - now_s) / damping.half_life_s)
         penalty = min(decayed + 1, damping.ceiling)
         held_until_s = self.held_until_s
         if penalty > damping.cutoff or self.is_held(now_s):
             hold_s = min(damping.half_life_s * math.log2(penalty / damping.reuse), damping.longest_hold_s)
             held_until_s = max(held_until_s, round(now_s + hold_s, _TIMER_DIGITS))
-        return Stability(penalty, now_s, self.falls + 1, held_until_s)
+        return FlapHistory(penalty, now_s, self.falls + 1, held_until_s)
 
     def is_held(self, now_s: float) -> bool:
-        """Whether it is not to be used, even if it is up."""
+        """Return whether the cable must not be used, even if it is up."""
         return now_s < self.held_until_s

@@ -1,25 +1,39 @@
-"""What the controller's log says of cables that are used no longer, or again."""
+"""Write log messages about cables that are taken out of use or used again."""
 
 from collections.abc import Collection, Iterable, Iterator, Set
 
-from controller.links.link_health import CableHealth
+from controller.links.link_health import DeadCable
 from topologies.fabric import Fabric
 
-_MOST_NAMED = 8
+_MAX_NAMES = 8
+"""Cables named in one message; the others are counted."""
 
 
-def cable_news(fabric: Fabric, before: Set[int], dead: Set[int], unused: Iterable[CableHealth]) -> Iterator[str]:
-    """What has changed between two sets of dead links, named as ``trainyard show links`` does: up to two lines."""
-    # One that has come back meanwhile has none.
-    conditions = {cable.link: f" ({cable.condition})" for cable in unused}
-    if gone := _cables(dead - before):
-        yield f"not used any longer: {_listed([_name(fabric, cable) + conditions.get(cable, '') for cable in gone])}"
-    if back := _cables(before - dead):
-        yield f"used again: {_listed([_name(fabric, cable) for cable in back])}"
+def change_messages(
+    fabric: Fabric, before: Set[int], after: Set[int], dead_cables: Iterable[DeadCable]
+) -> Iterator[str]:
+    """Describe the change from one set of dead links to another in up to two messages.
+
+    Cables are named as in ``trainyard show links``:
+
+        not used any longer: t0.0>a0 (down), t1.0>a0 (held)
+        used again: t0.1>a1
+
+    Args:
+        fabric: The fabric.
+        before: The dead links until now.
+        after: The dead links from now on.
+        dead_cables: The states of cables by now. A cable that works again meanwhile is not among them.
+    """
+    states = {cable.link: f" ({cable.state})" for cable in dead_cables}
+    if removed := _cables(after - before):
+        yield f"not used any longer: {_listed([_name(fabric, cable) + states.get(cable, '') for cable in removed])}"
+    if restored := _cables(before - after):
+        yield f"used again: {_listed([_name(fabric, cable) for cable in restored])}"
 
 
 def _cables(links: Set[int]) -> list[int]:
-    """Their cables, each by its first direction."""
+    """Return the cables of links, each as its first direction."""
     return sorted(link for link in links if link % 2 == 0)
 
 
@@ -29,5 +43,5 @@ def _name(fabric: Fabric, link: int) -> str:
 
 
 def _listed(names: Collection[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join([*names][:_MOST_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join([*names][:_MAX_NAMES]) + more

@@ -1,31 +1,36 @@
-"""Which cables can be left alone without cutting anybody off: those between switches that reach each other without."""
+"""Find the cables that a fabric can do without: those whose switches still reach each other over other cables."""
 
 from collections.abc import Iterable, Set
 
 from topologies.fabric import Fabric
 
 
-def avoidable(fabric: Fabric, down: Set[int], doubted: Iterable[int]) -> frozenset[int]:
-    """Cables of ``doubted`` that are to be left alone where those that are ``down`` are not there.
+def removable_cables(fabric: Fabric, down: Set[int], unwanted: Iterable[int]) -> frozenset[int]:
+    """Return which of the unwanted cables can be taken out of use without cutting anybody off.
 
-    The lower number first: one whose ends reach each other by none that is left is used, as it may be better than
-    nothing. A host's own cable always is.
+    The cables are tried in ascending order, each without those removed before it. A cable that is needed stays in use,
+    as it may be better than nothing; so does every host's own cable.
+
+    Args:
+        fabric: The fabric.
+        down: Cables that are down, which cannot carry anything.
+        unwanted: Cables that are up but should not be used.
     """
-    left_out = set(down)
-    for cable in sorted(set(doubted) - down):
+    removed = set(down)
+    for cable in sorted(set(unwanted) - down):
         ends = fabric.cables[cable].ends
-        if fabric.switch_index.keys() >= set(ends) and _reach(fabric, left_out | {cable}, *ends):
-            left_out.add(cable)
-    return frozenset(left_out - down)
+        if fabric.switch_index.keys() >= set(ends) and _are_connected(fabric, removed | {cable}, *ends):
+            removed.add(cable)
+    return frozenset(removed - down)
 
 
-def _reach(fabric: Fabric, left_out: Set[int], source: str, destination: str) -> bool:
-    """Whether packets can go from one switch to another without these cables."""
+def _are_connected(fabric: Fabric, removed: Set[int], source: str, destination: str) -> bool:
+    """Return whether packets can go from one switch to another without the removed cables."""
     seen, waiting = {source}, [source]
     while waiting and destination not in seen:
         for link in fabric.links_from[waiting.pop()]:
             neighbour = link.destination
-            if link.index // 2 not in left_out and neighbour in fabric.switch_index and neighbour not in seen:
+            if link.index // 2 not in removed and neighbour in fabric.switch_index and neighbour not in seen:
                 seen.add(neighbour)
                 waiting.append(neighbour)
     return destination in seen

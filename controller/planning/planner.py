@@ -11,7 +11,7 @@ from typing import Protocol
 
 from controller.clock import Clock
 from controller.links.link_health import LinkHealth
-from controller.links.link_log import cable_news
+from controller.links.link_log import change_messages
 from controller.planning.contained_policy import ContainedPolicy
 from controller.planning.decision import Decision, directives_of
 from controller.planning.decision_pipeline import DecisionPipeline, Draft
@@ -170,7 +170,7 @@ class Planner:
 
         What has come back is left alone until that Plan. Raises SouthboundError where a switch refuses.
         """
-        dead = self.links.dead(self._clock.now_s())
+        dead = self.links.dead_links(self._clock.now_s())
         if dead != self._routing.dead:
             self.mark_changed()
         if dead <= self._routing.dead:
@@ -247,7 +247,7 @@ class Planner:
     async def _plan(self) -> None:
         """Make the next Decision and have it carried out; nothing where the policy makes no Plan."""
         number, now_s = self._number + 1, self._clock.now_s()
-        routing = self._routing.without(self.links.dead(now_s))
+        routing = self._routing.without(self.links.dead_links(now_s))
         # In threads of their own, so that heartbeats are answered meanwhile.
         snapshot = await asyncio.to_thread(self._snapshots.take, now_s, self._last_plan, routing)
         decided = await self.policy.decide(snapshot)
@@ -264,7 +264,7 @@ class Planner:
         if self._recorder is not None:
             self._recorder.record(number, snapshot, decided)
         if self._probed is not None:
-            self._probed.note_rules(decision.rules)
+            self._probed.set_rules(decision.rules)
         await self._board.publish(directives_of(decision))
 
     async def _change_source_ports(self, draft: Draft) -> frozenset[FlowKey]:
@@ -276,7 +276,7 @@ class Planner:
 
     async def _write(self, decision: Decision, routing: Routing) -> Decision:
         """Have the switches carry a decision out, but for what has died since it was begun; returns what they do."""
-        died = self.links.dead(self._clock.now_s()) - routing.dead
+        died = self.links.dead_links(self._clock.now_s()) - routing.dead
         if died:
             routing = routing.without(routing.dead | died)
             decision = replace(decision, rules=without_dead_ways(decision, died))
@@ -289,9 +289,9 @@ class Planner:
 
     def _reroute(self, routing: Routing) -> None:
         """What follows is for a fabric that routes so."""
-        unused = self.links.unused(self._clock.now_s())
-        for line in cable_news(routing.fabric, self._routing.dead, routing.dead, unused):
+        dead_cables = self.links.dead_cables(self._clock.now_s())
+        for line in change_messages(routing.fabric, self._routing.dead, routing.dead, dead_cables):
             _LOG.warning("%s", line)
         self._routing = routing
         if self._probed is not None:
-            self._probed.rerouted(routing)
+            self._probed.set_routing(routing)

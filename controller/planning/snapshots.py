@@ -7,8 +7,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from controller.profiling.measured import Measured
-from controller.profiling.results import ProfilingResults
+from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
 from controller.registry.registration import RegisteredFlow, RegisteredJob
 from controller.registry.registry import Registry
@@ -158,7 +157,7 @@ class Snapshots:
     def _live_paths(self, flow: RegisteredFlow) -> Paths:
         """Paths that routing allows, without those over links or by which probes are missing, unless these are all."""
         pair = flow.source.address, flow.destination.address
-        lost = frozenset[Path]() if self._probed is None else self._probed.lost_paths(flow.five_tuple)
+        lost = frozenset[Path]() if self._probed is None else self._probed.black_holes(flow.five_tuple)
         candidates = self._candidates.get((*pair, lost))
         if candidates is None:
             paths = self._paths.get(pair)

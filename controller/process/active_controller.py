@@ -12,7 +12,7 @@ import grpc
 from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.process.core import Controller
-from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.fencing import Grant
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.writing import in_own_thread
@@ -59,7 +59,7 @@ async def in_office(
     # A large registry takes a while to read.
     controller = await in_own_thread(partial(Controller, config, routing, southbound, clock, store, southbound))
     try:
-        async with GnmiPorts(config.switches if config.reads_ports else (), controller.ports):
+        async with GnmiPortMonitor(config.switches if config.reads_ports else (), controller.ports):
             if plans_by_itself and config.reads_ports:
                 # Before a switch is told to route as if all of the fabric were there.
                 await _within(_HEARING_S, controller.ports.all_heard())

@@ -11,13 +11,13 @@ from controller.api.service import ControllerService
 from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.links.link_health import LinkHealth
-from controller.links.port_states import HeardPorts
+from controller.links.port_states import PortStateTable
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
-from controller.profiling.counters import Counters
+from controller.profiling.measured import ProfilingResults
+from controller.profiling.observation import Counters
 from controller.profiling.profiler import Profiler
-from controller.profiling.results import ProfilingResults
 from controller.registry.registration import NotStoredError
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
@@ -55,7 +55,7 @@ class Controller:
         counters: Counters | None = None,
     ) -> None:
         self.southbound = southbound
-        self.ports = HeardPorts(routing.fabric.switches)
+        self.ports = PortStateTable(routing.fabric.switches)
         self._clock = clock
         self._has_store = store is not None
         grace_end_s = clock.now_s() + config.lease_s
@@ -73,7 +73,7 @@ class Controller:
         self._profiles = profiles = None if store is None else store.profiles(routing)
         if profiles is not None:
             for job, measured in profiles.of(self.registry.jobs).items():
-                results.note(job, measured)
+                results.record(job, measured)
         board = DirectiveBoard(self.registry)
         self.planner = Planner(
             self.registry,
@@ -110,7 +110,7 @@ class Controller:
 
     async def hear_ports(self) -> None:
         """Leave the links that are dead by what is heard of ports now; a Plan is to follow."""
-        self.planner.links.note(self.ports.states, self._clock.now_s())
+        self.planner.links.set_port_states(self.ports.states, self._clock.now_s())
         try:
             await self.planner.leave_dead_links()
         except SouthboundError:
@@ -119,7 +119,7 @@ class Controller:
     async def follow_ports(self) -> None:
         """The same as soon as anything else is heard, as time passes; until cancelled."""
         while True:
-            news = self.ports.news
+            news = self.ports.changed
             await self.hear_ports()
             await news.wait()
 
@@ -127,7 +127,7 @@ class Controller:
         """Measure the jobs that tell nothing of themselves, as time passes; until cancelled."""
         profiler = self.profiler
         while profiler is not None:
-            if await profiler.turn(self._clock.now_s(), self.planner.snapshot):
+            if await profiler.take_turn(self._clock.now_s(), self.planner.snapshot):
                 self.planner.mark_changed()
             next_s = profiler.next_turn_s
             waiting_s = _IDLE_S if next_s is None else min(_IDLE_S, next_s - self._clock.now_s())

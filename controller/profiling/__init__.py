@@ -1,1 +1,1 @@
-"""Jobs that tell nothing of themselves, profiled from what switches count."""
+"""Measure jobs that describe neither profile nor flows, from the counters of switches."""

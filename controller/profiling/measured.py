@@ -1,4 +1,4 @@
-"""What has been measured of a job that tells nothing of itself, and whether it still holds."""
+"""Keep what profiling has measured of jobs, and tell when it no longer holds."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ from controller.profiling.shares import PathShare
 from policies.profile import Profile
 
 FORWARD_SHARE = 1 / 3
-"""Of an iteration's computation comes before its communication: backward passes take twice as long."""
+"""Share of an iteration's computation before its communication: backward passes take twice as long as forward ones."""
 
 _WHOLE = 0.9
-"""Of an iteration: a gap and a transfer that make so much of it are all that there is."""
+"""A gap and a transfer that take this share of an iteration are all that the iteration consists of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A job's rhythm, the time that its bottleneck link needs for an iteration's bytes, and the ways these take.
+    """What was measured of a job at ``at_s``.
 
-    ``at_s`` is when it was measured.
+    ``transfer_s`` is the time that its bottleneck link needs for an iteration's bytes, ``shares`` the paths they take.
     """
 
     at_s: float
@@ -26,11 +26,11 @@ class Measured:
     shares: tuple[PathShare, ...]
 
     def profile(self, gpus: int) -> Profile:
-        """The iteration as Crux sees one (section 4.2), on all GPUs that the job has.
+        """Return the iteration as Crux sees it (section 4.2), on all GPUs of the job.
 
-        Switches see when a job sends, not when it computes. Where it sends all the time but for one gap, it waits for
-        that, and the gap is the computation before communication: FORWARD_SHARE of the whole, and this at most an
-        iteration. Where it sends here and there, it computes all the time.
+        Switches see when a job sends, not when it computes. A job that sends all the time but for one gap waits for
+        its communication: then the gap is the computation before communication, FORWARD_SHARE of the whole, which is
+        at most an iteration. A job that sends here and there computes all the time.
         """
         period_s, gap_s = self.rhythm.period_s, self.rhythm.gap_s
         if gap_s + self.transfer_s < _WHOLE * period_s:
@@ -40,10 +40,30 @@ class Measured:
         return Profile(compute_s, FORWARD_SHARE, compute_s * gpus)
 
 
-def has_drifted(before: Rhythm, now: Rhythm, threshold: float) -> bool:
-    """Whether a job does something else than when it was measured, by more than ``threshold``, a share.
+class ProfilingResults:
+    """The last measurement of each job, and ``profiled``, the job that has a level of its own to be measured."""
 
-    Other jobs can make its iterations longer and its gaps shorter. They can change neither what it sends, nor make its
+    def __init__(self) -> None:
+        self.profiled: str | None = None
+        self._measured: dict[str, Measured] = {}
+
+    def measured(self, job: str) -> Measured | None:
+        """Return what was measured of a job, None if nothing was yet."""
+        return self._measured.get(job)
+
+    def record(self, job: str, measured: Measured) -> None:
+        """Record the measurement of a job."""
+        self._measured[job] = measured
+
+    def forget(self, job: str) -> None:
+        """Forget a job that has left or reports its profile itself."""
+        self._measured.pop(job, None)
+
+
+def has_drifted(before: Rhythm, now: Rhythm, threshold: float) -> bool:
+    """Return whether a job behaves differently than when it was measured, by more than ``threshold``, a share.
+
+    Other jobs can make its iterations longer and its gaps shorter. They can neither change what it sends, nor make its
     iterations shorter or its gaps longer.
     """
     return (

@@ -1,6 +1,7 @@
-"""One look at a job: its counters over a window, and what they amount to."""
+"""Observe one job: read its counters over a window, and evaluate them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -10,13 +11,24 @@ from controller.profiling.shares import path_shares, transfer_s
 from topologies.routing import Routing
 
 SentBytes = Mapping[tuple[int, str], int]
-"""As counted, by address of a NIC and the host that it sends to."""
+"""Byte counts by the address of the sending NIC and the receiving host."""
+
+
+class Counters(Protocol):
+    """Byte counters of a fabric's switches, which start anywhere; None means that a switch did not answer."""
+
+    async def job_bytes(self, switches: Collection[str]) -> SentBytes | None:
+        """Read what the rules for whole jobs on these switches have counted."""
+
+    async def level_bytes(self, level: int) -> Mapping[int, int] | None:
+        """Read what has left by every link of all switches at a level."""
 
 
 class Observation:
-    """Readings of a job's counters, begun with the first; links' counters at its two ends tell by which way it sends.
+    """Readings of a job's counters, the first one taken at its creation.
 
-    ``links`` are those of the level that the job has for itself, None where it has none.
+    ``links`` are the counters of the level that the job has for itself, None if it has none. Together with a reading at
+    the end they show over which links the job sends.
     """
 
     def __init__(self, now_s: float, sent: SentBytes, links: Mapping[int, int] | None) -> None:
@@ -31,7 +43,7 @@ class Observation:
         return self._times_s[0]
 
     def add(self, now_s: float, sent: SentBytes) -> bool:
-        """Another reading; False where a counter has begun anew, so that the observation has to."""
+        """Add a reading; return False if a counter has restarted, so that the observation must, too."""
         if any(sent.get(traffic, -1) < before for traffic, before in self._last.items()):
             return False
         self._times_s.append(now_s)
@@ -40,11 +52,18 @@ class Observation:
         return True
 
     def rhythm(self) -> Rhythm | None:
-        """The rhythm of all that the job sends; None where there is none yet."""
+        """Return the rhythm of all that the job sends, None if there is none yet."""
         return find_rhythm(np.array(self._times_s), np.array(self._counted))
 
     def measured(self, rhythm: Rhythm, links: Mapping[int, int], bytes_per_count: float, routing: Routing) -> Measured:
-        """What the readings amount to, the links' counters being ``links`` now; a counted byte stands for several."""
+        """Evaluate the readings.
+
+        Args:
+            rhythm: The rhythm that was found in them.
+            links: The counters of the job's own level now.
+            bytes_per_count: Bytes of jobs that a counted byte stands for.
+            routing: How the fabric routes.
+        """
         assert self._links is not None, "a job is measured while it has a level for itself"
         iterations = (self._counted[-1] - self._counted[0]) / rhythm.iteration_bytes
         per_iteration = bytes_per_count / iterations

@@ -1,4 +1,4 @@
-"""How jobs that tell nothing of themselves are measured."""
+"""Options of profiling, a part of the controller's configuration."""
 
 from typing import Annotated
 
@@ -8,15 +8,20 @@ _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ProfilingOptions(BaseModel):
-    """While a job is measured its counters are read every ``sample_s``, for at most ``window_s``.
+    """How jobs that describe no profile are measured.
 
-    Every ``check_s`` it is looked at again, below everybody's eye; where that differs by more than ``drift``, a share,
-    it is measured anew.
+    profiling:
+      sample_s: 0.02
+      window_s: 30
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sample_s: _Seconds = 0.02
+    """Time between two readings of a job's counters while the job is measured."""
     window_s: _Seconds = 30.0
+    """The longest time that a job is measured at a stretch."""
     check_s: _Seconds = 60.0
+    """Time after which a measured job is checked again, at its usual level."""
     drift: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """The relative difference that a check must find before the job is measured anew."""

@@ -1,17 +1,15 @@
-"""Profiling without cooperation: who is measured when.
+"""Measure the jobs that report no profile, one after the other.
 
-As Crux does (section 5), a new job gets a level for itself, above all others, for a window in which its traffic is
-counted. One job at a time; the others wait in order of their arrival.
+As in Crux (section 5), a new job gets a level for itself, above all others, for a window in which its traffic is
+counted. The others wait in the order of their arrival.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-from controller.profiling.counters import Counters
-from controller.profiling.measured import Measured, has_drifted
-from controller.profiling.observation import Observation
+from controller.profiling.measured import Measured, ProfilingResults, has_drifted
+from controller.profiling.observation import Counters, Observation
 from controller.profiling.options import ProfilingOptions
-from controller.profiling.results import ProfilingResults
 from controller.profiling.rhythm import Rhythm
 from controller.registry.registration import RegisteredJob
 from controller.registry.registry import Registry
@@ -19,10 +17,10 @@ from policies.snapshot import Snapshot
 from topologies.routing import Routing
 
 ITERATIONS = 30
-"""So many are enough."""
+"""Iterations that are enough to end a measurement."""
 
-_LOOK_S = 1.0
-"""How often readings are looked at for what they amount to."""
+_EVALUATION_INTERVAL_S = 1.0
+"""Time between two evaluations of the readings."""
 _LONGEST_RETRY = 16
 
 
@@ -34,11 +32,11 @@ def _forget(_job: RegisteredJob, _measured: Measured) -> None:
 
 
 class Profiler:
-    """Measures the jobs of a registry that tell nothing of themselves, and keeps ``results``.
+    """Measures the jobs of a registry that report no profile, and records them in ``results``.
 
-    Whoever owns it lets it have a ``turn`` at ``next_turn_s`` and whenever the registry has changed, and plans where
-    that says so. A counted byte stands for ``bytes_per_count`` bytes of jobs. With one level there is nothing to decide
-    and nothing to measure. ``keep`` has what was measured outlive this controller.
+    The owner calls ``take_turn`` at ``next_turn_s`` and whenever the registry has changed, and plans if it returns
+    True. A counted byte stands for ``bytes_per_count`` bytes of jobs. With a single level there is nothing to decide,
+    so nothing is measured. ``keep`` stores measurements for the next controller.
     """
 
     def __init__(
@@ -61,17 +59,17 @@ class Profiler:
         self._bytes_per_count = bytes_per_count
         self._keep = keep
         self._arrival_s: dict[str, float] = {}
-        """Tells a job from the one before of its name."""
+        """Distinguishes a job from an earlier one of the same name."""
         self._due_s: dict[str, float] = {}
-        """When a job is to be measured, or looked at, next."""
+        """When to measure or check each job next."""
         self._failures: dict[str, int] = {}
-        self._looked_at: str | None = None
+        self._current: str | None = None
         self._observation: Observation | None = None
-        self._next_look_s = 0.0
+        self._next_evaluation_s = 0.0
         self.next_turn_s: float | None = None
 
-    async def turn(self, now_s: float, snapshot: Snapshot | None) -> bool:
-        """Do what is due, the Plan in force being for ``snapshot``; returns whether there is to be a new one."""
+    async def take_turn(self, now_s: float, snapshot: Snapshot | None) -> bool:
+        """Do what is due while the Plan for ``snapshot`` is in force; return whether a new Plan is needed."""
         if self._own_level == 0:
             return False
         jobs = {job.request.name: job for job in self._registry.jobs if job.request.profile is None}
@@ -79,20 +77,20 @@ class Profiler:
         for name, job in jobs.items():
             self._arrival_s.setdefault(name, job.arrival_s)
             self._due_s.setdefault(name, now_s)
-        if self._looked_at is None:
+        if self._current is None:
             has_changed |= self._begin(jobs.values(), now_s)
         elif self.next_turn_s is not None and now_s < self.next_turn_s - self._options.sample_s / 2:
             return has_changed
         elif self._is_ready(snapshot):
-            has_changed |= await self._observe(jobs[self._looked_at], now_s)
-        if self._looked_at is not None:
+            has_changed |= await self._observe(jobs[self._current], now_s)
+        if self._current is not None:
             self.next_turn_s = now_s + self._options.sample_s
         else:
             self.next_turn_s = min(self._due_s.values(), default=None)
         return has_changed
 
     def _forget(self, jobs: Mapping[str, RegisteredJob]) -> bool:
-        """Drop the jobs that have left, or tell a profile themselves."""
+        """Drop the jobs that have left or report a profile by now."""
         gone = {
             name for name, since_s in self._arrival_s.items() if name not in jobs or jobs[name].arrival_s != since_s
         }
@@ -100,25 +98,25 @@ class Profiler:
             del self._arrival_s[name], self._due_s[name]
             self._failures.pop(name, None)
             self._results.forget(name)
-        return self._end() if self._looked_at in gone else False
+        return self._end() if self._current in gone else False
 
     def _begin(self, jobs: Collection[RegisteredJob], now_s: float) -> bool:
-        """Turn to the job that has been due for longest; the Plan changes where it is not known yet, or has drifted."""
+        """Start with the job that has been due longest; return whether it needs a level for itself."""
         due = [job for job in jobs if self._due_s[job.request.name] <= now_s]
         if not due:
             return False
         job = min(due, key=lambda job: (self._due_s[job.request.name], job.arrival_s, job.request.name))
-        self._looked_at = job.request.name
-        if self._results.measured(self._looked_at) is None:
-            self._results.profiled = self._looked_at
+        self._current = job.request.name
+        if self._results.measured(self._current) is None:
+            self._results.profiled = self._current
         return self._results.profiled is not None
 
     def _is_ready(self, snapshot: Snapshot | None) -> bool:
-        """Whether the job has the level that it is to be measured with, if it is to have one."""
-        return self._results.profiled is None or (snapshot is not None and snapshot.profiled == self._looked_at)
+        """Return whether the job has the level at which it is to be measured, if it needs one."""
+        return self._results.profiled is None or (snapshot is not None and snapshot.profiled == self._current)
 
     async def _observe(self, job: RegisteredJob, now_s: float) -> bool:
-        """Take a reading, and see what all of them amount to."""
+        """Take a reading and, from time to time, evaluate all of them."""
         name, options = job.request.name, self._options
         sent = await self._counters.job_bytes(self._switches_of(job))
         if sent is None:
@@ -130,14 +128,14 @@ class Profiler:
         if observation is None or not observation.add(now_s, own):
             links = await self._counters.level_bytes(self._own_level) if self._results.profiled else None
             self._observation = Observation(now_s, own, links)
-            self._next_look_s = now_s + _LOOK_S
+            self._next_evaluation_s = now_s + _EVALUATION_INTERVAL_S
             return self._give_up(name, now_s) if self._results.profiled and links is None else False
-        # Longer iterations need a longer window.
+        # A job with longer iterations needs a longer window.
         window_s = options.window_s * min(2 ** self._failures.get(name, 0), _LONGEST_RETRY)
         is_over = now_s - observation.began_s >= window_s
-        if not is_over and now_s < self._next_look_s:
+        if not is_over and now_s < self._next_evaluation_s:
             return False
-        self._next_look_s = now_s + _LOOK_S
+        self._next_evaluation_s = now_s + _EVALUATION_INTERVAL_S
         rhythm = await asyncio.to_thread(observation.rhythm)
         if rhythm is None or (rhythm.iterations < ITERATIONS and not is_over):
             return self._give_up(name, now_s) if is_over else False
@@ -147,14 +145,14 @@ class Profiler:
         if links is None:
             return self._give_up(name, now_s)
         measured = await asyncio.to_thread(observation.measured, rhythm, links, self._bytes_per_count, self._routing)
-        self._results.note(name, measured)
+        self._results.record(name, measured)
         self._keep(job, measured)
         self._failures.pop(name, None)
         self._due_s[name] = now_s + options.check_s
         return self._end()
 
     def _compare(self, name: str, rhythm: Rhythm, now_s: float) -> bool:
-        """Whether a job that was looked at again has to be measured anew, which it then is."""
+        """Return whether a checked job must be measured anew, and begin to."""
         known = self._results.measured(name)
         assert known is not None
         if has_drifted(known.rhythm, rhythm, self._options.drift):
@@ -165,7 +163,7 @@ class Profiler:
         return self._end()
 
     def _give_up(self, name: str, now_s: float) -> bool:
-        """Nothing can be told of a job: the next time it is looked at later, and for longer."""
+        """Try again later and for longer, because the readings show no rhythm."""
         known = self._results.measured(name) is not None
         self._failures[name] = self._failures.get(name, 0) + 1
         wait_s = self._options.check_s if known else self._options.window_s
@@ -174,7 +172,7 @@ class Profiler:
 
     def _end(self) -> bool:
         had_level = self._results.profiled is not None
-        self._looked_at, self._observation, self._results.profiled = None, None, None
+        self._current, self._observation, self._results.profiled = None, None, None
         return had_level
 
     def _switches_of(self, job: RegisteredJob) -> frozenset[str]:

@@ -1,9 +1,9 @@
-"""The rhythm of a job's traffic: how many bytes an iteration sends, and how long iterations take.
+"""Find the rhythm of a job's traffic: how many bytes an iteration sends, and how long iterations take.
 
-Iterations differ in length, but hardly in what they send. So the period is looked for where it does not jitter: in the
-time that passes from byte to byte, as a function of the bytes sent. There a gap recurs after exactly an iteration's
-bytes, however long it lasts. Crux (section 5) takes the length of iterations from the Fourier transform of the traffic
-in time, which smears where lengths vary.
+Iterations differ in length, but hardly in what they send. So the period is searched in the time that passes from byte
+to byte, as a function of the bytes sent: there a gap recurs after exactly an iteration's bytes, however long it lasts.
+Crux (section 5) takes the length of iterations from the Fourier transform of the traffic over time, which smears where
+lengths vary.
 """
 
 from dataclasses import dataclass
@@ -13,35 +13,35 @@ import numpy as np
 from policies.flow_arrays import FloatArray
 
 MIN_ITERATIONS = 8
-"""Fewer are no rhythm yet."""
+"""The fewest iterations that make a rhythm."""
 
 _BINS = 1 << 13
 _MOST_ITERATIONS = _BINS // 32
 _BLURS_BINS = 5, 33, 129
-"""The more, the more may the bytes of iterations differ, and the less is seen of what is inside them."""
+"""Widths of the blur: a wider one tolerates iterations that differ more in bytes, but hides more of their inside."""
 _MULTIPLES = 8
 _SAME = 0.9
-"""Of two lags that explain nearly as much the longer one is taken for no more than a multiple of the other."""
+"""Share of the best lag's strength above which a shorter lag wins, as the longer one may be only its multiple."""
 _PART = 0.5
-"""A lag that explains so much of what the best one does may be the period of which that is only a multiple."""
+"""Share of the best lag's strength above which a part of it may be the period."""
 _ASIDE = 0.02
-"""How far from a whole number a multiple may be."""
+"""How far a multiple may be from a whole number."""
 _LEAST_STRENGTH = 0.3
 _EVIDENCE = 10.0
-"""Beyond twice the penalty of the Bayesian information criterion, before several cycles are taken for an iteration."""
+"""Required beyond twice the penalty of the Bayesian information criterion before several cycles make an iteration."""
 _NOTHING = 1e-18
 _PHASES = 8
 _BUSIEST = 0.9
 _LONGEST_CYCLE = 3.0
-"""In medians: whatever takes longer (a checkpoint, say) is no iteration."""
+"""In medians. Anything longer, a checkpoint for example, is no iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """What recurs: an iteration sends ``iteration_bytes``, as counted, and takes ``period_s`` on the mean.
+    """What recurs in a job's traffic: an iteration that sends ``iteration_bytes`` and takes ``period_s`` on average.
 
-    ``gap_s`` is how long it sends nothing at a stretch, the longest such one. ``strength`` is 1 where every iteration
-    is like any other, 0 where nothing recurs; ``iterations`` were seen whole.
+    ``gap_s`` is the longest time at a stretch in which it sends nothing. ``strength`` is 1 where every iteration is
+    like any other, 0 where nothing recurs. ``iterations`` counts those seen whole.
     """
 
     iteration_bytes: float
@@ -52,10 +52,17 @@ class Rhythm:
 
 
 def find_rhythm(times_s: FloatArray, counted_bytes: FloatArray) -> Rhythm | None:
-    """The rhythm of a counter that was read at these times; None where none can be told, or not yet.
+    """Return the rhythm of a counter that was read at these times, None where there is none, or not yet.
 
-    Bursts that are equally long and equally far apart are iterations of their own. Raises ValueError where times do not
-    ascend, or counts fall.
+        >>> times_s = np.arange(0, 20, 0.02)
+        >>> rate = 1e9 * (times_s % 1.0 < 0.4)  # 0.4 s of every second
+        >>> round(find_rhythm(times_s, np.cumsum(rate) * 0.02).period_s, 1)
+        1.0
+
+    Bursts of the same length at the same distance count as iterations of their own.
+
+    Raises:
+        ValueError: Times do not ascend, or counts fall.
     """
     if times_s.shape != counted_bytes.shape or np.any(np.diff(times_s) <= 0) or np.any(np.diff(counted_bytes) < 0):
         raise ValueError("times must ascend, and counts must not fall")
@@ -65,10 +72,10 @@ def find_rhythm(times_s: FloatArray, counted_bytes: FloatArray) -> Rhythm | None
     sent = slice(changes[0], changes[-1] + 2)
     counter = _Counter(times_s[sent], counted_bytes[sent])
     passing_s = counter.passing_s(_BINS)
-    # What only a few of them exceed is no part of every iteration.
+    # A length that only a few iterations exceed is no part of every iteration.
     few = MIN_ITERATIONS // 2
     passing_s = np.minimum(passing_s, np.partition(passing_s, -few)[-few])
-    # Roots, as gaps differ in length more than in place.
+    # Roots, because gaps differ more in length than in position.
     found = next(filter(None, (_fundamental(_blurred(np.sqrt(passing_s), width)) for width in _BLURS_BINS)), None)
     if found is None:
         return None
@@ -83,7 +90,7 @@ def find_rhythm(times_s: FloatArray, counted_bytes: FloatArray) -> Rhythm | None
 
 
 class _Counter:
-    """When how many bytes had been sent."""
+    """A counter's readings, as a function from bytes sent to time."""
 
     def __init__(self, times_s: FloatArray, counted_bytes: FloatArray) -> None:
         self._times_s = times_s
@@ -91,15 +98,15 @@ class _Counter:
         self.total_bytes = float(self._sent_bytes[-1])
         samples_bytes = np.diff(counted_bytes)
         self.busiest_bytes = float(np.quantile(samples_bytes[samples_bytes > 0], _BUSIEST))
-        """What a sample counts while the job sends at its full rate."""
+        """Bytes of a sample while the job sends at its full rate."""
         self.sample_s = float(np.median(np.diff(times_s)))
 
     def times_at(self, sent_bytes: FloatArray) -> FloatArray:
-        """Times at which so many bytes had been sent."""
+        """Return the times at which so many bytes had been sent."""
         return np.interp(sent_bytes, self._sent_bytes, self._times_s)
 
     def passing_s(self, bins: int) -> FloatArray:
-        """The time that each of so many equal parts of the bytes took."""
+        """Return the time that each of so many equal parts of the bytes took."""
         return np.diff(self.times_at(np.linspace(0.0, self.total_bytes, bins + 1)))
 
 
@@ -112,14 +119,14 @@ class _Cycles:
         phases = max(_PHASES, round(bins / 2))
         phase = (np.arange(len(passing_s)) % bins * (phases / bins)).astype(np.int64) % phases
         self._folded_s = np.bincount(phase, passing_s, phases) * bins / len(passing_s)
-        """What each phase takes of a cycle, on the mean."""
+        """Mean time that each phase of a cycle takes."""
         calm = int(np.argmin(np.convolve(np.tile(self._folded_s, 3), np.hanning(7), mode="same")[phases : 2 * phases]))
         begin = calm / phases
         cuts = np.arange(begin, len(passing_s) / bins)
         self.lengths_s = np.diff(counter.times_at(cuts * self.bytes))
 
     def longest_gap_s(self) -> float:
-        """The longest time at a stretch in which a cycle sends nothing, on the mean; samples blur its ends."""
+        """Return the longest time in which a cycle sends nothing, on average, less the blur of samples at its ends."""
         phases = len(self._folded_s)
         phase_bytes = self.bytes / phases
         half = min(int(np.ceil(self._counter.busiest_bytes / phase_bytes)) + 1, (phases - 1) // 2)
@@ -136,10 +143,13 @@ def _blurred(signal: FloatArray, width: int) -> FloatArray:
 
 
 def _fundamental(signal: FloatArray) -> tuple[float, float] | None:
-    """The shortest period of a signal, in bins, and how much of its variance recurs with it; None where none does.
+    """Return the shortest period of a signal, in bins, and the share of its variance that recurs with it.
 
-    Where some iterations have a gap and others none, a multiple may explain more by chance: if its parts are alike,
+    Where some iterations have a gap and others none, a multiple may explain more by chance. If its parts are alike,
     each of them is the period.
+
+    Returns:
+        None where nothing recurs.
     """
     correlation = _autocorrelation(signal)
     if correlation[0] <= 0:
@@ -163,9 +173,9 @@ def _fundamental(signal: FloatArray) -> tuple[float, float] | None:
 
 
 def _are_alike(signal: FloatArray, part_bins: float, parts: int) -> bool:
-    """Whether what tells so many parts of an iteration from one another is less than chance, so that each is one.
+    """Return whether the parts of an iteration differ by less than chance, so that each part is an iteration.
 
-    By two-way analysis of variance: what whole iterations differ by does not count.
+    This is a two-way analysis of variance: differences between whole iterations do not count.
     """
     phases, iterations = round(part_bins), int(len(signal) / (part_bins * parts))
     places = np.arange(iterations * parts * phases) * (part_bins / phases)
@@ -176,7 +186,7 @@ def _are_alike(signal: FloatArray, part_bins: float, parts: int) -> bool:
 
 
 def _autocorrelation(signal: FloatArray) -> FloatArray:
-    """By lag, of what differs from the mean; each lag is a mean over the pairs that it has."""
+    """Return the autocorrelation by lag; each lag is a mean over the pairs that it has."""
     size = len(signal)
     spectrum = np.fft.rfft(signal - signal.mean(), 2 * size)
     products = np.fft.irfft(np.abs(spectrum) ** 2)[:size]
@@ -184,7 +194,7 @@ def _autocorrelation(signal: FloatArray) -> FloatArray:
 
 
 def _refined(correlation: FloatArray, lag: int) -> tuple[float, float]:
-    """A lag to a fraction, from its multiples, and the mean of the correlation there, weighted by pairs."""
+    """Refine a lag to a fraction by its multiples; return it with the mean correlation there, weighted by pairs."""
     period, heights, pairs = float(lag), [], []
     for multiple in range(1, _MULTIPLES + 1):
         near = round(multiple * period)
@@ -198,9 +208,9 @@ def _refined(correlation: FloatArray, lag: int) -> tuple[float, float]:
 
 
 def _parts(lengths_s: FloatArray) -> int:
-    """How many of these cycles make an iteration: as many as systematically differ in length.
+    """Return how many of these cycles make an iteration: as many as differ in length systematically.
 
-    The number with the best Bayesian information criterion, where every cycle of an iteration has a mean of its own.
+    It is the number with the best Bayesian information criterion, where every cycle of an iteration has its own mean.
     """
     num_cycles = len(lengths_s)
     best, best_score = 1, np.inf

@@ -1,7 +1,7 @@
-"""From counters to paths: what a job sends by which way, where nobody has told its flows.
+"""Derive from counters over which paths a job sends whose flows are not known.
 
-The switches' ports tell what crosses every link, a job's rules what every NIC sends to every host. A way that fits both
-is found by decomposition into paths: whatever crosses a link came by some path that ECMP allows.
+The port counters of switches show what crosses every link, the job's rules what every NIC sends to every host. A
+decomposition into paths fits both: whatever crosses a link came by some path that ECMP allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,13 @@ from topologies.paths import Paths
 from topologies.routing import Routing
 
 _LEAST_SHARE = 0.01
-"""Of what a NIC sends to a host: less is not followed. Of what any sends: that is acknowledgements, say."""
+"""Of what a NIC sends to a host, less is not followed further. Of what the busiest NIC sends, less is ignored, as it is
+acknowledgements and the like."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """What one iteration sends from a NIC to a NIC by one path."""
+    """Bytes that one iteration sends from a NIC to a NIC by one path."""
 
     source: Nic
     destination: Nic
@@ -32,9 +33,10 @@ class PathShare:
 def path_shares(
     sent_bytes: Mapping[tuple[Nic, str], float], link_bytes: Mapping[int, float], routing: Routing
 ) -> tuple[PathShare, ...]:
-    """Paths for what NICs send to hosts, the largest first, by the bytes that cross each link behind the first switch.
+    """Find paths for what NICs send to hosts, by the bytes that cross each link behind the first switch.
 
-    Greedily: each time the path of which most is left, over all NICs of the host and all paths that ECMP allows.
+    The search is greedy, the largest traffic first: it takes the widest path that is left, over all NICs of the host
+    and all paths that ECMP allows.
     """
     crossed = np.zeros(len(routing.fabric.links))
     crossed[list(link_bytes)] = list(link_bytes.values())
@@ -44,19 +46,19 @@ def path_shares(
     for (source, host), size_bytes in sorted(sent_bytes.items(), key=lambda sent: (-sent[1], sent[0][0].address)):
         if size_bytes > least_bytes:
             nics = routing.fabric.nics[host]
-            ways = [(nic, path) for nic in nics for path in routing.candidate_paths(source, nic)]
-            shares += _decomposed(source, ways, size_bytes, left, crossed)
+            options = [(nic, path) for nic in nics for path in routing.candidate_paths(source, nic)]
+            shares += _decomposed(source, options, size_bytes, left, crossed)
     return tuple(shares)
 
 
 def _decomposed(
-    source: Nic, ways: Sequence[tuple[Nic, Path]], size_bytes: float, left: FloatArray, crossed: FloatArray
+    source: Nic, options: Sequence[tuple[Nic, Path]], size_bytes: float, left: FloatArray, crossed: FloatArray
 ) -> list[PathShare]:
-    """The paths of what one NIC sends to one host, which is taken from what is ``left`` of what has ``crossed`` links.
+    """Find the paths of what one NIC sends to one host, and take it from what is ``left`` of what ``crossed`` links.
 
-    Where others were given all of it, that by which most went.
+    If nothing is left on any path, it is the path that most crossed.
     """
-    links = Paths(path for _, path in ways).links[:, 1:]
+    links = Paths(path for _, path in options).links[:, 1:]
     found: dict[int, float] = {}
     remaining = size_bytes
     while remaining > _LEAST_SHARE * size_bytes:
@@ -66,21 +68,21 @@ def _decomposed(
             break
         found[widest] = found.get(widest, 0.0) + taken
         remaining -= taken
-        left[list(ways[widest][1][1:])] -= taken
+        left[list(options[widest][1][1:])] -= taken
     if not found:
-        return [PathShare(source, *ways[_widest(links, crossed)[0]], size_bytes)]
+        return [PathShare(source, *options[_widest(links, crossed)[0]], size_bytes)]
     whole = size_bytes / (size_bytes - remaining)
-    return [PathShare(source, *ways[number], taken * whole) for number, taken in found.items()]
+    return [PathShare(source, *options[number], taken * whole) for number, taken in found.items()]
 
 
 def _widest(links: npt.NDArray[np.int32], link_bytes: FloatArray) -> tuple[int, float]:
-    """The path by which most fits, by its number, and how much."""
+    """Return the number of the widest path, and its width."""
     widths = np.where(links >= 0, link_bytes[links], np.inf).min(axis=1)
     return int(np.argmax(widths)), float(widths.max())
 
 
 def transfer_s(shares: Sequence[PathShare], routing: Routing) -> float:
-    """What the bottleneck link needs for an iteration's bytes (Crux, section 3: t_j), links inside hosts among them."""
+    """Return how long the bottleneck link needs for an iteration's bytes (t_j in Crux, section 3), inside hosts too."""
     fabric = routing.fabric
     loads_bytes = np.zeros(len(fabric.rates_bps))
     for share in shares:

@@ -1,4 +1,4 @@
-"""Rules for whole jobs: those whose flows nobody has told have one level for all their traffic, and are counted."""
+"""Make rules for jobs without known flows: each has one level for all its traffic, which is counted."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from topologies.fabric import Fabric
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobRule:
-    """What one switch does with all that a NIC behind it sends to a host, but for flows that have rules of their own.
+    """What one switch does with all that a NIC behind it sends to a host: it marks ``level`` and counts.
 
-    It is marked as ``level``, and counted.
+    Flow rules take precedence.
     """
 
     switch: str
@@ -24,9 +24,9 @@ class JobRule:
 
 
 def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple[JobRule, ...]]:
-    """By switch, the rules of jobs that have told their hosts alone, at the switches of these hosts.
+    """Return by switch the rules of the jobs that have described their hosts alone, at the switches of these hosts.
 
-    The one that is being measured has the level above those of all policies; the others have that of the Plan, or 0
+    The job that is being measured has the level above those of all policies. The others have that of the Plan, or 0
     until something is known of them.
     """
     levels = levels_in_force(plan, snapshot)
@@ -39,14 +39,14 @@ def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple
 
 
 def levels_in_force(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
-    """By job, the level of its traffic: the Plan's, but above all while it is measured, 0 while nothing is known."""
+    """Return the level of each job's traffic: the Plan's, the top one while measured, 0 while nothing is known."""
     planned = {job.name: job.level for job in plan.jobs}
     levels = {job.name: planned[job.name] if job.flows or not job.measured_hosts else 0 for job in snapshot.jobs}
     return levels if snapshot.profiled is None else levels | {snapshot.profiled: snapshot.num_levels}
 
 
 def host_traffic(job: Job, fabric: Fabric) -> Iterator[tuple[int, str]]:
-    """Addresses of NICs and hosts between which all that is not registered is a measured job's own traffic."""
+    """Iterate over the pairs of NIC address and host between which all unregistered traffic belongs to a job."""
     for source in job.measured_hosts:
         for nic in fabric.nics[source]:
             for destination in job.measured_hosts:

@@ -1,0 +1,1 @@
+"""Program switches: the protocol that the planner uses, and its implementations."""

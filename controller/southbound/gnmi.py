@@ -1,7 +1,7 @@
-"""Port states over gNMI: a subscription to every switch, kept as long as the controller runs (gNMI 0.8, section 3.5).
+"""Subscribe to the port states of every switch over gNMI, as long as the controller runs (gNMI 0.8, section 3.5).
 
-The ports of a switch are OpenConfig's interfaces: ``ifindex`` is the number that P4Runtime knows a port by,
-``oper-status`` whether it is up.
+The ports of a switch are OpenConfig's interfaces: ``ifindex`` is the number that P4Runtime knows a port by, and
+``oper-status`` tells whether it is up.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from finsy.gnmiclient import GNMIClientError
 from finsy.proto import gnmi
 
 from controller.config import SwitchAddress
-from controller.links.port_states import HeardPorts
+from controller.links.port_states import PortStateTable
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,15 +29,20 @@ _UP = "UP"
 _RETRY_S = 0.5
 _UNSERVED_RETRY_S = 60.0
 _CHANNEL_OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000))
-"""A switch that is back is heard within a second or so; gRPC's own patience grows to two minutes."""
+"""A switch that returns is connected within about a second; gRPC's default back-off grows to two minutes."""
 
 
-class GnmiPorts:
-    """Tells ``heard`` what switches say of their ports; an async context manager, listening while entered."""
+class GnmiPortMonitor:
+    """Keeps a PortStateTable up to date with what switches report, while its context is entered.
 
-    def __init__(self, addresses: Sequence[SwitchAddress], heard: HeardPorts) -> None:
+    ports = PortStateTable(switch.name for switch in addresses)
+    async with GnmiPortMonitor(addresses, ports):
+        await ports.all_ports()
+    """
+
+    def __init__(self, addresses: Sequence[SwitchAddress], ports: PortStateTable) -> None:
         self._addresses = tuple(addresses)
-        self._heard = heard
+        self._ports = ports
         self._listening: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -52,7 +57,7 @@ class GnmiPorts:
         await asyncio.gather(*self._listening, return_exceptions=True)
 
     async def _listen(self, address: SwitchAddress) -> None:
-        """Subscribe, and again whenever the subscription ends; until cancelled."""
+        """Subscribe, and again whenever the subscription ends, until cancelled."""
         is_served = True
         while True:
             try:
@@ -63,46 +68,50 @@ class GnmiPorts:
                     _LOG.warning("switch %s: it tells no port states: %s", address.name, error.message)
                 is_served = error.code is not GRPCStatusCode.UNIMPLEMENTED
             except asyncio.CancelledError:
-                # grpc.aio also cancels who reads from a call that is closed under it.
+                # grpc.aio also cancels the reader of a call that is closed under it.
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
             except Exception:
-                # What is known of its ports must not stay as it is for good.
+                # The known port states must not stay forever.
                 _LOG.exception("switch %s: its port states are not heard; trying again", address.name)
             if is_served:
-                self._heard.forget(address.name)
+                self._ports.remove(address.name)
                 await asyncio.sleep(_RETRY_S)
             else:
-                self._heard.hear(address.name, {})
+                self._ports.set_ports(address.name, {})
                 await asyncio.sleep(_UNSERVED_RETRY_S)
 
     async def _subscribe(self, switch: str, channel: grpc.aio.Channel) -> None:
-        """Tell all that a switch says, until it says no more. Raises GNMIClientError where the call fails."""
+        """Pass on all that a switch reports until the subscription ends.
+
+        Raises:
+            GNMIClientError: The call failed.
+        """
         client = GNMIClient("")
         await client.open(channel=channel)
         subscription = client.subscribe(prefix=GNMIPath(gnmi.Path(target=switch)))
         subscription.on_change(_IF_INDEX, _OPER_STATUS)
-        interfaces = Interfaces()
+        interfaces = InterfaceTable()
         try:
             async for update in subscription.synchronize():
-                interfaces.note(update)
-            self._heard.hear(switch, interfaces.ports())
+                interfaces.record(update)
+            self._ports.set_ports(switch, interfaces.ports())
             async for update in subscription.updates():
-                interfaces.note(update)
-                self._heard.hear(switch, interfaces.ports())
+                interfaces.record(update)
+                self._ports.set_ports(switch, interfaces.ports())
         finally:
             subscription.cancel()
 
 
-class Interfaces:
-    """The interfaces of a switch by name: which port each is, and whether it is up."""
+class InterfaceTable:
+    """The interfaces of a switch by name: the port number and state of each."""
 
     def __init__(self) -> None:
         self._port_of: dict[str, int] = {}
         self._is_up: dict[str, bool] = {}
 
-    def note(self, update: GNMIUpdate) -> None:
-        """A leaf has this value now, or is gone; what nobody asked for, or can read, is passed over."""
+    def record(self, update: GNMIUpdate) -> None:
+        """Record the new value of a leaf, or its deletion; ignore leaves that are unknown or unreadable."""
         with suppress(KeyError, ValueError):
             name, leaf, value = update.path["name"], update.path.last, _scalar(update)
             if leaf == _OPER_STATUS.last:
@@ -115,12 +124,16 @@ class Interfaces:
                     self._port_of[name] = int(value)
 
     def ports(self) -> dict[int, bool]:
-        """Whether each port is up, of those of which both is known."""
+        """Return whether each port is up, for ports of which number and state are known."""
         return {port: self._is_up[name] for name, port in self._port_of.items() if name in self._is_up}
 
 
 def _scalar(update: GNMIUpdate) -> str | int | None:
-    """The value of a leaf, be it JSON or not; None where the leaf is gone. Raises ValueError for no scalar."""
+    """Return the value of a leaf, JSON or not; None if the leaf was deleted.
+
+    Raises:
+        ValueError: The value is no scalar.
+    """
     value = update.value
     if isinstance(value, bytes):
         value = json.loads(value)

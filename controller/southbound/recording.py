@@ -1,4 +1,4 @@
-"""A Southbound without switches: it remembers what they would be told."""
+"""Provide a Southbound without switches, for tests and runs without a network."""
 
 from collections.abc import Collection, Iterable
 
@@ -8,10 +8,14 @@ from topologies.routing import Routing
 
 
 class RecordingSouthbound:
-    """Switches that are always there and accept everything; ``written`` holds the rules of every write, in order.
+    """A Southbound whose switches are always connected and accept everything.
 
-    ``routings`` are those that they were told to route by, in order; ``keeps_found`` tells whether rules of a former
-    controller would still be there.
+        southbound = RecordingSouthbound(fabric.switches)
+        await southbound.write(rules)
+        assert southbound.written == [rules]
+
+    ``written`` has the rules of every write and ``routings`` every routing, in order. ``keeps_found`` tells whether
+    rules of an earlier controller would still be there.
     """
 
     def __init__(self, switches: Iterable[str] = ()) -> None:

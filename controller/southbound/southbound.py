@@ -1,4 +1,4 @@
-"""What the planner asks of whatever speaks to the switches."""
+"""Define what the planner needs from a protocol that programs switches."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from topologies.routing import Routing
 
 
 class SouthboundError(Exception):
-    """A switch refused what it was told to hold; the message names it."""
+    """A switch refused its rules; the message names it."""
 
 
 class SwitchCondition(StrEnum):
-    """How the controller stands with a switch."""
+    """The state of a switch as the controller sees it."""
 
     AWAY = "away"
     BEHIND = "behind"
@@ -25,9 +25,9 @@ class SwitchCondition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SwitchStatus:
-    """A switch, where it answers, its condition, and what is wrong where something is.
+    """A switch, its address and condition, and the problem if it has one.
 
-    ``num_rules`` counts the flow rules that it is known to hold, None where that is not known.
+    ``num_rules`` counts the rules that it is known to hold, None where that is not known.
     """
 
     name: str
@@ -39,27 +39,38 @@ class SwitchStatus:
 
 
 class Southbound(Protocol):
-    """The switches of a fabric, as a place that holds flow rules."""
+    """Programs the switches of a fabric with rules. RecordingSouthbound is one without switches, for tests."""
 
     async def write(self, rules: RulesBySwitch) -> None:
-        """Have every switch hold these rules; returns when all that are connected have acknowledged.
+        """Give every switch these rules; return when all connected switches have acknowledged them.
 
-        Rules of before are deleted, but those that switches held at the start only after ``forget_found``. A switch
-        that is away is caught up when it is back. Raises SouthboundError where a switch refuses.
+        Rules written before are deleted. Rules that a switch held when the controller started are deleted only by
+        ``forget_found``. A switch that is away gets its rules when it is back.
+
+        Raises:
+            SouthboundError: A switch refuses.
         """
 
     async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
-        """The same as ``write``, and then have every switch route by this what no rule leads. Raises as it does."""
+        """Write rules, then have every switch route what no rule steers as ``routing`` says.
+
+        Raises:
+            SouthboundError: A switch refuses.
+        """
 
     async def forget_found(self) -> None:
-        """Have every switch hold no other rules than those written. Raises SouthboundError where a switch refuses."""
+        """Delete all rules on switches but those written.
+
+        Raises:
+            SouthboundError: A switch refuses.
+        """
 
     async def caught_up(self, down: Collection[str] = ()) -> None:
-        """Return once every switch is connected and has acknowledged what was last written, but for those ``down``.
+        """Wait until every switch is connected and has acknowledged its rules, and those in ``down`` are disconnected.
 
-        Of those it waits until their connections have ended. Raises SouthboundError where a switch is lost to another
-        controller.
+        Raises:
+            SouthboundError: Another controller has taken over a switch.
         """
 
     def statuses(self) -> tuple[SwitchStatus, ...]:
-        """How the controller stands with every switch."""
+        """Return the status of every switch."""

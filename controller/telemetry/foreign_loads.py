@@ -1,35 +1,35 @@
-"""What others than the registered jobs send on links: what switches tell, less what jobs are taken to send there.
+"""Estimate what others than the registered jobs send on links: the measured load less the planned one.
 
-Switches tell of windows of some milliseconds, and jobs send in bursts: one window says nothing. So what counts is the
-mean of many, and only where it is further above nothing than chance and the jobs' iterations explain.
+Switches report windows of some milliseconds and jobs send in bursts, so one window shows nothing. The estimate is the
+mean of many windows, and counts only where it exceeds what chance and the jobs' iterations explain.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.telemetry.links import MAX_REPORTERS, WindowLoads
+from controller.telemetry.link_measurements import MAX_REPORTERS, WindowLoads
 from controller.telemetry.planned_loads import PlannedLoads
 from policies.flow_arrays import FloatArray
 from topologies.fabric import Fabric
 
 TIME_CONSTANT_S = 10.0
-"""By what age a window counts e times less."""
+"""Age at which a window weighs 1/e of a new one."""
 
 STANDARD_ERRORS = 3.0
-"""By so many the mean has to be above nothing."""
+"""A foreign load is significant when its mean exceeds zero by this many."""
 
 LEAST_SHARE = 0.05
-"""Of a link's rate: less is what headers and acknowledgements, which no plan counts, may take."""
+"""Smallest foreign share of a link's rate; headers and acknowledgements, which no plan counts, take less."""
 
 _SPACING_S = 0.2
-"""Windows that are nearer to each other tell of the same burst: one of them counts."""
+"""Windows closer together show the same burst, so only one of them counts."""
 
 _LEAST_WINDOWS = 8.0
-"""That count, before what a host tells is a mean at all."""
+"""Effective number of windows that a host must have reported before their mean means anything."""
 
 _MOST_CORRELATION = 0.99
 _LEAST_SPREAD = 1e-12
-"""What rounding leaves of no spread at all."""
+"""Variance that rounding errors may leave of none."""
 
 _ESTIMATE = np.dtype(
     [
@@ -46,18 +46,19 @@ _ESTIMATE = np.dtype(
         ("iteration_s", np.float64),
     ]
 )
-"""What one host's windows of one link add up to, all as shares of its rate above what was expected: the number of the
-host, -1 where there is none; when the last came and what it was; weights, their squares, and the time they tell of; the
-weighted sums of windows, of their squares, of their products with the one before, of the variance that was expected,
-and of the link time of iterations.
+"""Running sums of the windows that one host reported of one link, as shares of the link's rate above the expected load.
+
+``host`` is the number of the host, -1 for none; ``last_s`` and ``last`` are the time and value of the last window. Then
+the weights, their squares and the time they span, and the weighted sums of: the windows, their squares, the products
+with the window before, the expected variance, and the link time of one iteration of every job.
 """
 
 
 class ForeignLoads:
-    """Estimates by link, from windows of ``window_us``, of which every host's are averaged apart.
+    """Foreign loads by link, estimated from windows of ``window_us`` that hosts report.
 
-    A link's foreign load is the median of what the hosts find that tell of it, of two the lower; at most
-    ``MAX_REPORTERS`` are listened to, each until it has told nothing for ``stale_after_s``.
+    Each host's windows are averaged apart. The foreign load of a link is the median of the hosts' estimates, the lower
+    of two; at most ``MAX_REPORTERS`` hosts count, each until it has reported nothing for ``stale_after_s``.
     """
 
     def __init__(self, fabric: Fabric, window_us: float, stale_after_s: float) -> None:
@@ -69,13 +70,13 @@ class ForeignLoads:
         self._estimates = np.zeros((len(fabric.links), MAX_REPORTERS), _ESTIMATE)
         self._estimates["host"] = -1
 
-    def expect(self, planned: PlannedLoads) -> None:
-        """From now on the registered jobs are taken to send this."""
+    def set_expected(self, planned: PlannedLoads) -> None:
+        """Set what the registered jobs are expected to send from now on."""
         num_links = len(self._rates_bps)
         self._expected, self._iteration_s = planned.utilisation[:num_links], planned.iteration_s[:num_links]
 
-    def note(self, windows: WindowLoads, host: str) -> None:
-        """A host tells of windows, one of each link at most."""
+    def record(self, windows: WindowLoads, host: str) -> None:
+        """Record the windows that a host reports, at most one of each link."""
         number = self._host_index[host]
         of_link = self._estimates[windows.links]
         gaps_s = windows.came_s[:, np.newaxis] - of_link["last_s"]
@@ -108,8 +109,8 @@ class ForeignLoads:
         self._estimates[links, place] = estimate
 
     def loads_bps(self, now_s: float) -> dict[int, float]:
-        """The foreign load of every link that carries any."""
-        estimates = self._estimates.copy()  # another thread may ask
+        """Return the foreign load of every link that carries any."""
+        estimates = self._estimates.copy()  # planning reads in another thread
         shares, is_known = _shares(estimates)
         is_heard = is_known & (estimates["host"] >= 0) & (now_s - estimates["last_s"] <= self._stale_after_s)
         num_hosts = is_heard.sum(axis=1)
@@ -120,13 +121,12 @@ class ForeignLoads:
 
 
 def _shares(estimates: NDArray[np.void]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """What others take of every link by every host's windows, 0 where that may be chance; and where there are enough.
+    """Return the foreign share of every link by every host's windows, 0 if not significant, and where it is known.
 
-    Jobs send at the full rate or not at all: of what is expected to be e on average, e(1 - e) is the variance at most.
-    It is taken to be that at least, so that a few windows which happen to be alike are no certainty. Windows that tell
-    of the same burst are worth less than their number: (1 - r)/(1 + r) of it for a series in which each value hangs on
-    the one before alone, r being their correlation. In a time T one iteration of each job more than the mean may have
-    been seen, which adds its link time over T.
+    Jobs send at the full rate or not at all, so an expected load e has a variance of at most e(1 - e). The variance is
+    taken to be at least that: a few windows that happen to be alike are no certainty. Windows of the same burst are
+    correlated: n values of a first-order autoregressive series with correlation r are worth n (1 - r)/(1 + r). Finally,
+    a span T may contain one iteration of each job more than the mean, which adds the iteration's link time over T.
     """
     weight = np.maximum(estimates["weight"], 1.0)
     number = weight**2 / np.maximum(estimates["squared_weight"], 1.0)

@@ -1,4 +1,4 @@
-"""What planning takes from telemetry: paths that flows have by themselves, paths to avoid, ports that lead, loads."""
+"""Present telemetry to planning: the paths of flows, broken links and paths, ports that lead along a path, loads."""
 
 from collections.abc import Container
 
@@ -11,54 +11,54 @@ from topologies.routing import Routing
 
 
 class ProbedPaths:
-    """Telemetry at the time ``now_s`` of a decision, as far as it can be asked beside the rules in force.
+    """What probes show beside the rules in force, at the time ``now_s`` of a decision.
 
-    Where the hash is known it says which way a flow takes: only the host that a flow goes to could say otherwise.
+    With a known hash the paths of flows follow from it, and no host has to be believed.
     """
 
     def __init__(self, telemetry: Telemetry, fabric_hash: FabricHash) -> None:
         self._telemetry = telemetry
         self._fabric_hash = fabric_hash
-        self._led: frozenset[FiveTuple] = frozenset()
-        self._plans = 0
+        self._steered: frozenset[FiveTuple] = frozenset()
+        self._num_rule_changes = 0
 
     @property
     def version(self) -> tuple[int, int]:
-        """Another one whenever paths of flows, or which of them are to be avoided, may have changed."""
-        return self._telemetry.version, self._plans
+        """Differs whenever the paths of flows, or which of them are broken, may have changed."""
+        return self._telemetry.version, self._num_rule_changes
 
-    def note_rules(self, rules: FlowRulesBySwitch) -> None:
-        """These rules are in force: where one leads a flow, probes do not tell what the hash does with it."""
-        led = frozenset(rule.five_tuple for some in rules.values() for rule in some if rule.next_link is not None)
-        if led != self._led:
-            self._led, self._plans = led, self._plans + 1
+    def set_rules(self, rules: FlowRulesBySwitch) -> None:
+        """Set the rules in force: probes do not show what the hash does with a flow that a rule steers."""
+        steered = frozenset(rule.five_tuple for some in rules.values() for rule in some if rule.next_link is not None)
+        if steered != self._steered:
+            self._steered, self._num_rule_changes = steered, self._num_rule_changes + 1
 
     def hashed_path(self, flow: FiveTuple, now_s: float) -> Path | None:
-        """The path that a hash that is not known gives a flow; None where probes do not tell."""
+        """Return the path that an unknown hash gives a flow, None if probes do not show it."""
         if self._fabric_hash is FabricHash.KNOWN:
             return None
-        return None if flow in self._led else self._telemetry.path_of(flow, now_s)
+        return None if flow in self._steered else self._telemetry.path_of(flow, now_s)
 
     @property
     def silent_links(self) -> frozenset[int]:
-        """Links by which probes have ceased to come."""
+        """Links that lose all probes."""
         return self._telemetry.silent_links
 
-    def lost_paths(self, flow: FiveTuple) -> frozenset[Path]:
-        """Paths that nothing comes by between a flow's NICs."""
-        return self._telemetry.lost_paths(flow)
+    def black_holes(self, flow: FiveTuple) -> frozenset[Path]:
+        """Return the paths that lose all probes between the NICs of a flow."""
+        return self._telemetry.black_holes(flow)
 
-    def rerouted(self, routing: Routing) -> None:
-        """The switches route so from now on."""
-        self._telemetry.rerouted(routing.dead)
+    def set_routing(self, routing: Routing) -> None:
+        """Set how the switches route from now on."""
+        self._telemetry.reroute(routing.dead)
 
     def steered_five_tuple(
         self, flow: FiveTuple, path: Path, taken: Container[FiveTuple], now_s: float
     ) -> FiveTuple | None:
-        """The flow from the lowest port, not ``taken``, that probes know to lead along a path; None without one."""
+        """Return the flow from the lowest port, not ``taken``, that leads along a path; None if none is known."""
         flows = self._telemetry.flows_along(flow, path, now_s)
-        return next((found for found in flows if found not in taken and found not in self._led), None)
+        return next((found for found in flows if found not in taken and found not in self._steered), None)
 
     def foreign_loads_bps(self, now_s: float) -> dict[int, float]:
-        """What links carry beside what registered jobs send, as far as it was measured lately."""
+        """Return what links carry beside the traffic of registered jobs, as measured recently."""
         return self._telemetry.foreign_loads.loads_bps(now_s)

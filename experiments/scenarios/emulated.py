@@ -7,7 +7,6 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from controller.config import ControllerConfig, SwitchAddress
-from controller.telemetry.window import WINDOW_US
 from emulator.clock import VirtualClock
 from emulator.fabric import wire_overhead
 from emulator.p4runtime.pipeline import compiled_pipeline
@@ -26,6 +25,7 @@ from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
 from hostlib.client import Client
+from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from p4src import P4INFO, PROGRAM
 from policies.policy import Policy
 from policies.registry import as_policy, source_of
@@ -105,6 +105,6 @@ def _config(scenario: Scenario, policy: Policy, network: EmulatedNetwork, addres
         num_levels=scenario.num_levels,
         reads_ports=scenario.reads_ports,
         lease_s=LEASE_S,
-        utilisation_window_us=WINDOW_US * wire_overhead(network.emulated.options) / network.scale,
+        utilisation_window_us=UTILISATION_WINDOW_US * wire_overhead(network.emulated.options) / network.scale,
         bytes_per_count=bytes_per_count,
     )

@@ -82,11 +82,11 @@ class InProcessController:
 
     def is_rerouted(self, now_s: float) -> bool:
         """Whether other links are dead than those that the last decision left out."""
-        return self.links is not None and self.links.dead(now_s) != self.routing.dead
+        return self.links is not None and self.links.dead_links(now_s) != self.routing.dead
 
     def _take_snapshot(self, now_s: float) -> Snapshot:
         if self.links is not None:
-            self.routing = self.routing.without(self.links.dead(now_s))
+            self.routing = self.routing.without(self.links.dead_links(now_s))
         return self._snapshots.take(now_s, self._previous, self.routing)
 
 

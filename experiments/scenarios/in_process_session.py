@@ -63,7 +63,7 @@ class InProcessSession:
             controller.deregister(name)
             self._has_changed = True
         if hears_ports and controller.links is not None:
-            controller.links.note(self._outages.port_states, now_s)
+            controller.links.set_port_states(self._outages.port_states, now_s)
         if self._has_changed or controller.is_rerouted(now_s):
             self._decision = controller.decide(now_s)
             self._has_changed = False

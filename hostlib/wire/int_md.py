@@ -4,6 +4,7 @@ Source: *In-band Network Telemetry (INT) Dataplane Specification*, version 2.1, 
 """
 
 import struct
+from collections.abc import Mapping
 from enum import IntFlag
 from functools import cache
 from typing import NamedTuple
@@ -42,6 +43,9 @@ INSTRUCTIONS = 0xFF00 & ~int(Instruction.LEVEL2_PORTS)
 
 HOP_WORDS = 9
 """32-bit words that a hop answers them with."""
+
+UTILISATION_WINDOW_US = 1 << 14
+"""Time over which switches count the bytes of UTILISATION, unless an operator changes table utilisation_window."""
 
 
 class Hop(NamedTuple):
@@ -86,16 +90,28 @@ def read_stack(stack: bytes, instructions: int = INSTRUCTIONS, hop_words: int = 
     return tuple([_hop(values) for values in words])[::-1]
 
 
-_FORMATS = {
-    Instruction.NODE_ID: "I",
-    Instruction.LEVEL1_PORTS: "HH",
-    Instruction.HOP_LATENCY: "I",
-    Instruction.QUEUE: "I",
-    Instruction.INGRESS_TIME: "Q",
-    Instruction.EGRESS_TIME: "Q",
-    Instruction.LEVEL2_PORTS: "8x",
-    Instruction.UTILISATION: "I",
+_FIELDS: Mapping[Instruction, tuple[tuple[str, str], ...]] = {
+    Instruction.NODE_ID: (("node_id", "I"),),
+    Instruction.LEVEL1_PORTS: (("ingress_port", "H"), ("egress_port", "H")),
+    Instruction.HOP_LATENCY: (("latency_us", "I"),),
+    Instruction.QUEUE: (("queue", "I"),),
+    Instruction.INGRESS_TIME: (("ingress_us", "Q"),),
+    Instruction.EGRESS_TIME: (("egress_us", "Q"),),
+    Instruction.LEVEL2_PORTS: (("", "8x"),),
+    Instruction.UTILISATION: (("window_bytes", "I"),),
 }
+"""What a hop answers to each instruction: names, and formats of ``struct`` in network byte order."""
+
+HOP_FIELDS: tuple[tuple[str, str], ...] = tuple(
+    field for instruction, fields in _FIELDS.items() if INSTRUCTIONS & instruction for field in fields
+)
+"""The fields of a hop that answers INSTRUCTIONS, one behind the other, for readers of many stacks at once."""
+
+HOP_PATH = struct.Struct("!" + "".join(form for _, form in HOP_FIELDS[:3]))
+"""The first three fields of a hop, which tell the path: node id, ingress port, egress port."""
+
+QUEUE_DEPTH_BITS = 24
+"""Low bits of ``queue``, which hold its depth in packets; the bits above them hold its level."""
 
 _ONES_8, _ONES_16, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 16, 24, 32, 64))
 
@@ -114,12 +130,13 @@ def _layout(instructions: int, hop_words: int) -> tuple[struct.Struct, _Position
     if hop_words < words_of(instructions) or hop_words == 0:
         raise ValueError(f"instructions {instructions:#06x} need {words_of(instructions)} words a hop, not {hop_words}")
     known, positions, asked = "", list[int | None](), 0
-    for instruction, form in _FORMATS.items():
+    for instruction, fields in _FIELDS.items():
         is_asked = bool(instructions & instruction)
-        known += form if is_asked else ""
-        for _ in form.replace("8x", ""):
-            positions.append(asked if is_asked else None)
-            asked += is_asked
+        for name, form in fields:
+            known += form if is_asked else ""
+            if name:
+                positions.append(asked if is_asked else None)
+                asked += is_asked
     spare_bytes = WORD_BYTES * hop_words - struct.calcsize("!" + known)
     return struct.Struct(f"!{known}{spare_bytes}x"), tuple(positions)
 
@@ -127,7 +144,7 @@ def _layout(instructions: int, hop_words: int) -> tuple[struct.Struct, _Position
 def _hop(values: tuple[int, ...]) -> Hop:
     """A hop from its values."""
     node_id, ingress_port, egress_port, latency_us, queue, ingress_us, egress_us, window_bytes = values
-    level, queue_packets = queue >> 24, queue & _ONES_24
+    level, queue_packets = queue >> QUEUE_DEPTH_BITS, queue & _ONES_24
     return Hop(
         None if node_id == _ONES_32 else node_id,
         None if ingress_port == _ONES_16 else ingress_port,

@@ -23,7 +23,11 @@ class Arrival(StrEnum):
     @property
     def is_new(self) -> bool:
         """Whether the packet was not there before."""
-        return self in (Arrival.NEW, Arrival.LATE)
+        return self is _NEW or self is _LATE
+
+
+# Looking up a member of an enum takes long, and this is done for every packet.
+_NEW, _LATE = Arrival.NEW, Arrival.LATE
 
 
 class SequenceWindow:
@@ -56,7 +60,7 @@ class SequenceWindow:
         if not self.received:
             self._first = self._newest = number
             self._bits = self.received = 1
-            return Arrival.NEW
+            return _NEW
         ahead = number - self._newest
         if ahead > MAX_JUMP:
             return Arrival.JUMP
@@ -64,7 +68,7 @@ class SequenceWindow:
             self._bits = (self._bits << ahead | 1) & _ONES
             self._newest = number
             self.received += 1
-            return Arrival.NEW
+            return _NEW
         if -ahead >= SIZE:
             self.duplicates += 1
             return Arrival.TOO_OLD
@@ -76,4 +80,4 @@ class SequenceWindow:
         self._first = min(self._first, number)
         self.received += 1
         self.late += 1
-        return Arrival.LATE
+        return _LATE

@@ -18,7 +18,7 @@ from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.database import Database
 from controller.store.dump import LAST, dump
 from controller.store.facts import newest_plan
-from controller.telemetry.candidates import Freshness
+from controller.telemetry.path_table import Freshness
 from policies.policy import decide
 from policies.registry import find_policy
 from tests.chaos.jobs import TrainingJob, on_the_wire

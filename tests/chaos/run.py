@@ -166,13 +166,13 @@ class Run:
             await asyncio.sleep(_PROBED_S)
         planner, ports = world.controller.planner, world.controller.ports
         damped, planner.links = planner.links, LinkHealth(world.fabric, damping=None)
-        planner.links.note(ports.states, LoopClock().now_s())
+        planner.links.set_port_states(ports.states, LoopClock().now_s())
         try:
             wrong += await self._judged_once_planned(world.controller)
         finally:
             planner.links, now_s = damped, LoopClock().now_s()
-            damped.note(ports.states, now_s)
-            damped.note_silent(world.controller.telemetry.silent_links, now_s)
+            damped.set_port_states(ports.states, now_s)
+            damped.set_silent_links(world.controller.telemetry.silent_links, now_s)
         return wrong
 
     async def _judged_once_planned(self, controller: Controller) -> list[str]:
@@ -192,7 +192,7 @@ class Run:
         wrong += oracles.other_five_tuples(world.jobs, registered)
         wrong += oracles.strange_registrations(world)
         wrong += oracles.rules_without_jobs(world)
-        believed_dead = controller.planner.links.dead(LoopClock().now_s())
+        believed_dead = controller.planner.links.dead_links(LoopClock().now_s())
         wrong += oracles.unknown_links(world, believed_dead)
         wrong += await oracles.strange_entries(world, self._reference, believed_dead)
         for _ in range(_MOST_PROBED):

@@ -15,10 +15,10 @@ from controller.registry.registration import Change, InstanceChange, NotOwnerErr
 from controller.registry.registry import Registry
 from controller.southbound.p4runtime import switches, writer
 from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
-from controller.southbound.p4runtime.entries import Kind, key_of
+from controller.southbound.p4runtime.entries import EntityKind, key_of
 from controller.store.store import Store
-from controller.telemetry.candidates import PairCandidates
-from controller.telemetry.reporters import Reporters
+from controller.telemetry.path_table import PathTable
+from controller.telemetry.report_checks import Reporters
 from emulator.fabric import EmulatedFabric
 from policies.plan import FlowPlan, JobPlan
 from policies.profile import Profile
@@ -36,7 +36,7 @@ def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     write = switches._SwitchAccess.write
 
     async def forgetful(self: Any, updates: Sequence[Update]) -> None:
-        flows = [update for update in updates if key_of(update.entity).kind is Kind.FLOW]
+        flows = [update for update in updates if key_of(update.entity).kind is EntityKind.FLOW]
         await write(self, [update for update in updates if update not in flows[:1]])
 
     monkeypatch.setattr(switches._SwitchAccess, "write", forgetful)
@@ -114,7 +114,7 @@ def test_an_error_that_nobody_hears_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_table_of_paths_that_nothing_makes_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PairCandidates, "_is_fresh", lambda *_: True)
+    monkeypatch.setattr(PathTable, "is_fresh", lambda *_: True)
     with pytest.raises(ChaosError, match=r"h\d to h\d: .* is dead"):
         play(_SEED, _NUM_EVENTS)
 

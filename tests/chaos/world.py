@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.config import ControllerConfig
 from controller.process.core import Controller
-from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.store import Store
 from hostlib.types import FlowGroup, Job
@@ -116,7 +116,7 @@ class World:
             self._note_start(controller)
             self.network.listen(_ADDRESS, process, controller.handlers)
             self.controller, self.southbound = controller, southbound
-            async with GnmiPorts(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
+            async with GnmiPortMonitor(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
                 for work in (controller.planner.run(), controller.follow_ports(), controller.tell_next()):
                     tasks.create_task(work).add_done_callback(partial(self._note_end, process))
 

@@ -9,7 +9,7 @@ import grpc.aio
 
 from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.clock import Clock
-from controller.links.port_states import HeardPorts
+from controller.links.port_states import PortStateTable
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
@@ -86,7 +86,7 @@ async def served(
     service = ControllerService(registry, planner, board, clock, telemetry)
     server.add_generic_rpc_handlers((service.handler(),))
     if isinstance(clock, DrivenClock):
-        driven = DrivenTimeService(planner, southbound, HeardPorts(fabric.switches), clock)
+        driven = DrivenTimeService(planner, southbound, PortStateTable(fabric.switches), clock)
         server.add_generic_rpc_handlers((driven.handler(),))
     port = server.add_insecure_port(address)
     await server.start()

@@ -8,7 +8,7 @@ import pytest
 from controller.clock import WallClock
 from controller.config import ControllerConfig
 from controller.process.core import Controller
-from controller.southbound.gnmi import GnmiPorts
+from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.switch import EmulatedSwitch
 from tests.integration.fabrics import DUMBBELL, ServedFabric, base_routing, controlled, served_dumbbell
@@ -46,7 +46,7 @@ def test_what_was_dead_before_the_controller_came_is_never_routed_over(monkeypat
             southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
             controller = Controller(config, routing, southbound, WallClock())
             set_bottleneck(served, up=False)
-            async with GnmiPorts(config.switches, controller.ports):
+            async with GnmiPortMonitor(config.switches, controller.ports):
                 await controller.ports.all_heard()
                 await controller.hear_ports()
                 async with southbound:

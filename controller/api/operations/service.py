@@ -36,7 +36,7 @@ from controller.api.operations.telemetry_states import drop_states, load_states,
 from controller.clock import Clock
 from controller.planning.decision import Decision
 from controller.planning.planner import Planner
-from controller.profiling.results import ProfilingResults
+from controller.profiling.measured import ProfilingResults
 from controller.registry.registration import RegisteredJob
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound
@@ -112,7 +112,9 @@ class OperationsService:
 
     def _links(self) -> Iterable[wire.LinkState]:
         now_s = self._clock.now_s()
-        return link_states(self._planner.links.unused(now_s), self._telemetry.outvoted, self._registry.fabric, now_s)
+        return link_states(
+            self._planner.links.dead_cables(now_s), self._telemetry.overruled, self._registry.fabric, now_s
+        )
 
     def _candidates(self) -> Iterable[wire.PairState]:
         return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)

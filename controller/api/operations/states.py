@@ -5,9 +5,9 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from controller.api.operations import operations_pb2 as wire
-from controller.links.link_health import CableCondition, CableHealth, links_of
+from controller.links.link_health import DeadCable, LinkState, links_of
 from controller.planning.decision import Decision
-from controller.profiling.results import ProfilingResults
+from controller.profiling.measured import ProfilingResults
 from controller.registry.registration import RegisteredJob
 from controller.rules.flow_rules import FlowRule
 from controller.rules.job_rules import levels_in_force
@@ -165,18 +165,18 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
 
 
 def link_states(
-    unused: Iterable[CableHealth], outvoted: Mapping[int, Set[str]], fabric: Fabric, now_s: float
+    dead_cables: Iterable[DeadCable], overruled: Mapping[int, Set[str]], fabric: Fabric, now_s: float
 ) -> Iterator[wire.LinkState]:
-    """Cables that are not used, and hosts that are outvoted by link."""
-    for cable in unused:
+    """List dead cables, with the hosts that are overruled about them."""
+    for cable in dead_cables:
         link = fabric.links[cable.link]
         yield wire.LinkState(
             source=link.source,
             destination=link.destination,
             parallel=fabric.parallel_index(cable.link),
-            is_down=cable.condition is CableCondition.DOWN,
+            is_down=cable.state is LinkState.DOWN,
             falls=cable.falls,
             fell_ago_s=now_s - cable.fell_s,
             held_for_s=cable.held_for_s,
-            claimants=sorted({host for link in links_of((cable.link // 2,)) for host in outvoted.get(link, ())}),
+            claimants=sorted({host for link in links_of((cable.link // 2,)) for host in overruled.get(link, ())}),
         )

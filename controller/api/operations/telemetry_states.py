@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.states import path_state
-from controller.telemetry.candidates import Candidate, Freshness
-from controller.telemetry.links import LinkMeasurement
+from controller.telemetry.link_measurements import LinkMeasurement
+from controller.telemetry.path_table import Candidate, Freshness
 from controller.telemetry.telemetry import STALE_AFTER_S, PairView, Telemetry
 from topologies.fabric import Fabric, Nic
 
@@ -54,7 +54,7 @@ def load_states(telemetry: Telemetry, fabric: Fabric, now_s: float) -> Iterator[
 
 def drop_states(telemetry: Telemetry) -> Iterator[wire.DropState]:
     """What the controller has dropped, then what every host's agent has."""
-    for drop, count in (+telemetry.dropped).items():  # an exchange of no reports drops none
+    for drop, count in (+telemetry.rejected).items():  # an exchange of no reports drops none
         yield wire.DropState(reason=drop, count=count)
     for host, dropped in sorted(telemetry.dropped_by_hosts.items()):
         for reason, packets in dropped.items():

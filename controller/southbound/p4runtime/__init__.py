@@ -1,1 +1,1 @@
-"""Switches that speak P4Runtime: connections, pipelines, table entries and counters."""
+"""Program switches over P4Runtime: connections, pipelines, table entries and counters."""

@@ -1,4 +1,4 @@
-"""Counters of switches, read over P4Runtime: of ports by level, and of rules for whole jobs."""
+"""Select and interpret the counters of switches: of ports by level, and of rules for whole jobs."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,18 +13,18 @@ _LEVEL_COUNTER = "level_counter"
 _LEVELS = 8
 
 JOB_COUNTERS = (P4DirectCounterEntry(table_entry=P4TableEntry(JOB_TABLE)),)
-"""What selects the counters of all rules for whole jobs, and of the operator's."""
+"""Selects the counters of all rules for whole jobs, the operator's included."""
 
 
 def level_counters(switch: str, level: int, fabric: Fabric) -> list[CounterEntry]:
-    """What selects the counters of a level at the ports of a switch."""
+    """Return what selects the counters of a level at the ports of a switch."""
     return [
         P4CounterEntry(_LEVEL_COUNTER, index=link.source_port * _LEVELS + level) for link in fabric.links_from[switch]
     ]
 
 
 def bytes_of_links(counters: Iterable[CounterEntry], switch: str, fabric: Fabric) -> Iterator[tuple[int, int]]:
-    """Links and what was counted, from the counters of one level."""
+    """Return links and their byte counts, from the counters of one level."""
     links = {link.source_port: link.index for link in fabric.links_from[switch]}
     for counter in counters:
         if isinstance(counter, P4CounterEntry) and counter.index is not None:
@@ -32,7 +32,7 @@ def bytes_of_links(counters: Iterable[CounterEntry], switch: str, fabric: Fabric
 
 
 def bytes_of_jobs(counters: Iterable[CounterEntry], fabric: Fabric) -> Iterator[tuple[tuple[int, str], int]]:
-    """NIC addresses and hosts, and what was counted, from the counters of rules for whole jobs."""
+    """Return pairs of NIC address and host and their byte counts, from the counters of rules for whole jobs."""
     for counter in counters:
         match counter:
             case P4DirectCounterEntry(table_entry=P4TableEntry(priority=priority, match=dict() as match)) if (

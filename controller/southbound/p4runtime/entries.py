@@ -1,6 +1,6 @@
-"""Typed P4Runtime entries of the pipeline in ``p4src/``: base routing and flow rules.
+"""Make P4Runtime entries of the pipeline in ``p4src/``: base routing and rules.
 
-Names are P4Info's aliases. A next hop is named by the port it leaves by, and so is its member of the selector.
+Names are P4Info's aliases. A next hop has the number of the port it leaves by, and so has its member of the selector.
 """
 
 import zlib
@@ -30,17 +30,17 @@ Entity = P4TableEntry | P4ActionProfileMember | P4ActionProfileGroup
 _SELECTOR = "ecmp"
 _LEVELS = range(1, 8)
 _DSCP_OF_CLASS = 8
-"""Class selector n, CSn, is DSCP 8 n."""
+"""Class selector n, CSn, is DSCP 8n."""
 
 _FOREIGN_BITS = (0, 2, 4, 6)
-"""DSCP bits 2 and 1 are not ours: whatever they are, bits 5..3 tell the level. Bit 0 announces INT."""
+"""Values of DSCP bits 2 and 1, which are not ours: bits 5..3 tell the level in any case. Bit 0 announces INT."""
 
 MARKING_DEPTH_PACKETS = 12
-"""A packet that finds so many before it in its queue is marked, for hosts that react to it."""
+"""Queue depth from which packets get an ECN mark, for hosts that react to it."""
 
 
-class Kind(IntEnum):
-    """Kinds of entities; one refers only to entities of smaller kinds."""
+class EntityKind(IntEnum):
+    """The kinds of entities; an entity refers only to entities of smaller kinds."""
 
     SETTING = 0  # the default entry of a table
     LEVEL = 1
@@ -52,26 +52,26 @@ class Kind(IntEnum):
     FLOW = 7
 
 
-RULES = Kind.JOB, Kind.FLOW
-"""Kinds of what a Plan asks for."""
+RULES = EntityKind.JOB, EntityKind.FLOW
+"""The kinds that a Plan asks for."""
 
 FLOW_TABLE = "flow"
 JOB_TABLE = "job"
 
 JOB_PRIORITY = 4790
-"""P4Runtime's priority of the controller's entries of JOB_TABLE; those with another one are the operator's."""
+"""The P4Runtime priority of the controller's entries of JOB_TABLE; entries with another one are the operator's."""
 
 TABLES = {
-    "level": Kind.LEVEL,
-    "next_hop": Kind.NEXT_HOP,
-    "routing": Kind.ROUTING,
-    JOB_TABLE: Kind.JOB,
-    FLOW_TABLE: Kind.FLOW,
+    "level": EntityKind.LEVEL,
+    "next_hop": EntityKind.NEXT_HOP,
+    "routing": EntityKind.ROUTING,
+    JOB_TABLE: EntityKind.JOB,
+    FLOW_TABLE: EntityKind.FLOW,
 }
-"""Tables whose entries are the controller's; those of the others are the operator's, and left alone."""
+"""Tables whose entries belong to the controller. Those of other tables are the operator's, and left alone."""
 
 SETTINGS = ("node", "node_id", "ecn")
-"""Tables whose default entry is the controller's."""
+"""Tables whose default entry belongs to the controller."""
 
 Ports = tuple[int, ...]
 """Members of a group, in the order that the hash indexes."""
@@ -82,35 +82,39 @@ MatchValue = int | tuple[int, int]
 
 
 class EntityKey(NamedTuple):
-    """Identity of an entity on its switch: kind, and id, name of the table or match fields by name."""
+    """The identity of an entity on its switch: its kind, and its id, its table's name or its match fields by name."""
 
-    kind: Kind
+    kind: EntityKind
     identity: int | str | tuple[tuple[str, MatchValue], ...]
 
 
 def key_of(entity: Entity) -> EntityKey:
-    """Identity of an entity; raises ValueError for a table that the pipeline does not have."""
-    # Most are table entries, and to find that one is not of another abstract class takes long.
+    """Return the identity of an entity.
+
+    Raises:
+        ValueError: The pipeline has no such table.
+    """
+    # Table entries first: most are, and to match an abstract class takes long.
     match entity:
         case P4TableEntry() if entity.is_default_action:
-            return EntityKey(Kind.SETTING, entity.table_id)
+            return EntityKey(EntityKind.SETTING, entity.table_id)
         case P4TableEntry() if entity.table_id in TABLES:
             return EntityKey(TABLES[entity.table_id], tuple(sorted((entity.match or {}).items())))
         case P4TableEntry():
             raise ValueError(f"table {entity.table_id!r} is not one of {', '.join(TABLES)}")
         case P4ActionProfileMember():
-            return EntityKey(Kind.MEMBER, entity.member_id)
+            return EntityKey(EntityKind.MEMBER, entity.member_id)
         case P4ActionProfileGroup():
-            return EntityKey(Kind.GROUP, entity.group_id)
+            return EntityKey(EntityKind.GROUP, entity.group_id)
 
 
 def is_own(entity: Entity) -> bool:
-    """Whether an entity of a table of the controller's is its own; in JOB_TABLE there are others."""
+    """Return whether an entity of a table of the controller is its own; JOB_TABLE also has entries of operators."""
     return not (isinstance(entity, P4TableEntry) and entity.table_id == JOB_TABLE and entity.priority != JOB_PRIORITY)
 
 
 def holds_same(one: Entity, other: Entity) -> bool:
-    """Whether two entities with one key do the same."""
+    """Return whether two entities with the same key do the same."""
     match one, other:
         case P4TableEntry(), P4TableEntry():
             return one.action == other.action
@@ -122,12 +126,12 @@ def holds_same(one: Entity, other: Entity) -> bool:
 
 
 def base_entries(switch: str, routing: Routing) -> list[Entity]:
-    """What a switch needs to route by the fabric's hash and to serve levels that earlier switches marked."""
+    """Return what a switch needs to route by the fabric's hash and to serve marked levels."""
     return fixed_entries(switch, routing) + route_entries(switch, routing)
 
 
 def fixed_entries(switch: str, routing: Routing) -> list[Entity]:
-    """What of it is the same whichever links are dead."""
+    """Return the base entries that do not depend on dead links."""
     fabric = routing.fabric
     leaving = fabric.links_from[switch]
     return [
@@ -141,7 +145,7 @@ def fixed_entries(switch: str, routing: Routing) -> list[Entity]:
 
 
 def route_entries(switch: str, routing: Routing) -> list[Entity]:
-    """What of it says which ways lead where."""
+    """Return the base entries that do: routes and their ECMP groups."""
     fabric = routing.fabric
     routes = routing.routes(switch)
     groups = _group_ids({_ports(route, fabric) for route in routes})
@@ -152,7 +156,7 @@ def route_entries(switch: str, routing: Routing) -> list[Entity]:
 
 
 def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
-    """The entry that carries out a flow rule."""
+    """Return the entry that carries out a flow rule."""
     five_tuple = rule.five_tuple
     match = P4TableMatch(
         source_address=five_tuple.source_address,
@@ -172,7 +176,7 @@ def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
 
 
 def job_entry(rule: JobRule, fabric: Fabric) -> P4TableEntry:
-    """The entry that carries out a job's rule."""
+    """Return the entry that carries out a job rule."""
     match = P4TableMatch(
         source_address=(rule.source_address, _WHOLE_ADDRESS),
         destination_address=(fabric.nics[rule.destination_host][0].address & HOST_MASK, HOST_MASK),
@@ -182,7 +186,7 @@ def job_entry(rule: JobRule, fabric: Fabric) -> P4TableEntry:
 
 
 def next_hop_of(entity: Entity) -> int | None:
-    """The next hop, and port, that a flow rule leads to; None where it leads nowhere."""
+    """Return the next hop, which is also the port, that a flow rule steers to; None if it steers nowhere."""
     match entity:
         case P4TableEntry(table_id=table, action=P4TableAction() as action) if table == FLOW_TABLE:
             return action.args.get("next_hop")
@@ -228,7 +232,7 @@ def _ports(route: Route, fabric: Fabric) -> Ports:
 
 
 def _group_ids(groups: Iterable[Ports]) -> dict[Ports, int]:
-    """An id for every group that follows from its members: what an id stands for never changes under a route."""
+    """Return an id for every group, computed from its members so that an id never changes its meaning under a route."""
     ids: dict[Ports, int] = {}
     for ports in sorted(groups):
         group_id = zlib.crc32(b"".join(port.to_bytes(2, "big") for port in ports))
@@ -239,12 +243,12 @@ def _group_ids(groups: Iterable[Ports]) -> dict[Ports, int]:
 
 
 def _group(group_id: int, ports: Ports) -> P4ActionProfileGroup:
-    # Each watches its port: the switch passes over a member whose port is down, without being told.
+    # Each member watches its port: the switch skips it by itself while the port is down.
     members = [P4Member(port, weight=(1, port)) for port in ports]
     return P4ActionProfileGroup(_SELECTOR, group_id=group_id, max_size=len(ports), members=members)
 
 
-@lru_cache(1 << 18)  # most are the same when a link has died, and need not be compared
+@lru_cache(1 << 18)  # most stay the same when a link dies; identical objects need no comparison
 def _route(route: Route, group: int) -> P4TableEntry:
     return P4TableEntry(
         "routing",
@@ -254,5 +258,5 @@ def _route(route: Route, group: int) -> P4TableEntry:
 
 
 def _members(group: P4ActionProfileGroup) -> list[P4Member]:
-    # The order counts: the hash indexes it.
+    # The order matters, because the hash indexes it.
     return list(group.members or ())

@@ -1,7 +1,8 @@
-"""How the switches themselves keep a controller out that leads no longer: election ids that rise from term to term.
+"""Fence off former leaders at the switches, by election ids that rise with every term.
 
-P4Runtime carries out the writes of the highest bidder alone (P4Runtime 1.4.1, section 5). So who leads bids at every
-switch before it writes to any: what its predecessor has sent late then comes too late everywhere.
+A switch carries out the writes of its primary alone, the controller with the highest election id (P4Runtime 1.4.1,
+section 5). A new leader becomes primary at every switch before it writes to any. What its predecessor sent late then
+comes too late everywhere.
 """
 
 import asyncio
@@ -19,65 +20,70 @@ _BIDS_PER_TERM = 1 << 16
 
 
 class Grant(Protocol):
-    """The right to write, for a term of office; others may have had it before, and may have it afterwards."""
+    """The right to write in a leader's term; other controllers may have had it before, and may have it later."""
 
     @property
-    def term(self) -> int: ...
+    def term(self) -> int:
+        """The leader's term."""
 
     async def granted(self) -> None:
-        """Return as soon as something may be written, which is to be sent then and there."""
+        """Wait until writing is allowed; what is to be written must then be sent at once."""
 
     def doubt(self) -> None:
-        """A switch obeys another controller."""
+        """Report that another controller is primary at a switch."""
 
 
-def first_bid(base_id: int, term: int) -> int:
-    """The election id to bid first in a term; the next ones are for where a switch has not let go of the first."""
+def first_election_id(base_id: int, term: int) -> int:
+    """Return the first election id of a term. Further ones are for switches that still hold an earlier stream's id."""
     return base_id + term * _BIDS_PER_TERM
 
 
-class Claims:
-    """Which switches let nobody write any longer who led before; those that do not answer are waited for so long."""
+class ArbitrationBarrier:
+    """A barrier: wait until all switches have answered this controller's bids, but not longer than ``patience_s``.
 
-    def __init__(self, switches: Iterable[str], patience_s: float = 3.0) -> None:
-        self._unclaimed = set(switches)
-        self._patience_s = patience_s
-        self._end_s: float | None = None
-        self._all_claimed = asyncio.Event()
-
-    async def claimed(self, switch: str) -> None:
-        """A switch has been bid for; return when all are, or no other is to be waited for any longer."""
-        if self._end_s is None:
-            self._end_s = asyncio.get_running_loop().time() + self._patience_s
-        self._unclaimed.discard(switch)
-        if not self._unclaimed:
-            self._all_claimed.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._end_s):
-                await self._all_claimed.wait()
-
-
-def fence(switch: Switch, election_id: int, claims: Claims) -> None:
-    """Have finsy bid for a switch with one's own election ids, and leave it alone until all are claimed."""
-    # It takes no arbitrator from outside.
-    switch._arbitrator = OwnBids(election_id, claims)
-
-
-class OwnBids(Arbitrator):
-    """Arbitration with bids of one's own term alone.
-
-    finsy's bids as much as the last primary where a switch has none: with that, who led before could take a switch back
-    from its successor as soon as the successor's stream breaks.
+    From then on no former leader can write to a switch that has answered.
     """
 
-    def __init__(self, election_id: int, claims: Claims) -> None:
+    def __init__(self, switches: Iterable[str], patience_s: float = 3.0) -> None:
+        self._awaited = set(switches)
+        self._patience_s = patience_s
+        self._deadline_s: float | None = None
+        self._all_arrived = asyncio.Event()
+
+    async def arrive(self, switch: str) -> None:
+        """Record that a switch has answered; wait until all have, or time is up."""
+        if self._deadline_s is None:
+            self._deadline_s = asyncio.get_running_loop().time() + self._patience_s
+        self._awaited.discard(switch)
+        if not self._awaited:
+            self._all_arrived.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._deadline_s):
+                await self._all_arrived.wait()
+
+
+def use_election_ids(switch: Switch, election_id: int, barrier: ArbitrationBarrier) -> None:
+    """Make finsy use the election ids of this term, and wait at the barrier before it writes."""
+    # finsy has no parameter for an arbitrator.
+    switch._arbitrator = TermArbitrator(election_id, barrier)
+
+
+class TermArbitrator(Arbitrator):
+    """Arbitration with election ids of this term alone.
+
+    finsy takes over the election id of the last primary where a switch has none. With that a former leader could take a
+    switch back as soon as the stream of its successor breaks.
+    """
+
+    def __init__(self, election_id: int, barrier: ArbitrationBarrier) -> None:
         super().__init__(election_id)
-        self._claims = claims
+        self._barrier = barrier
 
     async def handshake(self, switch: Switch, *, conflict: bool = False) -> None:
-        """Bid for a switch that is connected, and wait until writing may begin.
+        """Bid for a connected switch, and wait until writing may begin.
 
-        Raises ConnectionLostError where an earlier stream of ours still stands there: the next bid is higher.
+        Raises:
+            ConnectionLostError: An earlier stream of ours still holds the election id; the next bid is higher.
         """
         response = None
         if not conflict:
@@ -88,15 +94,15 @@ class OwnBids(Arbitrator):
             raise ConnectionLostError(f"switch {switch.name}: an earlier stream still has the election id")
         self.is_primary = response.status.code == rpc_code.OK
         self.primary_id = U128.decode(response.election_id)
-        await self._claims.claimed(switch.name)
+        await self._barrier.arrive(switch.name)
 
     async def update(self, switch: Switch, msg: p4r.MasterArbitrationUpdate) -> None:
-        """Something has changed about who is primary."""
+        """Handle a change of the primary."""
         self.primary_id = U128.decode(msg.election_id)
         if msg.status.code == rpc_code.NOT_FOUND:
-            msg.status.code = rpc_code.ALREADY_EXISTS  # who bid more may come back
+            msg.status.code = rpc_code.ALREADY_EXISTS  # a controller with a higher id may come back
         await super().update(switch, msg)
 
     def reset(self) -> None:
-        """The stream has ended; the next bids the same."""
+        """Forget the state of a stream that has ended; the next bid is the same."""
         self.is_primary = False

@@ -1,6 +1,6 @@
-"""Keeps a switch of finsy's connected, and finds it again as soon as it is back.
+"""Keep a finsy switch connected, and reconnect as soon as it is back.
 
-finsy's ``Controller`` pauses ten seconds after a short connection, so a switch that reboots would stay empty that long.
+finsy's ``Controller`` pauses ten seconds after a short connection; a switch that reboots would stay empty that long.
 """
 
 import asyncio
@@ -10,19 +10,19 @@ from finsy import GRPCStatusCode, Switch, SwitchEvent
 _RETRY_S = 0.5
 _LAST_RETRY_S = 8.0
 _SHORT_S = 2.0
-"""A switch that is there and has not kept a connection for so long is given more and more time."""
+"""A connection that ends sooner is short. After each one to a switch that answers, the next attempt waits longer."""
 
 
 class ConnectionLostError(Exception):
-    """What finsy takes for a switch that is away, by its ``code``, and not for a failure."""
+    """Tells finsy by its ``code`` that a switch is away, which is no failure."""
 
     code = GRPCStatusCode.UNAVAILABLE
 
 
 async def keep_connected(switch: Switch) -> None:
-    """Connect, and connect again whenever the connection is lost; until cancelled.
+    """Connect, and connect again whenever the connection is lost, until cancelled.
 
-    While nothing answers it is tried every half second; finsy's own loop waits 10 s after an attempt that fails soon.
+    While nothing answers it tries every half second; finsy's own loop waits 10 s after an attempt that fails quickly.
     """
     loop, lost, retry_s = asyncio.get_running_loop(), asyncio.Event(), _RETRY_S
     switch.ee.on(SwitchEvent.CHANNEL_DOWN, lambda _: lost.set())
@@ -33,10 +33,10 @@ async def keep_connected(switch: Switch) -> None:
             async with switch:
                 await lost.wait()
         except Exception as error:
-            # finsy has logged it. It connects by gNMI too, which fails in its own way; no switch is ever given up.
+            # finsy has logged it. It also connects by gNMI, whose errors differ. No switch is ever given up.
             is_away = getattr(error, "code", None) is GRPCStatusCode.UNAVAILABLE
         except asyncio.CancelledError:
-            # finsy also cancels an attempt where another of its tasks has failed, and has logged that.
+            # finsy also cancels an attempt if another of its tasks has failed, and has logged that.
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
         if is_away or loop.time() - began_s >= _SHORT_S:

@@ -1,4 +1,4 @@
-"""The switches of a fabric over P4Runtime: connections, arbitration, pipeline and writes, through finsy."""
+"""Program the switches of a fabric over P4Runtime, through finsy: connections, arbitration, pipeline and writes."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ from controller.southbound.p4runtime.entries import (
     key_of,
     route_entries,
 )
-from controller.southbound.p4runtime.fencing import Claims, Grant, fence, first_bid
+from controller.southbound.p4runtime.fencing import ArbitrationBarrier, Grant, first_election_id, use_election_ids
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, keep_connected
 from controller.southbound.p4runtime.writer import SwitchAwayError, SwitchRefusalError, SwitchWrite, SwitchWriter
 from controller.southbound.southbound import SwitchStatus
@@ -55,15 +55,18 @@ _LOG = logging.getLogger(__name__)
 
 _AWAY = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.CANCELLED)
 _DEADLINE_S = 10.0
-"""A switch that leaves a request unanswered for so long is away."""
+"""A switch that leaves a request unanswered for so long counts as away."""
 
 
 class P4RuntimeSouthbound:
-    """A Southbound over P4Runtime, as an async context manager: connected while entered.
+    """A Southbound over P4Runtime, connected while its context is entered.
 
-    A switch that is away is retried until it is back; the pipeline is pushed only where it differs. With a ``grant``
-    it writes only while that is given, once all switches are claimed, with bids of its term from
-    ``election_id`` on; without, it bids ``election_id`` itself.
+        async with P4RuntimeSouthbound(addresses, routing, pipeline, election_id=1) as southbound:
+            await southbound.write(rules)
+
+    A switch that is away is retried until it is back; the pipeline is pushed only where it differs. With a ``grant`` it
+    writes only while the grant lasts, once it is primary at all switches, with election ids of the term from
+    ``election_id`` on. Without one it bids ``election_id`` itself.
     """
 
     def __init__(
@@ -95,9 +98,9 @@ class P4RuntimeSouthbound:
             Switch(address.name, address.address, options(device_id=address.device_id)) for address in addresses
         ]
         if grant is not None:
-            claims = Claims(self._writers)
+            barrier = ArbitrationBarrier(self._writers)
             for switch in self._switches:
-                fence(switch, first_bid(election_id, grant.term), claims)
+                use_election_ids(switch, first_election_id(election_id, grant.term), barrier)
         for switch in self._switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
         self._accesses: dict[str, _SwitchAccess] = {}
@@ -116,7 +119,7 @@ class P4RuntimeSouthbound:
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
-        await _all(writer.hold(self._state(name, rules.get(name, ()))) for name, writer in self._writers.items())
+        await _all(writer.set_rules(self._state(name, rules.get(name, ()))) for name, writer in self._writers.items())
 
     async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
         """See Southbound."""
@@ -161,7 +164,7 @@ class P4RuntimeSouthbound:
     async def _read_counters(
         self, wanted: Mapping[str, Sequence[CounterEntry]]
     ) -> list[tuple[str, list[CounterEntry]] | None]:
-        """What switches answer, all asked at once; None for each that does not."""
+        """Read counters from all switches at once; None for each switch that does not answer."""
 
         async def read(name: str) -> tuple[str, list[CounterEntry]] | None:
             access = self._accesses.get(name)
@@ -184,11 +187,11 @@ class P4RuntimeSouthbound:
         )
 
     def _bases(self, routing: Routing) -> dict[str, State]:
-        """The base entries of all switches; those that are as before are not made anew."""
+        """Return the base entries of all switches; unchanged ones are not made again."""
         return {name: fixed | state_of(route_entries(name, routing)) for name, fixed in self._fixed.items()}
 
     def _state(self, name: str, rules: Sequence[FlowRule | JobRule]) -> State:
-        """The rules of a switch as it holds them; those that it had before are not made anew."""
+        """Return the rules of a switch as entities; those it had before are not made again."""
         known = self._rules[name]
         self._rules[name] = entries = {}
         for rule in rules:
@@ -210,7 +213,7 @@ class P4RuntimeSouthbound:
         reason = f"lost to another controller, which has election id {switch.primary_id}"
         _LOG.error("switch %s: %s", switch.name, reason)
         self._accesses.pop(switch.name, None)
-        self._writers[switch.name].lose(reason)
+        self._writers[switch.name].mark_lost(reason)
         if self._grant is not None:
             self._grant.doubt()
 
@@ -220,7 +223,10 @@ class P4RuntimeSouthbound:
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Everything to its end, then the first error. A work begins, and its request leaves, before the next is made."""
+    """Run everything to its end, then raise the first error.
+
+    Each coroutine starts, and sends its request, before the next one is created.
+    """
     async with asyncio.TaskGroup() as tasks:
         outcomes = []
         for work in works:
@@ -240,7 +246,7 @@ async def _outcome(work: Coroutine[Any, Any, None]) -> Exception | None:
 
 
 class _SwitchAccess:
-    """Access to a switch that finsy keeps connected."""
+    """Access to a switch that finsy keeps connected; see Access."""
 
     def __init__(self, switch: Switch, encoder: Encoder, grant: Grant | None) -> None:
         self._switch = switch
@@ -248,7 +254,7 @@ class _SwitchAccess:
         self._grant = grant
 
     async def read(self) -> list[Entity]:
-        """All that is the controller's: entries, default entries, members and groups."""
+        """Read the controller's own entries, default entries, members and groups."""
         wanted = [
             *(P4TableEntry(table) for table in TABLES),
             *(P4TableEntry(table, is_default_action=True) for table in SETTINGS),
@@ -261,13 +267,18 @@ class _SwitchAccess:
             return [entity async for entity in entities if is_own(entity)]
 
     async def read_counters(self, wanted: Sequence[CounterEntry]) -> list[CounterEntry]:
-        """Counters; raises SwitchAwayError, and SwitchRefusalError where the switch has none such."""
+        """Read counters.
+
+        Raises:
+            SwitchAwayError: The connection is lost.
+            SwitchRefusalError: The switch has no such counters.
+        """
         counters = cast("AsyncIterator[CounterEntry]", self._switch.read(wanted))
         async with self._own_errors():
             return [counter async for counter in counters]
 
     async def write(self, updates: Sequence[Update]) -> None:
-        """All updates in one request."""
+        """Write all updates in one request."""
         messages = [self._encoder.update(update) for update in updates]
         if self._grant is not None:
             await self._grant.granted()
@@ -276,7 +287,7 @@ class _SwitchAccess:
 
     @asynccontextmanager
     async def _own_errors(self) -> AsyncIterator[None]:
-        """Errors of finsy and gRPC as those of Access. A switch that is away is connected to anew."""
+        """Translate errors of finsy and gRPC into those of Access; reconnect to a switch that is away."""
         try:
             async with asyncio.timeout(_DEADLINE_S):
                 yield
@@ -289,16 +300,16 @@ class _SwitchAccess:
             self._reconnect()
             raise SwitchAwayError(f"no answer within {_DEADLINE_S:g} s") from error
         except (AssertionError, UsageError) as error:
-            # How finsy and gRPC say that the connection was closed under a request.
+            # finsy and gRPC raise these when the connection is closed under a request.
             raise SwitchAwayError("the connection is closed") from error
         except asyncio.CancelledError as error:
-            # And how gRPC says it of a request that has left: whoever waits for it has not been cancelled.
+            # gRPC raises this for a request already sent, though the task that waits for it was not cancelled.
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
             raise SwitchAwayError("the connection is closed") from error
 
     def _reconnect(self) -> None:
-        """The stream may stand where requests fail: have finsy end it and begin again."""
+        """End the stream and begin again: it may stand although requests fail."""
 
         async def fail() -> None:
             raise ConnectionLostError

@@ -1,4 +1,4 @@
-"""Keeps one switch at what it should hold, through refusals and restarts."""
+"""Keep one switch in the desired state, through refusals and restarts."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ from controller.southbound.p4runtime.entries import RULES, Entity, EntityKey, ne
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 
 MAX_UPDATES_PER_WRITE = 500
-"""So that the error detail of every update, about 100 bytes, fits into the 64 KiB of metadata that the client takes."""
+"""The error details of so many updates, about 100 bytes each, fit into the 64 KiB of metadata that clients accept."""
 
 
 class SwitchAwayError(Exception):
@@ -20,19 +20,24 @@ class SwitchAwayError(Exception):
 
 
 class SwitchRefusalError(Exception):
-    """The switch refused an update; the message says which."""
+    """The switch refused an update; the message tells which."""
 
 
 class Access(Protocol):
-    """Read and write access to one connected switch; both raise SwitchAwayError, writing SwitchRefusalError too."""
+    """Read and write access to one connected switch.
 
-    async def read(self) -> list[Entity]: ...
+    Both methods raise SwitchAwayError; ``write`` also raises SwitchRefusalError.
+    """
 
-    async def write(self, updates: Sequence[Update]) -> None: ...
+    async def read(self) -> list[Entity]:
+        """Read the controller's own entities."""
+
+    async def write(self, updates: Sequence[Update]) -> None:
+        """Write updates in one request."""
 
 
 class WriteOutcome(StrEnum):
-    """What became of a request to a switch."""
+    """The outcome of a write request to a switch."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
@@ -41,7 +46,7 @@ class WriteOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SwitchWrite:
-    """A request to a switch: how many updates of each kind, what became of it, and why if it was refused."""
+    """A write request to a switch: the number of updates of each kind, the outcome, and the reason of a refusal."""
 
     switch: str
     inserted: int
@@ -52,11 +57,11 @@ class SwitchWrite:
 
 
 class SwitchWriter:
-    """One switch: what it should hold, what it is known to hold, and the difference written whenever it is connected.
+    """One switch: its desired entries, those it is known to hold, and the writes that make up the difference.
 
-    The flow rules that it is found with at the first connection stay until ``forget_found``, so that a controller that
-    has just started takes nothing away; a rule that is held anew in their place replaces them at once. ``problem`` says
-    what is wrong, and is empty where nothing is. Every request is told to ``on_write``.
+    Rules that the switch held at the first connection stay until ``forget_found``, so that a controller that has just
+    started deletes nothing; a new rule in the place of one replaces it at once. ``problem`` says what is wrong, and is
+    empty where nothing is. ``on_write`` is called after every request.
     """
 
     def __init__(self, name: str, base: State, on_write: Callable[[SwitchWrite], None] | None = None) -> None:
@@ -79,12 +84,12 @@ class SwitchWriter:
 
     @property
     def num_rules(self) -> int | None:
-        """Flow rules that the switch is known to hold; None while it is away or being written to."""
+        """Rules that the switch is known to hold, None while it is away or being written to."""
         return None if self._access is None or self._held is None else len(self._held)
 
     @property
     def condition(self) -> SwitchCondition:
-        """How things stand with the switch."""
+        """The state of the switch as the controller sees it."""
         if self._lost.is_set():
             return SwitchCondition.LOST
         if self._access is None:
@@ -93,10 +98,11 @@ class SwitchWriter:
             return SwitchCondition.REFUSES
         return SwitchCondition.CAUGHT_UP if self._caught_up.is_set() else SwitchCondition.BEHIND
 
-    async def hold(self, flows: State) -> None:
-        """Hold the base entries and these; returns when acknowledged, or at once where the switch is away.
+    async def set_rules(self, flows: State) -> None:
+        """Give the switch the base entries and these rules; return when acknowledged, at once if the switch is away.
 
-        Raises SouthboundError where the switch refuses.
+        Raises:
+            SouthboundError: The switch refuses.
         """
         async with self._lock:
             if self._caught_up.is_set() and flows == self._flows:
@@ -106,9 +112,12 @@ class SwitchWriter:
             await self._catch_up()
 
     async def reroute(self, flows: State, base: State, dead_ports: Set[int]) -> None:
-        """The same, with other base entries from now on, which are written behind the flows.
+        """Do the same with new base entries, which are written after the rules.
 
-        What was found to lead into a dead port is held no longer.
+        Rules found at the first connection that lead into a dead port are deleted.
+
+        Raises:
+            SouthboundError: The switch refuses.
         """
         async with self._lock:
             self._flows, self._base, self._dead_ports = flows, base, dead_ports
@@ -116,14 +125,22 @@ class SwitchWriter:
             await self._catch_up()
 
     async def forget_found(self) -> None:
-        """Hold nothing that was found and not written since. Raises SouthboundError where the switch refuses."""
+        """Delete what was found at the first connection and not written since.
+
+        Raises:
+            SouthboundError: The switch refuses.
+        """
         async with self._lock:
             self._keeps_found = False
             self._caught_up.clear()
             await self._catch_up()
 
     async def connect(self, access: Access) -> None:
-        """The switch is there: read it back and write what differs. Raises SouthboundError where it refuses."""
+        """Handle a new connection: read the switch back and write what differs.
+
+        Raises:
+            SouthboundError: The switch refuses.
+        """
         async with self._lock:
             self._access, self._held, self.problem = access, None, ""
             self._lost.clear()
@@ -131,22 +148,23 @@ class SwitchWriter:
             await self._catch_up()
 
     def disconnect(self) -> None:
-        """The switch is away."""
+        """Handle the loss of the connection."""
         self._access, self.problem = None, ""
         self._lost.clear()
         self._caught_up.clear()
         self._away.set()
 
-    def lose(self, problem: str) -> None:
-        """Another controller has the switch, and is left alone with it until the switch says otherwise."""
+    def mark_lost(self, problem: str) -> None:
+        """Handle the loss of the switch to another controller; it is left alone until it reports otherwise."""
         self.disconnect()
         self.problem = problem
         self._lost.set()
 
     async def caught_up(self) -> None:
-        """Return once the switch is connected and has acknowledged all it should hold.
+        """Wait until the switch is connected and has acknowledged all its desired entries.
 
-        Raises SouthboundError where it is lost to another controller.
+        Raises:
+            SouthboundError: Another controller has taken over the switch.
         """
         waiting = [asyncio.ensure_future(event.wait()) for event in (self._caught_up, self._lost)]
         try:
@@ -158,7 +176,7 @@ class SwitchWriter:
             raise SouthboundError(f"switch {self.name!r}: {self.problem}")
 
     async def away(self) -> None:
-        """Return once the switch is not connected."""
+        """Wait until the switch is not connected."""
         await self._away.wait()
 
     async def _catch_up(self) -> None:
@@ -182,7 +200,7 @@ class SwitchWriter:
             self.disconnect()
 
     async def _write_difference(self, access: Access) -> None:
-        # Unknown until all is acknowledged: after a failure the switch is read again.
+        # Unknown until all is acknowledged, so that the switch is read again after a failure.
         held, self._held = self._held, None
         base = self._base
         if held is None:
@@ -205,14 +223,14 @@ class SwitchWriter:
         try:
             await access.write(updates)
         except SwitchRefusalError as refusal:
-            self._note(updates, WriteOutcome.REFUSED, str(refusal))
+            self._report(updates, WriteOutcome.REFUSED, str(refusal))
             raise
         except BaseException:
-            self._note(updates, WriteOutcome.UNANSWERED)
+            self._report(updates, WriteOutcome.UNANSWERED)
             raise
-        self._note(updates, WriteOutcome.ACKNOWLEDGED)
+        self._report(updates, WriteOutcome.ACKNOWLEDGED)
 
-    def _note(self, updates: Sequence[Update], outcome: WriteOutcome, problem: str = "") -> None:
+    def _report(self, updates: Sequence[Update], outcome: WriteOutcome, problem: str = "") -> None:
         if self._on_write is not None:
             kinds = Counter(update.kind for update in updates)
             inserted, modified, deleted = (kinds[kind] for kind in UpdateKind)
@@ -220,7 +238,7 @@ class SwitchWriter:
 
     def _desired_flows(self, held: State) -> State:
         found = self._found if self._keeps_found and self._found else ()
-        # In the order of what is held: that of a set would differ from process to process.
+        # In the order of what is held, as the order of a set differs from process to process.
         kept = {
             key: entity for key, entity in held.items() if key in found and next_hop_of(entity) not in self._dead_ports
         }

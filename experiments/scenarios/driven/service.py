@@ -6,7 +6,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from controller.links.port_states import HeardPorts
+from controller.links.port_states import PortStateTable
 from controller.planning.planner import Planner
 from controller.process.core import Controller
 from controller.profiling.profiler import Profiler
@@ -30,7 +30,7 @@ class DrivenTimeService:
         self,
         planner: Planner,
         southbound: Southbound,
-        ports: HeardPorts,
+        ports: PortStateTable,
         clock: DrivenClock,
         profiler: Profiler | None = None,
     ) -> None:
@@ -80,8 +80,8 @@ class DrivenTimeService:
         if request.HasField("ports_down"):
             down = [(port.switch, port.port) for port in request.ports_down.ports]
             await self._ports.caught_up(down, silent=request.switches_down)
-            self._planner.links.note(self._ports.states, self._clock.now_s())
-        if self._profiler is not None and await self._profiler.turn(request.time_s, self._planner.snapshot):
+            self._planner.links.set_port_states(self._ports.states, self._clock.now_s())
+        if self._profiler is not None and await self._profiler.take_turn(request.time_s, self._planner.snapshot):
             self._planner.mark_changed()
         failures = self._planner.policy.num_failures
         await self._planner.settle()

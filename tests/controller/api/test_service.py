@@ -11,14 +11,14 @@ import grpc.aio
 import pytest
 
 from controller.api.service import SERVER_OPTIONS, ControllerService
-from controller.links.port_states import HeardPorts
+from controller.links.port_states import PortStateTable
 from controller.planning.decision import JobDirectives
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
-from controller.telemetry.drops import Drop
+from controller.telemetry.report_checks import RejectReason
 from controller.telemetry.telemetry import Telemetry
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.driven.service import DrivenTimeService
@@ -55,7 +55,7 @@ async def _served(
     server = grpc.aio.server(options=SERVER_OPTIONS)
     telemetry = telemetry or Telemetry(routing, lease_s=10.0)
     service = ControllerService(registry, planner, board, clock, telemetry)
-    driven = DrivenTimeService(planner, southbound, HeardPorts(routing.fabric.switches), clock)
+    driven = DrivenTimeService(planner, southbound, PortStateTable(routing.fabric.switches), clock)
     server.add_generic_rpc_handlers((service.handler(), driven.handler()))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -362,7 +362,7 @@ def test_only_the_hosts_own_agent_speaks_for_it(run: Run, telemetry: Telemetry) 
         with pytest.raises(RefusedError, match="owner_token: host 'h0'") as refused:
             await client.exchange_probes(replace(exchange("h0", 1), reports=(ProbeReport(probe, 0),)))
         assert refused.value.reason is RefusalReason.NOT_OWNER
-        assert telemetry.dropped == {Drop.NOT_OWNER: 1}
+        assert telemetry.dropped == {RejectReason.NOT_OWNER: 1}
         with pytest.raises(RefusedError, match="host: unknown host 'h99'"):
             await client.exchange_probes(exchange("h99"))
         client.owner_token = ""

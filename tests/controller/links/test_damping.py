@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from controller.links.damping import Damping, Stability
+from controller.links.damping import Damping, FlapHistory
 
 DAMPING = Damping(half_life_s=10.0, cutoff=1.5, reuse=0.5, longest_hold_s=40.0)
 
@@ -21,8 +21,8 @@ dampings = st.builds(
 )
 
 
-def after(times_s: list[float], damping: Damping | None) -> Stability:
-    found = Stability()
+def after(times_s: list[float], damping: Damping | None) -> FlapHistory:
+    found = FlapHistory()
     for time_s in times_s:
         found = found.fall(time_s, damping)
     return found
@@ -67,7 +67,7 @@ def test_a_hold_ends_when_a_penalty_that_is_followed_step_by_step_has_decayed(
 ) -> None:
     """RFC 2439's state: suppressed above the cutoff, no longer below the reuse threshold."""
     penalty, is_suppressed = 0.0, False
-    found = Stability()
+    found = FlapHistory()
     for gap_s, time_s in zip(gaps_s, times_of(gaps_s), strict=True):
         penalty *= 2 ** (-gap_s / damping.half_life_s)
         is_suppressed = is_suppressed and penalty > damping.reuse

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.links.damping import Damping
-from controller.links.link_health import CableCondition, LinkHealth
+from controller.links.link_health import LinkHealth, LinkState
 from topologies.fabric import Fabric
 
 DAMPING = Damping(half_life_s=10.0, cutoff=1.5, reuse=0.5, longest_hold_s=40.0)
@@ -21,20 +21,20 @@ def test_a_cable_is_dead_both_ways_when_either_of_its_ends_is_down(fabric: Fabri
         if link.source not in fabric.switch_index:
             continue
         health = LinkHealth(fabric, DAMPING)
-        health.note(states(fabric, (link.source, link.source_port)), 1.0)
-        assert health.dead(1.0) == {link.index, fabric.reverse(link.index)}
-        health.note(states(fabric), 2.0)
-        assert health.dead(2.0) == frozenset()
+        health.set_port_states(states(fabric, (link.source, link.source_port)), 1.0)
+        assert health.dead_links(1.0) == {link.index, fabric.reverse(link.index)}
+        health.set_port_states(states(fabric), 2.0)
+        assert health.dead_links(2.0) == frozenset()
 
 
 def test_who_is_not_heard_from_says_nothing(fabric: Fabric) -> None:
     health = LinkHealth(fabric, DAMPING)
     link = fabric.links_from["t0"][-1]
-    health.note({"a0": {1: True}, "nobody": {1: False}}, 0.0)
-    assert health.dead(0.0) == frozenset()
+    health.set_port_states({"a0": {1: True}, "nobody": {1: False}}, 0.0)
+    assert health.dead_links(0.0) == frozenset()
     both = states(fabric, ("t0", link.source_port), (link.destination, link.destination_port))
-    health.note({"t0": both["t0"]}, 1.0)
-    assert health.dead(1.0) == {link.index, fabric.reverse(link.index)}
+    health.set_port_states({"t0": both["t0"]}, 1.0)
+    assert health.dead_links(1.0) == {link.index, fabric.reverse(link.index)}
 
 
 def test_a_flapping_cable_is_held_and_released_by_the_clock(fabric: Fabric) -> None:
@@ -43,18 +43,18 @@ def test_a_flapping_cable_is_held_and_released_by_the_clock(fabric: Fabric) -> N
     dead = frozenset((link.index, fabric.reverse(link.index)))
     port = link.source, link.source_port
     for time_s in (0.0, 1.0, 2.0):
-        health.note(states(fabric, port), time_s)
-        assert health.dead(time_s) == dead
+        health.set_port_states(states(fabric, port), time_s)
+        assert health.dead_links(time_s) == dead
         assert health.next_release_s(time_s) is None
-        health.note(states(fabric), time_s + 0.5)
+        health.set_port_states(states(fabric), time_s + 0.5)
     release_s = health.next_release_s(2.5)
     assert release_s is not None
-    [cable] = health.unused(2.5)
-    assert (cable.condition, cable.falls, cable.fell_s) == (CableCondition.HELD, 3, 2.0)
-    assert health.dead(release_s - 0.001) == dead
-    assert health.dead(release_s) == frozenset()
+    [cable] = health.dead_cables(2.5)
+    assert (cable.state, cable.falls, cable.fell_s) == (LinkState.HELD, 3, 2.0)
+    assert health.dead_links(release_s - 0.001) == dead
+    assert health.dead_links(release_s) == frozenset()
     assert health.next_release_s(release_s) is None
-    assert health.unused(release_s) == ()
+    assert health.dead_cables(release_s) == ()
 
 
 def test_to_be_told_again_that_it_is_down_is_no_second_fall(fabric: Fabric) -> None:
@@ -62,9 +62,9 @@ def test_to_be_told_again_that_it_is_down_is_no_second_fall(fabric: Fabric) -> N
     link = fabric.links_from["t0"][-1]
     ends = (link.source, link.source_port), (link.destination, link.destination_port)
     for time_s, down in enumerate((ends[:1], ends, ends[1:])):
-        health.note(states(fabric, *down), float(time_s))
-    [cable] = health.unused(2.0)
-    assert (cable.condition, cable.falls, cable.held_for_s) == (CableCondition.DOWN, 1, None)
+        health.set_port_states(states(fabric, *down), float(time_s))
+    [cable] = health.dead_cables(2.0)
+    assert (cable.state, cable.falls, cable.held_for_s) == (LinkState.DOWN, 1, None)
 
 
 def test_a_hold_cuts_nobody_off(fabric: Fabric) -> None:
@@ -74,35 +74,35 @@ def test_a_hold_cuts_nobody_off(fabric: Fabric) -> None:
     health = LinkHealth(fabric, DAMPING)
     for now_s in (0.0, 1.0):
         ends = [(link.source, link.source_port) for link in uplinks] + [(own.destination, own.destination_port)]
-        health.note(states(fabric, *ends), now_s)
-        health.note(states(fabric), now_s + 0.5)
-    held = health.dead(2.0)
+        health.set_port_states(states(fabric, *ends), now_s)
+        health.set_port_states(states(fabric), now_s + 0.5)
+    held = health.dead_links(2.0)
     assert held == {one for link in uplinks[:-1] for one in (link.index, fabric.reverse(link.index))}
-    assert {2 * (unused.link // 2) for unused in health.unused(2.0)} == {2 * (link // 2) for link in held}
+    assert {2 * (unused.link // 2) for unused in health.dead_cables(2.0)} == {2 * (link // 2) for link in held}
     # Another one that dies has them used again that are up.
-    health.note(states(fabric, ("t0", uplinks[-1].source_port)), 3.0)
+    health.set_port_states(states(fabric, ("t0", uplinks[-1].source_port)), 3.0)
     last = {uplinks[-1].index, fabric.reverse(uplinks[-1].index)}
-    assert last < health.dead(3.0) < held | last
+    assert last < health.dead_links(3.0) < held | last
 
 
 def test_a_silent_cable_is_left_and_tried_again_ever_less_often(fabric: Fabric) -> None:
     health = LinkHealth(fabric, None)
     link = fabric.links_from["t0"][-1].index
-    health.note_silent({link}, 100.0)
+    health.set_silent_links({link}, 100.0)
     both = {link, fabric.reverse(link)}
-    assert health.dead(100.0) == both
-    [unused] = health.unused(100.0)
-    assert (unused.condition, unused.held_for_s) == (CableCondition.SILENT, None)
+    assert health.dead_links(100.0) == both
+    [unused] = health.dead_cables(100.0)
+    assert (unused.state, unused.held_for_s) == (LinkState.SILENT, None)
     now_s, changes = 100.0, []
     for _ in range(4):
         timer_s = health.next_release_s(now_s)
         assert timer_s is not None
         now_s = timer_s
-        changes.append((now_s - 100.0, health.dead(now_s) == both))
-        health.note_silent({link}, now_s)
+        changes.append((now_s - 100.0, health.dead_links(now_s) == both))
+        health.set_silent_links({link}, now_s)
     assert changes == [(20.0, False), (30.0, True), (60.0, False), (70.0, True)]
-    health.note_silent(frozenset(), now_s)
-    assert health.dead(now_s) == frozenset()
+    health.set_silent_links(frozenset(), now_s)
+    assert health.dead_links(now_s) == frozenset()
     assert health.next_release_s(now_s) is None
 
 
@@ -112,21 +112,21 @@ def test_a_silent_cable_that_comes_up_is_tried_as_soon_as_it_is_not_held(
 ) -> None:
     health = LinkHealth(fabric, damping)
     link = fabric.links_from["t0"][-1]
-    health.note_silent({link.index}, 100.0)
+    health.set_silent_links({link.index}, 100.0)
     port = "t0", link.source_port
     for now_s, ports in ((500.0, [port]), (501.0, []), (501.5, [port]), (502.0, [])):
-        health.note(states(fabric, *ports), now_s)
+        health.set_port_states(states(fabric, *ports), now_s)
     tried_s = 502.0
     if damping is not None:
-        [unused] = health.unused(502.0)
+        [unused] = health.dead_cables(502.0)
         assert unused.held_for_s is not None
         tried_s += unused.held_for_s
-        assert health.dead(tried_s - 0.1)
-    health.note_silent({link.index}, tried_s)
-    assert not health.dead(tried_s)
+        assert health.dead_links(tried_s - 0.1)
+    health.set_silent_links({link.index}, tried_s)
+    assert not health.dead_links(tried_s)
     assert health.next_release_s(tried_s) == tried_s + 10.0
-    assert not health.dead(tried_s + 9.9)
-    assert health.dead(tried_s + 10.0)
+    assert not health.dead_links(tried_s + 9.9)
+    assert health.dead_links(tried_s + 10.0)
 
 
 def test_cables_that_are_only_of_use_together_are_tried_together_whenever_each_fell_silent(fabric: Fabric) -> None:
@@ -134,13 +134,15 @@ def test_cables_that_are_only_of_use_together_are_tried_together_whenever_each_f
     first_s, *all_since_s = [100.0, 109.9, 110.0, 117.0, 125.0, 200.0, 263.0]
     for since_s in all_since_s:
         health = [LinkHealth(fabric, None) for _ in range(2)]
-        health[0].note_silent({one}, first_s)
-        health[1].note_silent({other}, since_s)
-        assert any(not health[0].dead(now_s) | health[1].dead(now_s) for now_s in range(int(since_s) + 10, 1_000))
+        health[0].set_silent_links({one}, first_s)
+        health[1].set_silent_links({other}, since_s)
+        assert any(
+            not health[0].dead_links(now_s) | health[1].dead_links(now_s) for now_s in range(int(since_s) + 10, 1_000)
+        )
 
 
 def test_what_probes_miss_cuts_nobody_off(fabric: Fabric) -> None:
     health = LinkHealth(fabric, None)
     uplinks = [link.index for link in fabric.links_from["t0"] if link.destination in fabric.switch_index]
-    health.note_silent(uplinks, 0.0)
-    assert health.dead(0.0) == {one for link in uplinks[:-1] for one in (link, fabric.reverse(link))}
+    health.set_silent_links(uplinks, 0.0)
+    assert health.dead_links(0.0) == {one for link in uplinks[:-1] for one in (link, fabric.reverse(link))}

@@ -7,7 +7,7 @@ import pytest
 
 from controller.links.damping import Damping
 from controller.links.link_health import LinkHealth, PortStates
-from controller.links.link_log import cable_news
+from controller.links.link_log import change_messages
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
@@ -65,7 +65,7 @@ class Controlled:
         }
 
     def tell(self, *down: int) -> None:
-        self.links.note(self.states(down), self.clock.now_s())
+        self.links.set_port_states(self.states(down), self.clock.now_s())
 
     def flows(self) -> tuple[Flow, ...]:
         assert self.planner.decision is not None
@@ -144,11 +144,11 @@ def test_the_log_says_which_cables_are_used_no_longer_and_again(
 
 def test_of_many_cables_a_few_are_named(routing: Routing) -> None:
     fabric = routing.fabric
-    [named] = cable_news(fabric, frozenset(), {0, 1}, unused=())
+    [named] = change_messages(fabric, frozenset(), {0, 1}, dead_cables=())
     assert named == f"not used any longer: {fabric.links[0].source}.0>{fabric.links[0].destination}"
     health = LinkHealth(fabric, None)
-    health.note({switch: dict.fromkeys(range(1, 100), False) for switch in fabric.switches}, 0.0)
-    [line] = cable_news(fabric, frozenset(), health.dead(0.0), health.unused(0.0))
+    health.set_port_states({switch: dict.fromkeys(range(1, 100), False) for switch in fabric.switches}, 0.0)
+    [line] = change_messages(fabric, frozenset(), health.dead_links(0.0), health.dead_cables(0.0))
     assert line.endswith(f" and {len(fabric.cables) - 8} more")
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from controller.telemetry.candidates import AGREEING
+from controller.telemetry.path_table import REPORTS_TO_CONFIRM
 from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.types import Directives, Flow, FlowGroup, Nic
 from hostlib.wire import methods
@@ -45,7 +45,7 @@ class Prober:
         reports = []
         for flow in flows:
             path = next(paths) if paths is not None else self.true_path(flow)
-            for number in range(AGREEING):
+            for number in range(REPORTS_TO_CONFIRM):
                 reports.append(
                     wire.ProbeReport(
                         five_tuple=five_tuple_to_wire(flow, flow.source_port),

@@ -39,7 +39,7 @@ class Shown(Telemetry):
     def path_of(self, flow: FiveTuple, _: float) -> Path | None:
         return self.paths.get(flow)
 
-    def lost_paths(self, flow: FiveTuple) -> frozenset[Path]:
+    def black_holes(self, flow: FiveTuple) -> frozenset[Path]:
         return self.lost.get(flow, frozenset())
 
     @property
@@ -92,13 +92,13 @@ def test_a_job_is_made_anew_only_where_something_else_is_seen_of_it() -> None:
     snapshots = Snapshots(registry, ROUTING, 8, 1, probed)
     one, other = snapshots.take(0.0, None).jobs
     # Rules that lead flows of which no probe tells.
-    probed.note_rules(led([one.flows[0].five_tuple]))
+    probed.set_rules(led([one.flows[0].five_tuple]))
     assert snapshots.take(1.0, None).jobs[0] is one
     # One flow turns out to take another path, the others still that of the hash.
     moved, *others = one.flows
     path = next(path for path in moved.candidates if path != moved.hashed_path)
     shown.paths[moved.five_tuple] = path
-    probed.note_rules({})
+    probed.set_rules({})
     seen = snapshots.take(2.0, None)
     assert seen.jobs[0].flows == (replace(moved, hashed_path=path, is_hash_probed=True), *others)
     assert seen.jobs[1] is other
@@ -139,7 +139,7 @@ def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.D
                 routing = ROUTING.without({link for cable in cables for link in (2 * cable, 2 * cable + 1)})
             case "rules" if flows:
                 chosen = data.draw(st.sets(st.sampled_from(range(len(flows)))))
-                probed.note_rules(led([flows[number].five_tuple for number in chosen]))
+                probed.set_rules(led([flows[number].five_tuple for number in chosen]))
             case "paths" if flows:
                 flow = data.draw(st.sampled_from(range(len(flows))))
                 nics = FABRIC.nic_by_address

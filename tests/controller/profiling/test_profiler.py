@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from controller.planning.snapshots import Snapshots
-from controller.profiling.measured import Measured
+from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.profiler import Keep, Profiler
-from controller.profiling.results import ProfilingResults
 from controller.registry.registration import FlowGroupRequest, JobRequest, RegisteredJob
 from controller.registry.registry import Registry
 from policies.policy import decide
@@ -109,7 +108,7 @@ class Bench:
         """Let time pass; returns the jobs that had a level for themselves meanwhile, None for nobody."""
         seen: set[str | None] = set()
         while self.senders.now_s < until_s:
-            if asyncio.run(self.profiler.turn(self.senders.now_s, self.snapshot)):
+            if asyncio.run(self.profiler.take_turn(self.senders.now_s, self.snapshot)):
                 self.snapshot = self.snapshots.take(self.senders.now_s, None)
                 self.senders.profiled = self.snapshot.profiled
                 self.plans += 1
@@ -174,10 +173,10 @@ def test_one_at_a_time_in_order_of_arrival(bench: Bench) -> None:
 
 def test_nothing_is_counted_before_the_level_is_in_force(bench: Bench) -> None:
     bench.add("gpt", ("h0", "h2"), compute_s=0.2, send_s=0.1)
-    assert asyncio.run(bench.profiler.turn(0.0, None))
+    assert asyncio.run(bench.profiler.take_turn(0.0, None))
     for step in range(1, 1200):
         bench.senders.pass_time(OPTIONS.sample_s)
-        assert not asyncio.run(bench.profiler.turn(step * OPTIONS.sample_s, None))
+        assert not asyncio.run(bench.profiler.take_turn(step * OPTIONS.sample_s, None))
     assert bench.results.measured("gpt") is None
 
 
@@ -256,6 +255,6 @@ def test_what_the_controller_before_has_measured_is_only_looked_at_again(registr
     again = Bench(registry, routing)
     again.senders = bench.senders
     again.profiler = Profiler(registry, again.results, routing, bench.senders, OPTIONS, NUM_LEVELS, 1.0)
-    again.results.note("gpt", kept["gpt"])
+    again.results.record("gpt", kept["gpt"])
     assert again.run(bench.senders.now_s + 15.0) == {None}
     assert again.results.measured("gpt") is kept["gpt"]

@@ -87,7 +87,7 @@ class Life:
     def fail(self, *ports: tuple[str, int]) -> None:
         """These ports of switches are down, and all others up."""
         states = {switch: {port: False for named, port in ports if named == switch} for switch, _ in ports}
-        self.controller.planner.links.note(states, self.clock.now_s())
+        self.controller.planner.links.set_port_states(states, self.clock.now_s())
 
     def _job(self, name: str) -> JobRequest:
         self._hosts = tuple(self._chance.sample([f"h{number}" for number in range(6)], 3))

@@ -8,12 +8,12 @@ from finsy import P4Schema, P4TableEntry
 
 from controller.config import ControllerConfig
 from controller.planning.snapshots import Snapshots
-from controller.profiling.results import ProfilingResults
+from controller.profiling.measured import ProfilingResults
 from controller.registry.registration import FlowGroupRequest, JobRequest
 from controller.registry.registry import Registry
 from controller.rules.flow_rules import FlowRule, flow_rules
 from controller.rules.job_rules import JobRule, job_rules
-from controller.southbound.p4runtime.entries import JOB_PRIORITY, Kind, is_own, job_entry, key_of
+from controller.southbound.p4runtime.entries import JOB_PRIORITY, EntityKind, is_own, job_entry, key_of
 from policies.plan import FlowPlan, Plan
 from policies.policy import decide
 from policies.registry import find_policy
@@ -76,7 +76,7 @@ def test_an_entry_is_the_same_once_a_switch_has_told_of_it(routing: Routing) -> 
     entry = job_entry(JobRule("t0", source, "h2", level=5), routing.fabric)
     told = P4TableEntry.decode(entry.encode(schema), schema)
     assert key_of(told) == key_of(entry)
-    assert key_of(entry).kind is Kind.JOB
+    assert key_of(entry).kind is EntityKind.JOB
     assert told.action == entry.action
     assert entry.match is not None
     assert entry.match["destination_address"][0] < routing.fabric.nics["h2"][0].address

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller.telemetry.candidates import PairCandidates
-from controller.telemetry.links import LinkMeasurements
-from controller.telemetry.silence import SilentLinks
+from controller.telemetry.link_failures import LinkFailureDetector
+from controller.telemetry.link_measurements import LinkMeasurements
+from controller.telemetry.pair_monitor import PairMonitor
 from tests.controller.telemetry.reports import samples
 from topologies.fabric import Path
 
@@ -21,14 +21,14 @@ class Hosts:
 
     def __init__(self, *allowed: Sequence[Path], ends: Sequence[tuple[str, str]] = ()) -> None:
         self.measurements = LinkMeasurements(window_us=1.0)
-        self.silent = SilentLinks(self.measurements, STALE_S)
-        self.pairs = [PairCandidates(paths, STALE_S) for paths in allowed]
+        self.failures = LinkFailureDetector(self.measurements, STALE_S)
+        self.pairs = [PairMonitor(paths, STALE_S) for paths in allowed]
         self._paths = list(allowed)
         self._sequences: dict[tuple[int, int], int] = {}
         self._numbers = [0] * len(allowed)
         self._ends = ends or [("s", f"h{number}") for number in range(len(allowed))]
         for pair, (source, destination) in zip(self.pairs, self._ends, strict=True):
-            self.silent.add(pair, source, destination)
+            self.failures.add_pair(pair, source, destination)
         for now_s in (0.0, 0.01, 0.02, 1.0):
             for number in range(len(self.pairs)):
                 self.round(number, now_s)
@@ -41,9 +41,9 @@ class Hosts:
             self._numbers[number] += 1
             path = self._paths[number][ways[port]]
             if lost not in path:
-                self.pairs[number].note(port, sequence, self._numbers[number], path, now_s)
-                self.measurements.note(samples(path, now_s, window_bytes=0), self._ends[number][1])
-        self.silent.look([self.pairs[number]], now_s)
+                self.pairs[number].record_probe(port, sequence, self._numbers[number], path, now_s)
+                self.measurements.record(samples(path, now_s, window_bytes=0), self._ends[number][1])
+        self.failures.update([self.pairs[number]], now_s)
 
 
 def senders_to(hosts: Sequence[str], *senders: str) -> Hosts:

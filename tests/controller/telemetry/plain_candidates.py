@@ -4,9 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Set
 
-from controller.telemetry.candidates import AGREEING
-from controller.telemetry.known_paths import PORTS_PER_PATH
-from controller.telemetry.misses import Missed
+from controller.telemetry.path_table import PORTS_PER_PATH, REPORTS_TO_CONFIRM
+from controller.telemetry.probe_loss import PortLoss
 from hostlib.telemetry.prober import CONFIRMATIONS
 from hostlib.wire.sequence_window import SequenceWindow
 from topologies.fabric import Path
@@ -31,7 +30,7 @@ class PlainTurns:
     def __init__(self) -> None:
         self.order: list[tuple[int, int]] = []
         self.newest = -1
-        self.missed: dict[int, Missed] = {}
+        self.missed: dict[int, PortLoss] = {}
 
     def take(self, port: int, port_sequence: int, number: int) -> list[int]:
         numbers = dict(self.order)
@@ -58,25 +57,24 @@ class PlainTurns:
 class PlainCandidates:
     def __init__(self, allowed: Iterable[Path], stale_after_s: float) -> None:
         self.is_complete = False
-        self.moves = 0
         self.stale_after_s = stale_after_s
         self.seen_s: dict[Path, float | None] = dict.fromkeys(allowed)
         self.ports: dict[int, PlainPort] = {}
-        self.pinned: Set[int] = frozenset()
+        self.flow_ports: Set[int] = frozenset()
         self.turns = PlainTurns()
-        self.heard_s = self.forgiven_s = -math.inf
+        self.heard_s = self.reset_s = -math.inf
         self.routing = 0
         self.dead: Set[int] = frozenset()
 
-    def pin(self, ports: Set[int]) -> None:
-        for port in self.pinned - ports:
+    def keep_ports(self, ports: Set[int]) -> None:
+        for port in self.flow_ports - ports:
             self.forget(port)
-        self.pinned = ports
+        self.flow_ports = ports
 
-    def note(self, port: int, port_sequence: int, number: int, path: Path, now_s: float) -> None:
+    def record_probe(self, port: int, port_sequence: int, number: int, path: Path, now_s: float) -> bool:
         if port not in self.ports:
-            if port not in self.pinned and path in self.well_known_paths():
-                return
+            if port not in self.flow_ports and path in self.well_known_paths():
+                return False
             self.ports[port] = PlainPort(path, self.routing)
         known = self.ports[port]
         known.window.note(port_sequence)
@@ -86,11 +84,12 @@ class PlainCandidates:
         if known.told != path:
             known.told, known.agreeing = path, 0
         known.agreeing += 1
-        if known.agreeing >= AGREEING and known.believed != path:
+        has_moved = False
+        if known.agreeing >= REPORTS_TO_CONFIRM and known.believed != path:
             known.believed, known.window = path, SequenceWindow()
-            self.moves += port in self.pinned
-            others = [other for number, other in self.ports.items() if number != port and number not in self.pinned]
-            if port not in self.pinned and sum(other.believed == path for other in others) >= PORTS_PER_PATH:
+            has_moved = port in self.flow_ports
+            others = [other for number, other in self.ports.items() if number != port and number not in self.flow_ports]
+            if port not in self.flow_ports and sum(other.believed == path for other in others) >= PORTS_PER_PATH:
                 self.forget(port)
         if known.believed != path:
             if known.routing == self.routing:
@@ -99,14 +98,15 @@ class PlainCandidates:
             self.seen_s[path] = known.seen_s = now_s
             known.routing = self.routing
             self.turns.missed.pop(port, None)
+        return has_moved
 
-    def age(self, now_s: float) -> bool:
+    def update_completeness(self, now_s: float) -> bool:
         before = self.is_complete
         fresh = {known.believed for known in self.ports.values() if now_s < known.seen_s + self.stale_after_s}
         self.is_complete = fresh >= self.alive()
         return self.is_complete != before
 
-    def rerouted(self, dead: Set[int]) -> None:
+    def reroute(self, dead: Set[int]) -> None:
         back, self.dead = self.dead - dead, dead
         self.routing += 1
         for path in self.seen_s:
@@ -115,11 +115,11 @@ class PlainCandidates:
                 for port in [port for port, known in self.ports.items() if known.believed == path]:
                     self.forget(port)
 
-    def forgive(self, now_s: float) -> None:
-        self.forgiven_s = now_s
+    def reset_loss(self, now_s: float) -> None:
+        self.reset_s = now_s
         self.turns.missed.clear()
 
-    def missing(self, link: int, heard_s: float, now_s: float) -> int | None:
+    def missing_probes(self, link: int, heard_s: float, now_s: float) -> int | None:
         total, is_second_round = 0, False
         if self.heard_s + self.stale_after_s <= now_s:
             return total
@@ -129,11 +129,11 @@ class PlainCandidates:
             if self.is_silent(path):
                 if self.heard_s - heard_s < self.stale_after_s:
                     return None
-                total, is_second_round = total + AGREEING, True
+                total, is_second_round = total + REPORTS_TO_CONFIRM, True
                 continue
             for port, known in self.ports.items():
                 if known.believed == path:
-                    missed = self.turns.missed.get(port, Missed())
+                    missed = self.turns.missed.get(port, PortLoss())
                     if known.routing != self.routing or missed.last_s <= heard_s:
                         return None
                     total += missed.probes
@@ -142,13 +142,13 @@ class PlainCandidates:
                 return None
         return total if is_second_round or not total else None
 
-    def hears(self, link: int, now_s: float) -> bool:
+    def sees_working(self, link: int, now_s: float) -> bool:
         return any(
             known.believed is not None
             and link in known.believed
             and not self.dead & set(known.believed)
             and known.routing == self.routing
-            and self.forgiven_s < known.seen_s
+            and self.reset_s < known.seen_s
             and now_s < known.seen_s + self.stale_after_s
             and port not in self.turns.missed
             for port, known in self.ports.items()
@@ -172,8 +172,8 @@ class PlainCandidates:
 
     def miss(self, port: int, now_s: float) -> None:
         if self.ports[port].believed is not None:
-            before = self.turns.missed.get(port, Missed())
-            self.turns.missed[port] = Missed(before.probes + 1, now_s, before.last_s)
+            before = self.turns.missed.get(port, PortLoss())
+            self.turns.missed[port] = PortLoss(before.probes + 1, now_s, before.last_s)
 
     def forget(self, port: int) -> None:
         self.ports.pop(port, None)
@@ -181,8 +181,10 @@ class PlainCandidates:
 
     def is_silent(self, path: Path) -> bool:
         seen_s = self.seen_s[path]
-        return seen_s is not None and self.heard_s >= max(seen_s, self.forgiven_s) + self.stale_after_s
+        return seen_s is not None and self.heard_s >= max(seen_s, self.reset_s) + self.stale_after_s
 
     def well_known_paths(self) -> set[Path]:
-        counts = Counter(known.believed or known.told for port, known in self.ports.items() if port not in self.pinned)
+        counts = Counter(
+            known.believed or known.told for port, known in self.ports.items() if port not in self.flow_ports
+        )
         return {path for path, count in counts.items() if count >= PORTS_PER_PATH}

@@ -11,6 +11,7 @@ from experiments.scenarios.probing import Probing, agents_of
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
 from hostlib.telemetry.prober import Pace
 from hostlib.wire import trainyard_pb2 as wire
+from tests.controller.telemetry.reports import exchange
 from tests.emulator.fabrics import emulated, routing_of
 from tests.p4src.packets import Ipv4
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
@@ -43,7 +44,7 @@ class ProbedFabric:
 
     def watch(self, pairs: Iterable[tuple[Nic, Nic]]) -> None:
         """Have one flow between each of these pairs."""
-        self.telemetry.watch([flow_between(source, destination) for source, destination in pairs])
+        self.telemetry.set_probe_targets([flow_between(source, destination) for source, destination in pairs])
 
     def run(self, until_s: float) -> None:
         """Let time pass; agents do what is due every 2 ms."""
@@ -53,9 +54,9 @@ class ProbedFabric:
             self.probing.receive()
             now_s = self.now_s
             for agent in self.probing.agents.values():
-                exchange = agent.exchange(now_s)
-                if exchange is not None:
-                    request = exchange_to_wire(exchange, TOKEN).SerializeToString()
+                told = agent.exchange(now_s)
+                if told is not None:
+                    request = exchange_to_wire(told, TOKEN).SerializeToString()
                     answer = self.exchange(request)
                     self.control_bytes += len(request) + answer.ByteSize()
                     agent.answered(answer_from_wire(answer), now_s)
@@ -68,7 +69,7 @@ class ProbedFabric:
         """One exchange at the controller."""
         message = wire.ExchangeProbesRequest.FromString(request)
         self.telemetry.reporters.authorise(message.host, message.owner_token, self.now_s)
-        return self.telemetry.exchange(message, self.now_s)
+        return exchange(self.telemetry, message, self.now_s)
 
     def pairs(self) -> tuple[PairView, ...]:
         return self.telemetry.pairs(self.now_s)

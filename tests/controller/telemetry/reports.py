@@ -5,7 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from controller.telemetry.stacks import NOT_KNOWN, Samples
+from controller.api.messages import probe_answer, probe_exchange
+from controller.telemetry.int_reports import NOT_KNOWN, HopSamples
+from controller.telemetry.telemetry import Telemetry
 from hostlib.wire import trainyard_pb2 as wire
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric, Path
@@ -32,9 +34,14 @@ def five_tuple_to_wire(flow: FiveTuple, port: int) -> wire.FiveTuple:
     )
 
 
-def samples(path: Path, came_s: float, window_bytes: int = NOT_KNOWN) -> Samples:
+def exchange(telemetry: Telemetry, request: wire.ExchangeProbesRequest, now_s: float) -> wire.ExchangeProbesResponse:
+    """An exchange of an authorised host, as the service hands it on."""
+    return probe_answer(telemetry.exchange(probe_exchange(request), now_s))
+
+
+def samples(path: Path, came_s: float, window_bytes: int = NOT_KNOWN) -> HopSamples:
     """What a probe by a path has heard of its links: their loads at most."""
     links = np.array(path[:0:-1])
     not_known = np.full(len(links), NOT_KNOWN)
     times_s = np.full(len(links), came_s)
-    return Samples(links, times_s, not_known, not_known, not_known, np.full(len(links), window_bytes))
+    return HopSamples(links, times_s, not_known, not_known, not_known, np.full(len(links), window_bytes))

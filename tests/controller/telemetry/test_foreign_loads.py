@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from controller.telemetry.foreign_loads import ForeignLoads
-from controller.telemetry.links import WindowLoads
+from controller.telemetry.link_measurements import WindowLoads
 from controller.telemetry.planned_loads import PlannedLoads
 from controller.telemetry.telemetry import STALE_AFTER_S
-from controller.telemetry.window import WINDOW_US
 from hostlib.telemetry.prober import Pair, Prober, Target
+from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from topologies.specification import ClosSpecification
 
 NIC = IPv4Address("10.0.0.1")
@@ -55,17 +55,17 @@ class Link:
     iteration_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.loads = ForeignLoads(FABRIC, WINDOW_US, STALE_AFTER_S)
+        self.loads = ForeignLoads(FABRIC, UTILISATION_WINDOW_US, STALE_AFTER_S)
         self.expect(self.planned, self.iteration_s)
 
     def expect(self, planned: float, iteration_s: float) -> None:
         shares = np.zeros((2, len(FABRIC.links)))
         shares[:, LINK] = planned, iteration_s
-        self.loads.expect(PlannedLoads(*shares))
+        self.loads.set_expected(PlannedLoads(*shares))
 
     def tell(self, time_s: float, share: float, host: str = "h2") -> None:
         bps = share * FABRIC.links[LINK].rate_bps
-        self.loads.note(WindowLoads(np.array([LINK]), np.array([time_s]), np.array([bps])), host)
+        self.loads.record(WindowLoads(np.array([LINK]), np.array([time_s]), np.array([bps])), host)
 
     def found(self, now_s: float) -> float:
         """The share of the rate that others are found to take."""

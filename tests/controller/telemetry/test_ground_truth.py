@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from controller.telemetry.candidates import Freshness
+from controller.telemetry.path_table import Freshness
 from controller.telemetry.telemetry import PairView
 from hostlib.telemetry.prober import Pace
 from tests.controller.telemetry.probed import ProbedFabric, flow_between
@@ -103,7 +103,7 @@ def test_the_table_is_the_truth_and_stays_so_when_links_fail(name: str) -> None:
         if pair.source == pairs[0].source and pair.destination == pairs[0].destination:
             assert fresh_paths(pair) == true_paths(probed, pair)
     assert hit
-    assert not probed.telemetry.dropped
+    assert not probed.telemetry.rejected
 
     for link in dead:
         probed.emulated.set_link(link, up=True)

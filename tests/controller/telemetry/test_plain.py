@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.telemetry.candidates import PairCandidates
-from controller.telemetry.drops import Drop
-from controller.telemetry.silence import SilentLinks
+from controller.telemetry.link_failures import LinkFailureDetector
+from controller.telemetry.pair_monitor import PairMonitor
+from controller.telemetry.report_checks import RejectReason
 from controller.telemetry.telemetry import PairView, Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.plain import PlainTelemetry
 from tests.controller.telemetry.plain_candidates import CandidateRow
 from tests.controller.telemetry.probed import flow_between
-from tests.controller.telemetry.reports import five_tuple_to_wire, stack
+from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, stack
 from topologies.addressing import FiveTuple
 from topologies.fabric import Path
 from topologies.routing import Routing
@@ -33,10 +33,10 @@ PAIRS = (("h0", "h2"), ("h1", "h2"), ("h0", "h3"), ("h0", "h1"))
 
 @pytest.fixture(autouse=True, scope="module")
 def _reports_alone() -> Iterator[None]:
-    """Who is outvoted and what a pair alone loses is judged of what is compared here, and has tests of its own."""
+    """Leave out overruled hosts and black holes: they follow from what is compared and have tests of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SilentLinks, "_outvoted", lambda *_: frozenset())
-        patch.setattr(PairCandidates, "look_for_lost", lambda *_: False)
+        patch.setattr(LinkFailureDetector, "_vote", lambda *_: frozenset())
+        patch.setattr(PairMonitor, "update_black_holes", lambda *_: False)
         yield
 
 
@@ -61,8 +61,8 @@ class Hosts:
         self._numbers = Counter[object]()
 
     def watch(self) -> None:
-        self.telemetry.watch(self.watched)
-        self.plain.watch(self.watched)
+        self.telemetry.set_probe_targets(self.watched)
+        self.plain.set_probe_targets(self.watched)
 
     def turn(self) -> None:
         """Time passes, something may happen, and every host tells what has come to it."""
@@ -73,8 +73,8 @@ class Hosts:
                 self.watch()
             case 1 | 2:
                 dead = frozenset({self.lost} - {NO_LINK}) if self.random.random() < 0.5 else frozenset[int]()
-                self.telemetry.rerouted(dead)
-                self.plain.rerouted(dead)
+                self.telemetry.reroute(dead)
+                self.plain.reroute(dead)
             case 3:
                 self._shift += 1
             case 4 | 5:
@@ -98,11 +98,11 @@ class Hosts:
             return  # it is lost
         for one in (self.telemetry, self.plain):
             one.reporters.authorise(host, "token", self.now_s)
-        answer = self.telemetry.exchange(request, self.now_s)
+        answer = exchange(self.telemetry, request, self.now_s)
         assert list(answer.targets) == self.plain.exchange(request, self.now_s)
         assert self.telemetry.silent_links == self.plain.silent
         assert self.telemetry.version == self.plain.version
-        assert self.telemetry.dropped == self.plain.dropped
+        assert self.telemetry.rejected == self.plain.rejected
 
     def _reports(self, flow: FiveTuple, host: str) -> list[wire.ProbeReport]:
         """What of a round of probes comes, some of it forged; to a host that is not theirs, next to nothing."""
@@ -206,15 +206,15 @@ def test_tables_and_refusals_are_those_of_the_plain_way(routing: Routing, seed: 
 
 
 def test_what_is_compared_are_all_refusals_whole_pairs_and_silent_links(routing: Routing) -> None:
-    dropped, was_silent, was_complete = set[Drop](), False, False
+    dropped, was_silent, was_complete = set[RejectReason](), False, False
     for seed in range(8):
         hosts = Hosts(routing, seed)
         for _ in range(30):
             hosts.turn()
             was_silent |= bool(hosts.telemetry.silent_links)
             was_complete |= any(view.is_complete for view in hosts.telemetry.pairs(hosts.now_s))
-        dropped |= hosts.telemetry.dropped.keys()
-    assert dropped == set(Drop) - {Drop.NOT_OWNER}  # which is found before the reports are looked at
+        dropped |= hosts.telemetry.rejected.keys()
+    assert dropped == set(RejectReason) - {RejectReason.NOT_OWNER}  # which is found before the reports are looked at
     assert was_silent
     assert was_complete
 

@@ -28,18 +28,18 @@ def test_a_link_that_is_mended_while_all_agents_are_gone_is_heard_when_it_is_tri
     probed.run(probed.now_s + 0.6)
     silent = probed.telemetry.silent_links
     assert uplink in silent
-    probed.telemetry.rerouted(cable)
+    probed.telemetry.reroute(cable)
     probed.probing.agents.clear()
     probed.run(probed.now_s + 1.0)
     probed.probing.agents |= {host: agent_of(fabric, host, session=2, pace=PACE) for host in fabric.hosts}
     # Tried again while it is still dead, then mended.
     for is_mended in (False, True):
         set_cable(up=is_mended)
-        probed.telemetry.rerouted(frozenset())
+        probed.telemetry.reroute(frozenset())
         probed.run(probed.now_s + 0.5)
         assert probed.telemetry.silent_links == (frozenset() if is_mended else silent)
         if not is_mended:
-            probed.telemetry.rerouted(cable)
+            probed.telemetry.reroute(cable)
             probed.run(probed.now_s + 0.5)
             assert probed.telemetry.silent_links == silent
     # Hosts speak less often while nothing is to be found.

@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.registry.registration import NotOwnerError
-from controller.telemetry.candidates import AGREEING, Freshness
-from controller.telemetry.drops import Drop
-from controller.telemetry.links import LinkMeasurements
+from controller.telemetry.link_measurements import LinkMeasurements
+from controller.telemetry.path_table import REPORTS_TO_CONFIRM, Freshness
+from controller.telemetry.report_checks import RejectReason
 from controller.telemetry.telemetry import Telemetry
 from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.probed import flow_between
-from tests.controller.telemetry.reports import five_tuple_to_wire, samples, stack
+from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, samples, stack
 from topologies.fabric import Path
 from topologies.routing import Routing
 
@@ -34,7 +34,7 @@ class Controller:
         self.flow = flow_between(nics["h0"][0], nics["h2"][0])
         self.paths = routing.candidate_paths(nics["h0"][0], nics["h2"][0])
         self.telemetry = Telemetry(routing, LEASE_S)
-        self.telemetry.watch([self.flow])
+        self.telemetry.set_probe_targets([self.flow])
         self._number = 0
         self._sequence = 0
 
@@ -62,7 +62,7 @@ class Controller:
             setattr(request, name, value)
         self._number += 1
         self.telemetry.reporters.authorise(host, "token", now_s)
-        return self.telemetry.exchange(request, now_s)
+        return exchange(self.telemetry, request, now_s)
 
     def seen(self, now_s: float = 0.0) -> dict[Path, Freshness]:
         [pair] = self.telemetry.pairs(now_s)
@@ -91,7 +91,7 @@ def test_a_host_is_told_what_to_probe_and_only_what_is_new(controller: Controlle
     assert list(after.targets[0].source_ports) == [49152, 50_001]
     # Another controller that knows the same says the same.
     assert Controller(controller.routing).tell([], host="h0").targets_version == first.targets_version
-    controller.telemetry.watch([])
+    controller.telemetry.set_probe_targets([])
     assert controller.tell([], host="h0", targets_version=after.targets_version).targets_version == 0
 
 
@@ -99,7 +99,7 @@ def test_when_all_paths_are_seen_no_more_ports_are_tried(controller: Controller)
     quick_s = controller.tell([], host="h0").interval_s
     for first_port, is_exploring in ((50_000, True), (50_100, False)):
         for number, path in enumerate(controller.paths):
-            controller.tell([controller.report(path, port=first_port + number) for _ in range(AGREEING)])
+            controller.tell([controller.report(path, port=first_port + number) for _ in range(REPORTS_TO_CONFIRM)])
         # Each path has two ports to spare in the end.
         [target] = controller.tell([], host="h0").targets
         assert target.is_exploring == is_exploring
@@ -130,13 +130,13 @@ def test_that_nobody_could_hear_a_silent_link_any_more_is_news(controller: Contr
         reports = [controller.report(one, 50_000 + controller.paths.index(one), at_the_time) for one in paths]
         controller.tell(reports, now_s)
 
-    for tenths in range(AGREEING + 1):
+    for tenths in range(REPORTS_TO_CONFIRM + 1):
         tell((path, other), tenths / 10)
-    for tenths in range(10, 10 + AGREEING):
+    for tenths in range(10, 10 + REPORTS_TO_CONFIRM):
         tell((other,), tenths / 10)
     assert controller.telemetry.silent_links
     version = controller.telemetry.version
-    controller.telemetry.watch([])
+    controller.telemetry.set_probe_targets([])
     assert not controller.telemetry.silent_links
     assert controller.telemetry.version != version
 
@@ -145,7 +145,7 @@ def test_no_single_host_says_how_full_a_link_is() -> None:
     links, path = LinkMeasurements(window_us=8e6), (0, 1)
 
     def tell(host: str, window_bytes: int, now_s: float) -> None:
-        links.note(samples(path, now_s, window_bytes), host)
+        links.record(samples(path, now_s, window_bytes), host)
 
     for number, window_bytes in enumerate((100, 101, 99)):
         tell(f"h{number}", window_bytes, 1.0)
@@ -177,26 +177,26 @@ def _edit(at: int, form: str, value: int) -> Change:
     return change
 
 
-REFUSED: dict[str, tuple[Drop, Change]] = {
-    "unknown NIC": (Drop.NOT_ITS_HOST, lambda report: setattr(report.five_tuple, "destination_address", 1)),
-    "another pair": (Drop.NOT_WANTED, lambda report: setattr(report.five_tuple, "destination_port", 80)),
-    "source port": (Drop.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 1 << 20)),
-    "well-known port": (Drop.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 80)),
-    "old": (Drop.TOO_OLD, lambda report: setattr(report, "age_ns", 11 * NS_PER_S)),
-    "old session": (Drop.OLD_SESSION, lambda report: setattr(report, "session", 0)),
-    "doubled": (Drop.REPLAYED, lambda report: setattr(report, "sequence", 0)),
-    "number": (Drop.NUMBER_JUMP, lambda report: setattr(report, "sequence", 1 << 31)),
-    "sender's clock": (Drop.SENDER_CLOCK, lambda report: setattr(report, "sent_ns", 3 * NS_PER_S)),
-    "no stack": (Drop.STACK, _set_stack(b"")),
-    "half a hop": (Drop.STACK, _set_stack(bytes(35))),
-    "unknown switch": (Drop.UNKNOWN_SWITCH, _edit(0, "!I", 99)),
-    "no switch": (Drop.UNKNOWN_SWITCH, _edit(0, "!I", 0xFFFF_FFFF)),
-    "another way in": (Drop.NOT_ADJACENT, _edit(-36 + 4, "!H", 9)),
-    "another way out": (Drop.NOT_ADJACENT, _edit(-36 + 6, "!H", 9)),
-    "no way out": (Drop.NOT_ADJACENT, _edit(-36 + 6, "!H", 0xFFFF)),
-    "a hop is missing": (Drop.NOT_ADJACENT, lambda report: setattr(report, "stack", report.stack[36:])),
-    "latency": (Drop.HOP_TIMES, _edit(8, "!I", 6)),
-    "time goes back": (Drop.HOP_TIMES, _edit(24, "!Q", 0)),
+REFUSED: dict[str, tuple[RejectReason, Change]] = {
+    "unknown NIC": (RejectReason.NOT_ITS_HOST, lambda report: setattr(report.five_tuple, "destination_address", 1)),
+    "another pair": (RejectReason.NOT_WANTED, lambda report: setattr(report.five_tuple, "destination_port", 80)),
+    "source port": (RejectReason.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 1 << 20)),
+    "well-known port": (RejectReason.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 80)),
+    "old": (RejectReason.TOO_OLD, lambda report: setattr(report, "age_ns", 11 * NS_PER_S)),
+    "old session": (RejectReason.OLD_SESSION, lambda report: setattr(report, "session", 0)),
+    "doubled": (RejectReason.REPLAYED, lambda report: setattr(report, "sequence", 0)),
+    "number": (RejectReason.NUMBER_JUMP, lambda report: setattr(report, "sequence", 1 << 31)),
+    "sender's clock": (RejectReason.SENDER_CLOCK, lambda report: setattr(report, "sent_ns", 3 * NS_PER_S)),
+    "no stack": (RejectReason.STACK, _set_stack(b"")),
+    "half a hop": (RejectReason.STACK, _set_stack(bytes(35))),
+    "unknown switch": (RejectReason.UNKNOWN_SWITCH, _edit(0, "!I", 99)),
+    "no switch": (RejectReason.UNKNOWN_SWITCH, _edit(0, "!I", 0xFFFF_FFFF)),
+    "another way in": (RejectReason.NOT_ADJACENT, _edit(-36 + 4, "!H", 9)),
+    "another way out": (RejectReason.NOT_ADJACENT, _edit(-36 + 6, "!H", 9)),
+    "no way out": (RejectReason.NOT_ADJACENT, _edit(-36 + 6, "!H", 0xFFFF)),
+    "a hop is missing": (RejectReason.NOT_ADJACENT, lambda report: setattr(report, "stack", report.stack[36:])),
+    "latency": (RejectReason.HOP_TIMES, _edit(8, "!I", 6)),
+    "time goes back": (RejectReason.HOP_TIMES, _edit(24, "!Q", 0)),
 }
 
 
@@ -204,11 +204,11 @@ REFUSED: dict[str, tuple[Drop, Change]] = {
 def test_what_cannot_be_believed_is_dropped_for_its_reason(controller: Controller, case: str) -> None:
     expected, change = REFUSED[case]
     controller.tell([controller.report(controller.paths[0])])
-    forged = [controller.report(controller.paths[1], 50_000, change) for _ in range(AGREEING)]
+    forged = [controller.report(controller.paths[1], 50_000, change) for _ in range(REPORTS_TO_CONFIRM)]
     controller.tell(forged)
     # After a jump, the sender's clock is believed as it is then.
-    dropped = 1 if expected is Drop.SENDER_CLOCK else len(forged)
-    assert controller.telemetry.dropped == {expected: dropped}
+    dropped = 1 if expected is RejectReason.SENDER_CLOCK else len(forged)
+    assert controller.telemetry.rejected == {expected: dropped}
     assert set(controller.seen().values()) == {Freshness.UNSEEN}
 
 
@@ -230,7 +230,7 @@ def test_no_report_does_more_than_to_be_dropped(
         report.five_tuple.source_port, report.stack = port, stack
 
     controller.tell([controller.report(controller.paths[0], 50_000, forge)])
-    assert sum(controller.telemetry.dropped.values()) == 1
+    assert sum(controller.telemetry.rejected.values()) == 1
     [target] = controller.tell([], host="h0").targets
     assert list(target.source_ports) == [49152]
 
@@ -243,12 +243,12 @@ def test_a_way_through_the_fabric_that_ecmp_does_not_give_is_dropped(controller:
     down = next(link for link in controller.routing.fabric.links_from["a1"] if link.destination == t1)
     detour = (*down_again, up.index, down.index, controller.paths[0][-1])
     controller.tell([controller.report(detour)])
-    assert controller.telemetry.dropped == {Drop.NOT_A_CANDIDATE: 1}
+    assert controller.telemetry.rejected == {RejectReason.NOT_A_CANDIDATE: 1}
 
 
 def test_reports_of_another_host_are_dropped(controller: Controller) -> None:
     controller.tell([controller.report(controller.paths[0])], host="h1")
-    assert controller.telemetry.dropped == {Drop.NOT_ITS_HOST: 1}
+    assert controller.telemetry.rejected == {RejectReason.NOT_ITS_HOST: 1}
 
 
 def test_a_host_belongs_to_who_spoke_for_it_until_that_is_silent(controller: Controller) -> None:
@@ -266,14 +266,14 @@ def test_an_exchange_counts_once(controller: Controller) -> None:
     controller.tell([report], number=5)
     controller.tell([report], number=4)
     controller.tell([report], session=0, number=9)
-    assert controller.telemetry.dropped == {Drop.REPLAYED_EXCHANGE: 3}
+    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 3}
     controller.tell([report], session=2, number=0)
-    assert controller.telemetry.dropped == {Drop.REPLAYED_EXCHANGE: 3, Drop.REPLAYED: 1}
+    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 3, RejectReason.REPLAYED: 1}
 
 
 def test_too_many_reports_are_not_read(controller: Controller) -> None:
     controller.tell([controller.report(controller.paths[0])] * (MAX_REPORTS + 1))
-    assert controller.telemetry.dropped == {Drop.TOO_MANY: MAX_REPORTS + 1}
+    assert controller.telemetry.rejected == {RejectReason.TOO_MANY: MAX_REPORTS + 1}
 
 
 @pytest.mark.parametrize("jump_s", [-60, 60])
@@ -284,12 +284,12 @@ def test_a_reporters_clock_that_jumps_is_not_believed_until_it_goes_on(controlle
         clock_ns = base_ns + round((now_s + jump_s) * NS_PER_S)
         controller.tell([controller.report(controller.paths[0])], now_s=now_s, clock_ns=clock_ns)
     # The second time the pair's own sender seems to have travelled otherwise.
-    assert controller.telemetry.dropped == {Drop.HOST_CLOCK: 1, Drop.SENDER_CLOCK: 1}
+    assert controller.telemetry.rejected == {RejectReason.HOST_CLOCK: 1, RejectReason.SENDER_CLOCK: 1}
 
 
 def test_what_agents_have_dropped_is_known_by_host(controller: Controller) -> None:
     dropped = [wire.DroppedPackets(reason=Malformed.VERSION, packets=3), wire.DroppedPackets(reason="?", packets=9)]
     request = wire.ExchangeProbesRequest(host="h2", session=1, dropped=dropped)
     controller.telemetry.reporters.authorise("h2", "token", 0.0)
-    controller.telemetry.exchange(request, 0.0)
+    exchange(controller.telemetry, request, 0.0)
     assert controller.telemetry.dropped_by_hosts == {"h2": {Malformed.VERSION: 3}}

@@ -38,8 +38,8 @@ def test_dead_links_are_listed(trainyard: Trainyard, address: str) -> None:
 def test_who_claims_to_hear_a_silent_link_is_named(trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch) -> None:
     controller = planned_controller()
     [link, *_] = [link.index for link in controller.fabric.links_from["t1"] if link.destination == "a0"]
-    monkeypatch.setattr(Telemetry, "outvoted", {link: {"h2", "h1"}})
-    controller.planner.links.note_silent({link}, 1.0)
+    monkeypatch.setattr(Telemetry, "overruled", {link: {"h2", "h1"}})
+    controller.planner.links.set_silent_links({link}, 1.0)
     with served(controller) as address:
         shown = json.loads(trainyard("show", "links", "--json", "--controller", address).stdout)["links"]
         assert [cable["claimants"] for cable in shown] == [["h1", "h2"]]

@@ -14,7 +14,7 @@ from controller.planning.decision import Decision
 from controller.planning.directive_publisher import DirectiveBoard
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
-from controller.profiling.results import ProfilingResults
+from controller.profiling.measured import ProfilingResults
 from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference, NotOwnerError
 from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
@@ -25,7 +25,7 @@ from hostlib.telemetry.parsing import Malformed
 from hostlib.wire import trainyard_pb2 as wire
 from policies.profile import Profile
 from policies.registry import find_policy
-from tests.controller.telemetry.reports import five_tuple_to_wire, stack
+from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, stack
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -83,7 +83,7 @@ def _telemetry(routing: Routing, planner: Planner) -> Telemetry:
     assert planner.decision is not None
     telemetry = Telemetry(routing, LEASE_S)
     flows = [flow for job in planner.decision.snapshot.jobs for flow in job.flows]
-    telemetry.watch([flow.five_tuple for flow in flows])
+    telemetry.set_probe_targets([flow.five_tuple for flow in flows])
     flow = next(flow for flow in flows if flow.key.job == "gpt")
     port = flow.five_tuple.source_port
     reports = [
@@ -98,9 +98,9 @@ def _telemetry(routing: Routing, planner: Planner) -> Telemetry:
     dropped = [wire.DroppedPackets(reason=Malformed.VERSION, packets=3)]
     request = wire.ExchangeProbesRequest(host="h2", session=1, reports=reports, dropped=dropped)
     telemetry.reporters.authorise("h2", "token", 0.0)
-    telemetry.exchange(request, 0.0)
+    exchange(telemetry, request, 0.0)
     with pytest.raises(NotOwnerError):
-        telemetry.authorise(wire.ExchangeProbesRequest(host="h2", owner_token="other", reports=reports[:2]), 0.0)
+        telemetry.authorise("h2", "other", num_reports=2, now_s=0.0)
     return telemetry
 
 

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from controller.api.operations.telemetry_states import load_states
 from controller.telemetry.telemetry import Telemetry
-from controller.telemetry.window import WINDOW_US
 from experiments.report.numbers import percent
+from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from tests.controller.telemetry.reports import samples
 from topologies.routing import Routing
 from trainyard.cli.telemetry_views import loads
@@ -20,8 +20,8 @@ def test_foreign_loads_stand_beside_loads(routing: Routing) -> None:
     path = routing.candidate_paths(nics["h0"][0], nics["h2"][0])[0]
     rate_bps = fabric.links[path[1]].rate_bps
     for number in range(20):
-        told = samples(path, number / 2, round(rate_bps / 4 * WINDOW_US / 8e6))
-        telemetry.foreign_loads.note(telemetry.links.note(told, "h2"), "h2")
+        told = samples(path, number / 2, round(rate_bps / 4 * UTILISATION_WINDOW_US / 8e6))
+        telemetry.foreign_loads.record(telemetry.links.record(told, "h2"), "h2")
     later, states = (list(load_states(telemetry, fabric, now_s)) for now_s in (100.0, 9.5))
     assert [(state.source, state.destination) for state in states] == [
         (fabric.links[link].source, fabric.links[link].destination) for link in sorted(path[1:])

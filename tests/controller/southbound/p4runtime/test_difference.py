@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.southbound.p4runtime.difference import State, Update, UpdateKind, difference, state_of
-from controller.southbound.p4runtime.entries import Entity, EntityKey, Kind, holds_same, key_of
+from controller.southbound.p4runtime.entries import Entity, EntityKey, EntityKind, holds_same, key_of
 
 
 class ModelSwitch:
@@ -30,13 +30,13 @@ class ModelSwitch:
         match update.kind:
             case UpdateKind.INSERT:
                 assert key not in self.held
-                assert key.kind is not Kind.SETTING
+                assert key.kind is not EntityKind.SETTING
                 self.held[key] = update.entity
             case UpdateKind.MODIFY:
-                assert key in self.held or key.kind is Kind.SETTING
+                assert key in self.held or key.kind is EntityKind.SETTING
                 self.held[key] = update.entity
             case UpdateKind.DELETE:
-                assert key.kind is not Kind.SETTING
+                assert key.kind is not EntityKind.SETTING
                 del self.held[key]
         assert self.dangling() == []
 
@@ -48,12 +48,12 @@ class ModelSwitch:
 def _references(entity: Entity) -> list[EntityKey]:
     match entity:
         case P4ActionProfileGroup():
-            return [EntityKey(Kind.MEMBER, member.member_id) for member in entity.members or ()]
+            return [EntityKey(EntityKind.MEMBER, member.member_id) for member in entity.members or ()]
         case P4ActionProfileMember():
             return _next_hop_of(entity.action)
     match entity.action:
         case P4IndirectAction(group_id=int(group)):
-            return [EntityKey(Kind.GROUP, group)]
+            return [EntityKey(EntityKind.GROUP, group)]
         case P4TableAction() as action:
             return _next_hop_of(action)
     return []
@@ -62,7 +62,7 @@ def _references(entity: Entity) -> list[EntityKey]:
 def _next_hop_of(action: P4TableAction | None) -> list[EntityKey]:
     if action is None or "next_hop" not in action.args:
         return []
-    return [EntityKey(Kind.NEXT_HOP, (("next_hop", action.args["next_hop"]),))]
+    return [EntityKey(EntityKind.NEXT_HOP, (("next_hop", action.args["next_hop"]),))]
 
 
 PORTS = st.integers(1, 4)

@@ -9,7 +9,7 @@ from finsy.p4entity import decode_entity
 import controller
 from controller.rules.flow_rules import FlowRule
 from controller.southbound.p4runtime.difference import difference, state_of
-from controller.southbound.p4runtime.entries import EntityKey, Kind, base_entries, flow_entry, key_of
+from controller.southbound.p4runtime.entries import EntityKey, EntityKind, base_entries, flow_entry, key_of
 from topologies.addressing import UDP_PROTOCOL, FiveTuple, switch_mac
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -45,12 +45,12 @@ def test_groups_have_the_members_of_the_route_in_its_order(routing: Routing) -> 
     entries = state_of(base_entries("t0", routing))
     links = routing.fabric.links
     for route in routing.routes("t0"):
-        key = EntityKey(Kind.ROUTING, (("destination_address", (route.address, route.prefix_length)),))
+        key = EntityKey(EntityKind.ROUTING, (("destination_address", (route.address, route.prefix_length)),))
         entry = entries[key]
         assert isinstance(entry, P4TableEntry)
         assert isinstance(entry.action, P4IndirectAction)
         assert entry.action.group_id is not None
-        group = entries[EntityKey(Kind.GROUP, entry.action.group_id)]
+        group = entries[EntityKey(EntityKind.GROUP, entry.action.group_id)]
         assert isinstance(group, P4ActionProfileGroup)
         assert [m.member_id for m in group.members or ()] == [links[link].source_port for link in route.links]
 
@@ -75,7 +75,7 @@ def test_next_hops_readdress_to_the_neighbour(routing: Routing) -> None:
         to_switch.source_port: switch_mac(fabric.switch_index[to_switch.destination], to_switch.destination_port),
     }
     for port, mac in expected.items():
-        entry = entries[EntityKey(Kind.NEXT_HOP, (("next_hop", port),))]
+        entry = entries[EntityKey(EntityKind.NEXT_HOP, (("next_hop", port),))]
         assert isinstance(entry, P4TableEntry)
         assert isinstance(entry.action, P4TableAction)
         assert (entry.action.args["port"], entry.action.args["destination_mac"]) == (port, mac)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from controller.config import ControllerConfig
 from controller.rules.flow_rules import FlowRule
-from controller.southbound.p4runtime.fencing import first_bid
+from controller.southbound.p4runtime.fencing import first_election_id
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SwitchCondition
@@ -59,7 +59,7 @@ def _run(scenario: Callable[[ServedFabric, list[AcceptedWrite]], Awaitable[None]
 
 
 def test_bids_of_a_later_term_are_above_all_of_the_one_before() -> None:
-    assert first_bid(100, 3) + 60_000 < first_bid(100, 4)
+    assert first_election_id(100, 3) + 60_000 < first_election_id(100, 4)
 
 
 def test_what_is_written_late_is_accepted_by_no_switch() -> None:

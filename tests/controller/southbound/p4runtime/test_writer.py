@@ -58,7 +58,7 @@ class FakeAccess:
 def test_what_is_held_already_is_not_written_again() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
-        await writer.hold(state_of([FLOW]))
+        await writer.set_rules(state_of([FLOW]))
         await writer.connect(access)
         await asyncio.wait_for(writer.caught_up(), PATIENCE_S)
         assert access.requests == []
@@ -71,8 +71,8 @@ def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         assert access.holds(FLOW, *BASE)
-        await writer.hold(state_of([OTHER_FLOW]))
-        await writer.hold({})
+        await writer.set_rules(state_of([OTHER_FLOW]))
+        await writer.set_rules({})
         assert access.holds(FLOW, *BASE)
         await writer.forget_found()
         assert access.holds(*BASE)
@@ -85,7 +85,7 @@ def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forg
         steered_otherwise = _entry("flow", 1, "prioritise")
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
-        await writer.hold(state_of([steered_otherwise]))
+        await writer.set_rules(state_of([steered_otherwise]))
         assert [update.kind for update in access.requests[-1]] == [UpdateKind.MODIFY]
         await writer.forget_found()
         assert access.holds(steered_otherwise, *BASE)
@@ -97,9 +97,9 @@ def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
-        await writer.hold(state_of([FLOW]))
+        await writer.set_rules(state_of([FLOW]))
         writer.disconnect()
-        await writer.hold({})
+        await writer.set_rules({})
         await writer.connect(access)
         assert access.holds(*BASE)
 
@@ -110,9 +110,9 @@ def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> No
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
-        writer.lose("lost to another controller")
+        writer.mark_lost("lost to another controller")
         num_requests = len(access.requests)
-        await writer.hold(state_of([FLOW]))
+        await writer.set_rules(state_of([FLOW]))
         assert len(access.requests) == num_requests
         assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "lost to another controller")
         with pytest.raises(SouthboundError, match="'t0': lost to another controller"):
@@ -129,7 +129,7 @@ def test_switch_that_was_away_is_caught_up() -> None:
         writer, first, restarted = SwitchWriter("t0", state_of(BASE)), FakeAccess(), FakeAccess()
         await writer.connect(first)
         writer.disconnect()
-        await writer.hold(state_of([FLOW]))
+        await writer.set_rules(state_of([FLOW]))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(writer.caught_up(), 0.01)
         await writer.connect(restarted)
@@ -145,7 +145,7 @@ def test_connection_lost_during_a_write_is_no_error() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.fail = SwitchAwayError("gone")
-        await writer.hold(state_of([FLOW]))
+        await writer.set_rules(state_of([FLOW]))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(writer.caught_up(), 0.01)
 
@@ -157,14 +157,14 @@ def test_every_request_is_told_with_what_became_of_it() -> None:
         told: list[SwitchWrite] = []
         writer, access = SwitchWriter("t0", state_of(BASE), told.append), FakeAccess()
         await writer.connect(access)
-        await writer.hold(state_of([FLOW, OTHER_FLOW]))
-        await writer.hold(state_of([_entry("flow", 1, "prioritise")]))
+        await writer.set_rules(state_of([FLOW, OTHER_FLOW]))
+        await writer.set_rules(state_of([_entry("flow", 1, "prioritise")]))
         access.fail = SwitchRefusalError("table 'flow' is full")
         with pytest.raises(SouthboundError):
-            await writer.hold(state_of([OTHER_FLOW]))
+            await writer.set_rules(state_of([OTHER_FLOW]))
         await writer.connect(access)
         access.fail = SwitchAwayError("the connection is closed")
-        await writer.hold({})
+        await writer.set_rules({})
         assert told == [
             SwitchWrite("t0", 1, 0, 0, WriteOutcome.ACKNOWLEDGED),
             SwitchWrite("t0", 2, 0, 0, WriteOutcome.ACKNOWLEDGED),
@@ -183,10 +183,10 @@ def test_refusal_names_the_switch_and_it_is_read_again() -> None:
         await writer.connect(access)
         access.fail = SwitchRefusalError("table 'flow' is full")
         with pytest.raises(SouthboundError, match=r"'t0': table 'flow' is full"):
-            await writer.hold(state_of([FLOW]))
+            await writer.set_rules(state_of([FLOW]))
         # What the refused request did after all, unseen.
         access.held[key_of(FLOW)] = FLOW
-        await writer.hold(state_of([FLOW, OTHER_FLOW]))
+        await writer.set_rules(state_of([FLOW, OTHER_FLOW]))
         assert [update.entity for update in access.requests[-1]] == [OTHER_FLOW]
 
     asyncio.run(scenario())
@@ -196,7 +196,9 @@ def test_requests_are_limited_in_size() -> None:
     async def scenario() -> None:
         writer, access = SwitchWriter("t0", {}), FakeAccess()
         await writer.connect(access)
-        await writer.hold(state_of([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)]))
+        await writer.set_rules(
+            state_of([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
+        )
         assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
 
     asyncio.run(scenario())
@@ -207,15 +209,15 @@ def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> No
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
         assert writer.num_rules is None
         await writer.connect(access)
-        await writer.hold(state_of([OTHER_FLOW]))
+        await writer.set_rules(state_of([OTHER_FLOW]))
         assert writer.num_rules == 2  # one that was found is kept
         await writer.forget_found()
         assert writer.num_rules == 1
         access.fail = SwitchRefusalError("table full")
         with pytest.raises(SouthboundError):
-            await writer.hold({})
+            await writer.set_rules({})
         assert writer.num_rules is None
-        await writer.hold({})
+        await writer.set_rules({})
         assert writer.num_rules == 0
         writer.disconnect()
         assert writer.num_rules is None
@@ -244,12 +246,12 @@ def test_condition_says_how_things_stand() -> None:
         with pytest.raises(SouthboundError):
             await writer.connect(access)
         assert (writer.condition, writer.problem) == (SwitchCondition.REFUSES, "table full")
-        await writer.hold(state_of([FLOW]))
+        await writer.set_rules(state_of([FLOW]))
         assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")
         access.fail = SwitchAwayError("closed")
-        await writer.hold({})
+        await writer.set_rules({})
         assert writer.condition is SwitchCondition.AWAY
-        writer.lose("somebody has it")
+        writer.mark_lost("somebody has it")
         assert (writer.condition, writer.problem) == (SwitchCondition.LOST, "somebody has it")
         await writer.connect(access)
         assert (writer.condition, writer.problem) == (SwitchCondition.CAUGHT_UP, "")

@@ -11,20 +11,20 @@ from finsy import GNMIPath, GNMIUpdate
 from finsy.proto import gnmi
 
 from controller.config import SwitchAddress
-from controller.links.port_states import HeardPorts
-from controller.southbound.gnmi import GnmiPorts, Interfaces
+from controller.links.port_states import PortStateTable
+from controller.southbound.gnmi import GnmiPortMonitor, InterfaceTable
 from tests.integration.fabrics import ServedFabric, served_dumbbell
 from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
-async def listening(served: ServedFabric) -> AsyncIterator[HeardPorts]:
-    heard = HeardPorts(served.emulated.switches)
-    async with GnmiPorts(served.addresses(), heard):
+async def listening(served: ServedFabric) -> AsyncIterator[PortStateTable]:
+    heard = PortStateTable(served.emulated.switches)
+    async with GnmiPortMonitor(served.addresses(), heard):
         yield heard
 
 
-def run(scenario: Callable[[ServedFabric, HeardPorts], Coroutine[Any, Any, None]]) -> None:
+def run(scenario: Callable[[ServedFabric, PortStateTable], Coroutine[Any, Any, None]]) -> None:
     async def in_time() -> None:
         async with asyncio.timeout(PATIENCE_S), served_dumbbell() as served, listening(served) as heard:
             await scenario(served, heard)
@@ -33,7 +33,7 @@ def run(scenario: Callable[[ServedFabric, HeardPorts], Coroutine[Any, Any, None]
 
 
 def test_all_ports_are_heard_and_every_change_of_one() -> None:
-    async def scenario(served: ServedFabric, heard: HeardPorts) -> None:
+    async def scenario(served: ServedFabric, heard: PortStateTable) -> None:
         await heard.caught_up(down=())
         fabric = served.emulated.fabric
         for name, ports in heard.states.items():
@@ -48,7 +48,7 @@ def test_all_ports_are_heard_and_every_change_of_one() -> None:
 
 
 def test_a_switch_without_power_is_heard_no_longer_and_again_when_it_is_back() -> None:
-    async def scenario(served: ServedFabric, heard: HeardPorts) -> None:
+    async def scenario(served: ServedFabric, heard: PortStateTable) -> None:
         await heard.caught_up(down=())
         [back] = served.emulated.fabric.links_between("t1", "t0")
         link = served.emulated.fabric.links[back]
@@ -66,8 +66,8 @@ def test_a_switch_without_gnmi_is_named_once_and_says_nothing(caplog: pytest.Log
         server = grpc.aio.server()
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        heard = HeardPorts(("t0",))
-        async with GnmiPorts((SwitchAddress(name="t0", address=f"127.0.0.1:{port}"),), heard):
+        heard = PortStateTable(("t0",))
+        async with GnmiPortMonitor((SwitchAddress(name="t0", address=f"127.0.0.1:{port}"),), heard):
             await heard.all_heard()
         assert heard.states == {"t0": {}}
         await server.stop(None)
@@ -79,12 +79,12 @@ def test_a_switch_without_gnmi_is_named_once_and_says_nothing(caplog: pytest.Log
 def test_another_address_for_gnmi_is_used() -> None:
     async def scenario() -> None:
         async with served_dumbbell() as served:
-            heard = HeardPorts(served.emulated.switches)
+            heard = PortStateTable(served.emulated.switches)
             addresses = [
                 SwitchAddress(name=switch.name, address="127.0.0.1:1", device_id=switch.device_id, gnmi=switch.gnmi)
                 for switch in (address.model_copy(update={"gnmi": address.address}) for address in served.addresses())
             ]
-            async with GnmiPorts(addresses, heard):
+            async with GnmiPortMonitor(addresses, heard):
                 await heard.caught_up(down=())
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
@@ -107,14 +107,14 @@ def leaf(name: str, value: gnmi.TypedValue | None, interface: str = "eth1") -> G
     ],
 )
 def test_values_in_every_encoding(number: gnmi.TypedValue, up: gnmi.TypedValue, down: gnmi.TypedValue) -> None:
-    interfaces = Interfaces()
-    interfaces.note(leaf("oper-status", up))
+    interfaces = InterfaceTable()
+    interfaces.record(leaf("oper-status", up))
     assert interfaces.ports() == {}
-    interfaces.note(leaf("ifindex", number))
+    interfaces.record(leaf("ifindex", number))
     assert interfaces.ports() == {3: True}
-    interfaces.note(leaf("oper-status", down))
+    interfaces.record(leaf("oper-status", down))
     assert interfaces.ports() == {3: False}
-    interfaces.note(leaf("oper-status", None))
+    interfaces.record(leaf("oper-status", None))
     assert interfaces.ports() == {}
 
 
@@ -130,8 +130,8 @@ def test_values_in_every_encoding(number: gnmi.TypedValue, up: gnmi.TypedValue, 
     ],
 )
 def test_what_cannot_be_read_changes_nothing_of_other_ports(update: GNMIUpdate) -> None:
-    interfaces = Interfaces()
-    interfaces.note(leaf("ifindex", gnmi.TypedValue(uint_val=4), "eth2"))
-    interfaces.note(leaf("oper-status", gnmi.TypedValue(string_val="UP"), "eth2"))
-    interfaces.note(update)
+    interfaces = InterfaceTable()
+    interfaces.record(leaf("ifindex", gnmi.TypedValue(uint_val=4), "eth2"))
+    interfaces.record(leaf("oper-status", gnmi.TypedValue(string_val="UP"), "eth2"))
+    interfaces.record(update)
     assert interfaces.ports() == {4: True}

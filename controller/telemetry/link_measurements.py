@@ -1,4 +1,4 @@
-"""What probes have measured of every link: how full it is, and how long packets of each level wait for it."""
+"""Keep what probes measured on every link: its load, and the delays and queues of each level."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.telemetry.stacks import NOT_KNOWN, Samples
+from controller.telemetry.int_reports import NOT_KNOWN, HopSamples
 
 MAX_REPORTERS = 5
-"""Hosts whose word on a link's load is kept, those that spoke last: as long as most tell the truth, it is heard."""
+"""Hosts whose reports on the load of a link are kept, the most recent ones; the median is right while most are."""
 
 _LEVELS = 8
 _US_PER_S = 1_000_000
@@ -19,7 +19,7 @@ _US_PER_S = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowLoads:
-    """What links have carried in one complete window each, headers included, and when a probe came that told so."""
+    """The load of links in one complete window each, with headers, and when the probe that reported it arrived."""
 
     links: NDArray[np.int64]
     came_s: NDArray[np.float64]
@@ -28,11 +28,11 @@ class WindowLoads:
 
 @dataclass(slots=True)
 class LinkMeasurement:
-    """The newest of a link, measured by the switch that it leaves, at the controller's time ``measured_s``.
+    """The latest measurement of a link by the switch that sends on it, at the controller's time ``measured_s``.
 
-    ``window_bytes`` has by host, the one that spoke last at the end, when a probe to it came by the link and what this
-    had carried in the switch's last complete window then, headers included. Latency is from the switch's ingress to its
-    egress, and ``queue_packets`` what a probe found waiting, both by the probe's level. None: not known.
+    ``window_bytes`` has by host, the most recent reporter last, when its probe crossed the link and how many bytes,
+    with headers, the link carried in the switch's last complete window. ``latency_us``, from the switch's ingress to
+    its egress, and ``queue_packets``, the queue that a probe found, are by the probe's level; None is not known.
     """
 
     measured_s: float
@@ -42,17 +42,14 @@ class LinkMeasurement:
 
 
 class LinkMeasurements:
-    """Measurements by link; ``window_us`` is the length of the windows in which switches count bytes."""
+    """Measurements by link; switches count bytes in windows of ``window_us``."""
 
     def __init__(self, window_us: float) -> None:
         self._bps_per_byte = 8 * _US_PER_S / window_us
         self._by_link: dict[int, LinkMeasurement] = {}
 
-    def note(self, samples: Samples, host: str) -> WindowLoads:
-        """A host reports what switches have told probes to it; the last of each link and level counts.
-
-        Returns what of links' loads counts.
-        """
+    def record(self, samples: HopSamples, host: str) -> WindowLoads:
+        """Record what the probes to a host measured; return the loads of links, the last one of each."""
         links, places = np.unique(samples.links, return_inverse=True)
         newest_s = np.full(len(links), -np.inf)
         np.maximum.at(newest_s, places, samples.came_s)
@@ -65,11 +62,11 @@ class LinkMeasurements:
                 measured.measured_s = came_s
         last = _last(samples.links, samples.window_bytes != NOT_KNOWN)
         for link, came_s, window_bytes in _at(last, samples.links, samples.came_s, samples.window_bytes):
-            told = by_link[link].window_bytes
-            told.pop(host, None)
-            told[host] = came_s, window_bytes
-            if len(told) > MAX_REPORTERS:
-                del told[next(iter(told))]
+            by_host = by_link[link].window_bytes
+            by_host.pop(host, None)
+            by_host[host] = came_s, window_bytes
+            if len(by_host) > MAX_REPORTERS:
+                del by_host[next(iter(by_host))]
         is_level = (samples.level != NOT_KNOWN) & (samples.level < _LEVELS)
         rows = _last(samples.links * _LEVELS + samples.level, is_level)
         columns = samples.links, samples.level, samples.latency_us, samples.queue_packets
@@ -81,22 +78,22 @@ class LinkMeasurements:
         return WindowLoads(samples.links[last], samples.came_s[last], window_bps)
 
     def get(self, link: int) -> LinkMeasurement | None:
-        """What is known of a link."""
+        """Return the measurement of a link, None if there is none."""
         return self._by_link.get(link)
 
     def load_bps(self, link: int, since_s: float) -> float | None:
-        """The load of a link: the median of what hosts have told of it last, at ``since_s`` or later.
+        """Return the median load of a link over the hosts that reported it at ``since_s`` or later.
 
-        Of an even number it is the lower of the two in the middle. None where nobody has told any.
+        Of an even number it is the lower of the two in the middle; None where no host reported any.
         """
         measured = self._by_link.get(link)
-        told = () if measured is None else tuple(measured.window_bytes.copy().values())
-        lately = [window_bytes for told_s, window_bytes in told if told_s >= since_s]
-        return median_low(lately) * self._bps_per_byte if lately else None
+        by_host = () if measured is None else tuple(measured.window_bytes.copy().values())
+        recent = [window_bytes for came_s, window_bytes in by_host if came_s >= since_s]
+        return median_low(recent) * self._bps_per_byte if recent else None
 
 
 def _last(keys: NDArray[np.int64], counts: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The last row of each key, of those that count."""
+    """Return the last row of each key, among the rows that count."""
     rows = np.flatnonzero(counts)[::-1]
     return rows[np.unique(keys[rows], return_index=True)[1]]
 
