@@ -58,7 +58,8 @@ class ContainedPolicy:
         self._calls.append(call)
         try:
             async with asyncio.timeout(self._time_limit_s):
-                await in_own_thread(call, f"policy {self.name}")
+                # Not cancelled at the limit: a call that has not begun yet counts as running until it has ended.
+                await asyncio.shield(in_own_thread(call, f"policy {self.name}"))
         except TimeoutError:
             # A decision runs with the garbage collector off, and this one may never turn it on again.
             gc.enable()
@@ -75,12 +76,11 @@ class _Call:
     def __init__(self, decide: Callable[[Snapshot], Plan], snapshot: Snapshot) -> None:
         self.plan: Plan | None = None
         self.error: BaseException | None = None
-        self.is_running = False
+        self.is_running = True
         self._decide = decide
         self._snapshot = snapshot
 
     def __call__(self) -> None:
-        self.is_running = True
         try:
             self.plan = self._decide(self._snapshot)
         except BaseException as error:  # whatever code of others raises, SystemExit too

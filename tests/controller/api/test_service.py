@@ -362,7 +362,7 @@ def test_only_the_hosts_own_agent_speaks_for_it(run: Run, telemetry: Telemetry) 
         with pytest.raises(RefusedError, match="owner_token: host 'h0'") as refused:
             await client.exchange_probes(replace(exchange("h0", 1), reports=(ProbeReport(probe, 0),)))
         assert refused.value.reason is RefusalReason.NOT_OWNER
-        assert telemetry.dropped == {RejectReason.NOT_OWNER: 1}
+        assert telemetry.rejected == {RejectReason.NOT_OWNER: 1}
         with pytest.raises(RefusedError, match="host: unknown host 'h99'"):
             await client.exchange_probes(exchange("h99"))
         client.owner_token = ""

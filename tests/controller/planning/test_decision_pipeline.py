@@ -98,7 +98,7 @@ def _in_process(policy: Policy, steering: Steering, fabric_hash: FabricHash) -> 
 
 @pytest.mark.parametrize("fabric_hash", FabricHash)
 @pytest.mark.parametrize("steering", Steering)
-@pytest.mark.parametrize("policy", map(find_policy, ("crux", "trainyard", "cassini")))
+@pytest.mark.parametrize("policy", [find_policy(name) for name in ("crux", "trainyard", "cassini")])
 def test_a_controller_of_the_same_process_decides_as_the_live_one(
     policy: Policy, steering: Steering, fabric_hash: FabricHash
 ) -> None:
