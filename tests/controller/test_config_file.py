@@ -48,8 +48,8 @@ def test_all_that_is_wrong_is_said_with_its_key(tmp_path: Path, document: Docume
         "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
         f"policy: expected one of {', '.join(policy_names())}, or module:attribute, got 'magic'",
         "colour: unknown key; expected one of bytes_per_count, damping, database, election_id, hash, hash_seed,"
-        " leadership, lease_s, listen, num_levels, pipeline, policy, policy_time_limit_s, profiling, reads_ports, record,"
-        " seed, steering, switches, topology, utilisation_window_us",
+        " leadership, lease_s, listen, num_levels, pipeline, policy, policy_time_limit_s, profiling, reads_ports,"
+        " record, seed, steering, switches, topology, utilisation_window_us",
     ]
 
 

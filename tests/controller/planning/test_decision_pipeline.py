@@ -40,7 +40,7 @@ def _routing() -> Routing:
 def _cut(health: LinkHealth, fabric: Fabric, job: TrainingJob) -> None:
     """Take down the port to a host of a job, whose flows have no path then."""
     [link] = [link for link in fabric.links if link.destination == job.hosts[0]][:1]
-    health.note({link.source: {link.source_port: False}}, 1.0)
+    health.set_port_states({link.source: {link.source_port: False}}, 1.0)
 
 
 def _live(policy: Policy, steering: Steering, fabric_hash: FabricHash) -> list[Decision]:
