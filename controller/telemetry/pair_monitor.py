@@ -5,6 +5,7 @@ from collections.abc import Iterable, Set
 
 from controller.telemetry.path_table import (
     ELSEWHERE,
+    FORGOTTEN,
     IGNORED,
     MOVED,
     REPORTS_TO_CONFIRM,
@@ -57,7 +58,7 @@ class PairMonitor:
             loss.record_arrival(port)
             if now_s + self._stale_after_s < self._none_silent_until_s:
                 self._none_silent_until_s = now_s + self._stale_after_s
-            if port not in table:
+            if outcome is FORGOTTEN:
                 loss.forget(port)
         return outcome is MOVED
 

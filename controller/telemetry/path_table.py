@@ -55,10 +55,12 @@ class Outcome(Enum):
     """The probe took the believed path."""
     MOVED = auto()
     """The same, and this probe was the one that confirmed a new path for a port that a flow uses."""
+    FORGOTTEN = auto()
+    """The probe confirmed a new path for a spare port, of which that path has enough: the port is forgotten."""
 
 
 # Looking up a member of an enum takes long, and this is done for every probe.
-IGNORED, UNCONFIRMED, ELSEWHERE, EXPECTED, MOVED = Outcome
+IGNORED, UNCONFIRMED, ELSEWHERE, EXPECTED, MOVED, FORGOTTEN = Outcome
 
 
 class PortEntry:
@@ -70,7 +72,7 @@ class PortEntry:
         self.believed: PathEntry | None = None
         self.reported = reported
         self.agreeing = 0
-        """Consecutive probes that took the reported path."""
+        """Consecutive probes that took the reported path; counted only until it is believed."""
         self.seen_s = -math.inf
         """When a probe last took the believed path."""
         self.window = SequenceWindow()
@@ -134,9 +136,6 @@ class PathTable:
         """Links on any candidate path, without the first one, which no switch sends on."""
         return frozenset(link for path in self._paths for link in path[1:])
 
-    def __contains__(self, port: int) -> bool:
-        return port in self._ports
-
     def accepts(self, port: int) -> bool:
         """Return whether hosts may probe from a port: one that a flow has or could be assigned."""
         return FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT or port in self._flow_ports
@@ -151,24 +150,11 @@ class PathTable:
             entry = self._ports[port] = PortEntry(path_entry, self.routing)
             self._assign(port, entry, None, path_entry)
         entry.window.note(port_sequence)
-        if entry.reported is not path_entry:
-            if entry.believed is None:
-                self._assign(port, entry, entry.reported, path_entry)
-            entry.reported, entry.agreeing = path_entry, 0
-        entry.agreeing += 1
         outcome = EXPECTED
-        if entry.agreeing >= REPORTS_TO_CONFIRM and entry.believed is not path_entry:
-            before, entry.believed, entry.window = entry.believed, path_entry, SequenceWindow()
-            if before is not None:
-                self._assign(port, entry, before, path_entry)
-            self._next_check_s = now_s
-            if port in self._flow_ports:
-                outcome = MOVED
-            elif path_entry.has_enough_without(port, self._flow_ports):
-                self._forget(port)
-        if entry.believed is not path_entry:
-            is_elsewhere = entry.believed is not None and entry.routing == self.routing
-            return ELSEWHERE if is_elsewhere else UNCONFIRMED
+        if entry.believed is not path_entry or entry.reported is not path_entry:
+            outcome = self._record_change(port, entry, path_entry, now_s)
+            if outcome is ELSEWHERE or outcome is UNCONFIRMED:
+                return outcome
         path_entry.seen_s = entry.seen_s = now_s
         entry.routing = self.routing
         if not self.is_complete:
@@ -276,6 +262,29 @@ class PathTable:
         losses = [entry.window.recent_loss for entry in leading.values()]
         loss = sum(losses) / len(losses) if losses else 0.0
         return Candidate(path_entry.path, freshness, ports, None if seen_s is None else now_s - seen_s, loss)
+
+    def _record_change(self, port: int, entry: PortEntry, path_entry: PathEntry, now_s: float) -> Outcome:
+        """Record that a probe took another path than the believed one or than the probe before."""
+        if entry.reported is not path_entry:
+            if entry.believed is None:
+                self._assign(port, entry, entry.reported, path_entry)
+            entry.reported, entry.agreeing = path_entry, 0
+        entry.agreeing += 1
+        if entry.believed is path_entry:
+            return EXPECTED
+        if entry.agreeing < REPORTS_TO_CONFIRM:
+            is_elsewhere = entry.believed is not None and entry.routing == self.routing
+            return ELSEWHERE if is_elsewhere else UNCONFIRMED
+        before, entry.believed, entry.window = entry.believed, path_entry, SequenceWindow()
+        if before is not None:
+            self._assign(port, entry, before, path_entry)
+        self._next_check_s = now_s
+        if port in self._flow_ports:
+            return MOVED
+        if path_entry.has_enough_without(port, self._flow_ports):
+            self._forget(port)
+            return FORGOTTEN
+        return EXPECTED
 
     def _assign(self, port: int, entry: PortEntry, before: PathEntry | None, path_entry: PathEntry) -> None:
         """List a port under this path, and no longer under the one before."""
