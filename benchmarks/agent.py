@@ -31,11 +31,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.provenance import print_figures, provenance
 from hostlib.connection import Connection
-from hostlib.telemetry.agent import ProbeAgent
 from hostlib.telemetry.host_agent import AgentStatus, HostAgent
 from hostlib.telemetry.interfaces import Interface
+from hostlib.telemetry.probe_agent import ProbeAgent
+from hostlib.telemetry.probe_ingress_filter import ProbeIngressFilter
 from hostlib.telemetry.sockets import ProbeSockets
-from hostlib.telemetry.swallowing import Swallowing
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 
@@ -104,7 +104,7 @@ def agent(host: str, namespace: str, address: str, measured: "multiprocessing.Qu
     interface = Interface("eth0", ADDRESSES[host], RATE_BPS)
     with Path("/proc/thread-self/ns/net").open() as home, Path("/run/netns", namespace).open() as inside:
         libc.setns(inside.fileno(), _NETWORK)
-        sockets, swallowing = ProbeSockets(interface), Swallowing("eth0", interface.address)
+        sockets, swallowing = ProbeSockets(interface), ProbeIngressFilter("eth0", interface.address)
         libc.setns(home.fileno(), _NETWORK)
     with closing(sockets), closing(swallowing):
         measured.put((host, asyncio.run(_measured(host, sockets, address))))

@@ -26,15 +26,14 @@ from experiments.traces.steadiness import ACCURATE
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
 from workloads.coflow_trace import parse_coflow_trace
-from workloads.schedulers.affinity import place_by_affinity
-from workloads.schedulers.at_random import RandomPlacement
+from workloads.schedulers.admission import admit_in_order
+from workloads.schedulers.baselines import RandomPlacement, place_by_affinity
 from workloads.schedulers.cluster import Place
-from workloads.schedulers.queue import admit_in_order
 from workloads.traces.assumptions import load_assumptions
-from workloads.traces.generator import make_trace
-from workloads.traces.sequence import SimulatedJob
-from workloads.traces.summary import summarise
-from workloads.traces.writing import write_trace
+from workloads.traces.generator import generate_trace
+from workloads.traces.lingjun_writer import write_trace
+from workloads.traces.simulated_jobs import SimulatedJob
+from workloads.traces.statistics import summarise
 
 PORT_BPS = 2.0**30
 SMALL_TRACE = "3 2\na 0 1 0 2 1:5 2:3\nb 10 2 0 1 1 1:4\n"
@@ -57,7 +56,7 @@ def measure_traces() -> dict[str, object]:
     """Two weeks under each policy and placement, and a day of every iteration where jobs are placed at random."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace"
-        write_trace(make_trace(5180, 1), trace)
+        write_trace(generate_trace(5180, 1), trace)
         start_s = time.process_time()
         for policy in POLICIES:
             _run_trace(trace, policy, RandomPlacement(1), TraceOptions(until_s=DAY_S))

@@ -6,7 +6,7 @@ import yaml
 from pydantic import ValidationError
 
 from controller.config import ControllerConfig
-from topologies.schema import schema_problem
+from topologies.problems import problem_of_error
 
 
 class ConfigError(ValueError):
@@ -28,5 +28,5 @@ def load_config(path: Path) -> ControllerConfig:
     try:
         return ControllerConfig.model_validate(document)
     except ValidationError as error:
-        problems = [schema_problem(fault, document, ControllerConfig) for fault in error.errors()]
+        problems = [problem_of_error(fault, document, ControllerConfig) for fault in error.errors()]
         raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error

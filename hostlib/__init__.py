@@ -1,11 +1,15 @@
-"""What a training job imports to tell the controller what it sends, and to be told how."""
+"""Host library: a training job registers its jobs and flow groups with the controller and receives directives.
+
+Use ``Client`` under asyncio, ``BlockingClient`` from threads. Both keep working, and keep trying, while no controller
+answers: a job never waits for its network.
+"""
 
 import os
 
-# gRPC reads this when it is first imported. Data loaders fork; its handlers then crash some of the children, and write
-# a line for each. Children have no part in our connection, so that no handler is needed.
+# Read when gRPC is first imported. Its fork handlers crash some of the children that data loaders fork, and log a line
+# for each. Children never use our connection, so no handler is needed.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-# And this when it is first used. That a connection ends, as with every fail-over, is nothing to write a line of.
+# Read when gRPC is first used. Otherwise it logs every lost connection, and every fail-over loses one.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 from hostlib.blocking import BlockingClient

@@ -1,6 +1,6 @@
-"""The agent of a host as a process: ``trainyard agent``, or ``python -m hostlib.agent``, which is the same.
+"""The host agent as a process: ``trainyard agent``, or the equivalent ``python -m hostlib.agent``.
 
-Exit status: 0 it was told to end, 1 it could not begin or failed, 2 its arguments are bad.
+Exit status: 0 after SIGTERM or SIGINT, 1 if it failed, 2 if its arguments are wrong.
 """
 
 import argparse
@@ -17,26 +17,24 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hostlib.connection import Connection
-from hostlib.telemetry.agent import ProbeAgent
 from hostlib.telemetry.host_agent import AgentStatus, HostAgent
 from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interface
+from hostlib.telemetry.probe_agent import ProbeAgent
+from hostlib.telemetry.probe_ingress_filter import ProbeIngressFilter
 from hostlib.telemetry.sockets import ProbeSockets
-from hostlib.telemetry.swallowing import Swallowing
 
 _LOG = logging.getLogger(__name__)
 
 _CONTROLLER = "127.0.0.1:4790"
 
 _LAST_PORT = 0xFFFF
-_EPILOG = (
-    "It runs until SIGTERM or SIGINT, and says on SIGUSR1 what it has done. It needs CAP_NET_RAW; see --leave-probes."
-)
+_EPILOG = "Runs until SIGTERM or SIGINT and prints its status on SIGUSR1. Needs CAP_NET_RAW; see --leave-probes."
 
-_TAKES = "dropping them takes Linux 6.6, CAP_NET_ADMIN and CAP_BPF"
+_FILTER_NEEDS = "the filter needs Linux 6.6, CAP_NET_ADMIN and CAP_BPF"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the agent that the arguments describe, to its end; returns the exit status."""
+    """Run the agent until it ends; return the exit status."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     try:
@@ -59,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "trainyard agent", description="Probe for a host, and tell the controller what its probes meet.", epilog=_EPILOG
+        "trainyard agent",
+        description="Send probes from a host and report to the controller what they measured.",
+        epilog=_EPILOG,
     )
     add = parser.add_argument
     add("--host", required=True, metavar="NAME", help="the host's name in the controller's topology")
@@ -68,25 +68,25 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         action="append",
         metavar="NAME[=ADDRESS][@GBPS]",
-        help="an interface to probe from, may be repeated; address and rate are the system's unless given",
+        help="an interface to probe from; repeatable; address and rate default to the system's",
     )
     add(
         "--controller",
         action="append",
         type=_host_port,
         metavar="HOST:PORT",
-        help=f"where the controller listens, {_CONTROLLER} unless given; repeated where there are several",
+        help=f"address of the controller, {_CONTROLLER} by default; repeat it for several controllers",
     )
     add(
         "--owner-token-file",
         type=Path,
         metavar="FILE",
-        help="keeps the token by which the controller knows the host's agent, made where it is missing;"
-        " without it, an agent that comes back waits until its last one's lease has ended",
+        help="file with the token that identifies this host's agent, created where missing; without it, a restarted"
+        " agent waits until the lease of the previous one ends",
     )
-    add("--leave-probes", action="store_true", help="let the host's own protocols see probes too, and answer them")
-    add("--every-s", type=_seconds, default=60.0, metavar="SECONDS", help="how often it says what it has done")
-    add("--json", action="store_true", help="say it as JSON, one object a line")
+    add("--leave-probes", action="store_true", help="let the host's own protocols see probes, and answer them")
+    add("--every-s", type=_seconds, default=60.0, metavar="SECONDS", help="interval between status lines")
+    add("--json", action="store_true", help="print the status as JSON, one object a line")
     return parser
 
 
@@ -111,11 +111,11 @@ def _check_different(interfaces: Sequence[Interface]) -> None:
     addresses = [interface.address for interface in interfaces]
     for interface in interfaces:
         if addresses.count(interface.address) > 1:
-            raise InterfaceError(f"{interface.name}: address {interface.address} is given twice")
+            raise InterfaceError(f"{interface.name}: address {interface.address} is repeated")
 
 
 def _owner_token(file: Path | None) -> str | None:
-    """The token in a file, which nobody else may read; raises OSError where it can be neither read nor made."""
+    """Read the token in a file that only the owner may read; create it where missing. Raises OSError on failure."""
     if file is None:
         return None
     with contextlib.suppress(FileExistsError):
@@ -125,7 +125,7 @@ def _owner_token(file: Path | None) -> str | None:
 
 
 async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], owner_token: str | None) -> None:
-    """Probe until told to end. Raises OSError where the host's NICs cannot be probed from."""
+    """Probe until a signal ends the process. Raises OSError if the host's NICs cannot send or receive probes."""
     stop, asked = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -135,14 +135,14 @@ async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], o
         sockets = [stack.enter_context(contextlib.closing(ProbeSockets(interface))) for interface in interfaces]
         if not options.leave_probes:
             for interface in interfaces:
-                _swallow(interface, stack)
+                _add_ingress_filter(interface, stack)
         connection = await stack.enter_async_context(Connection(options.controller or [_CONTROLLER], owner_token))
         session = await _session()
         rates_bps = {interface.address: interface.rate_bps for interface in interfaces}
         agent = HostAgent(ProbeAgent(options.host, rates_bps, session), sockets, connection)
         nics = ", ".join(f"{nic.name} ({nic.address}, {nic.rate_bps / 1e9:g} Gbit/s)" for nic in interfaces)
         print(f"probing for {options.host} by {nics}", file=sys.stderr, flush=True)
-        work = [asyncio.create_task(part) for part in (agent.run(), _tell(agent, asked, options), stop.wait())]
+        work = [asyncio.create_task(part) for part in (agent.run(), _print_status(agent, asked, options), stop.wait())]
         done, pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         for part in pending:
             part.cancel()
@@ -152,24 +152,24 @@ async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], o
             part.result()
 
 
-def _swallow(interface: Interface, stack: contextlib.AsyncExitStack) -> None:
+def _add_ingress_filter(interface: Interface, stack: contextlib.AsyncExitStack) -> None:
     try:
-        stack.enter_context(contextlib.closing(Swallowing(interface.name, interface.address)))
+        stack.enter_context(contextlib.closing(ProbeIngressFilter(interface.name, interface.address)))
     except OSError as error:
         _LOG.warning(
-            "%s: the host's own protocols see probes too, and may answer: %s: %s", interface.name, _TAKES, error
+            "%s: the host's own protocols see probes and may answer them: %s: %s", interface.name, _FILTER_NEEDS, error
         )
 
 
 async def _session() -> int:
-    """A number above that of any agent of this host before: the second that now begins, none of which had it."""
+    """Return a number greater than that of any earlier agent of this host: the second that begins now."""
     session = int(time.time()) + 1
     await asyncio.sleep(max(0.0, session - time.time()))
     return session
 
 
-async def _tell(agent: HostAgent, asked: asyncio.Event, options: argparse.Namespace) -> None:
-    """Say what the agent has done, now and then and when asked."""
+async def _print_status(agent: HostAgent, asked: asyncio.Event, options: argparse.Namespace) -> None:
+    """Print the agent's status at intervals and on SIGUSR1."""
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(options.every_s):

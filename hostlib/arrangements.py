@@ -1,7 +1,7 @@
-"""Arrangements in closed form: the ideal finish offsets of a flow group's flows, in order of release.
+"""Arrangements in closed form: offsets of a flow group's flows, in order of release.
 
-An offset is in seconds after the group's reference time, the start of its head flow, which has offset 0. A job that
-knows its own durations gives each flow its offset:
+An offset is the ideal finish in seconds after the group's reference time, the start of its head flow. The head flow has
+offset 0. A job that knows its own durations gives each flow its offset:
 
     >>> from hostlib import Flow, Nic
     >>> from hostlib.arrangements import staggered
@@ -10,9 +10,9 @@ knows its own durations gives each flow its offset:
     ...     for offset_s in staggered(num_flows=4, step_s=0.02)
     ... ]  # doctest: +SKIP
 
-Every function raises ValueError, naming the argument, for counts that are too small and durations that are negative
-or not finite. Sources: EchelonFlow (Pan et al., HotNets 2022), equations 5 to 7. A property test holds the closed
-forms equal to the arrangements that task graphs give.
+Every function raises ValueError, naming the argument, for a count that is too small and for a duration that is negative
+or not finite. Source: EchelonFlow (Pan et al., HotNets 2022), equations 5 to 7. A property test compares the closed
+forms with the arrangements of task graphs.
 """
 
 import math
@@ -23,8 +23,8 @@ from itertools import accumulate
 def coflow(num_flows: int) -> tuple[float, ...]:
     """Flows that are needed together: every offset is 0 (equation 5).
 
-    For an all-reduce or one of its buckets, a push to or pull from parameter servers, an all-to-all of experts, and
-    any other collective that the next computation waits for as a whole.
+    Examples are an all-reduce or one of its buckets, a push to or pull from parameter servers, an all-to-all of
+    experts, and any other collective that the next computation needs as a whole.
     """
     _check_count("num_flows", num_flows)
     return (0.0,) * num_flows
@@ -33,9 +33,9 @@ def coflow(num_flows: int) -> tuple[float, ...]:
 def staggered(num_flows: int, step_s: float) -> tuple[float, ...]:
     """Flows that are needed one after the other at equal distances (equation 6).
 
-    ``step_s`` is how long the consumer computes on one flow: for GPipe the receiving stage's time for a micro-batch,
-    for the backward flows of 1F1B its forward and backward time together, for ring attention the attention to one
-    block, for experts in chunks one chunk's computation.
+    ``step_s`` is the consumer's computation per flow. For GPipe it is the receiving stage's time for a micro-batch, for
+    the backward flows of 1F1B the sum of forward and backward time, for ring attention the attention to one block, and
+    for chunked experts the computation of one chunk.
     """
     _check_count("num_flows", num_flows)
     _check_seconds("step_s", step_s)
@@ -45,10 +45,10 @@ def staggered(num_flows: int, step_s: float) -> tuple[float, ...]:
 def one_forward_one_backward(
     num_micro_batches: int, num_hosts: int, consumer: int, forward_s: float, backward_s: float
 ) -> tuple[float, ...]:
-    """Forward flows of a 1F1B pipeline of equal hosts into host ``consumer``, which is counted from 0.
+    """Forward flows of a 1F1B pipeline of equal hosts into host ``consumer``, counted from 0.
 
-    Until the first backward comes back the flows follow each other by ``forward_s``; then each stands behind a
-    backward. The times are those of one micro-batch.
+    Flows are ``forward_s`` apart until the first backward pass returns; then each follows a backward pass. Durations
+    are those of one micro-batch.
     """
     _check_pipeline(num_micro_batches, num_hosts, consumer, forward_s, backward_s)
     ahead = num_hosts - consumer
@@ -61,11 +61,12 @@ def one_forward_one_backward(
 def interleaved(
     num_micro_batches: int, num_hosts: int, num_chunks: int, consumer: int, forward_s: float, backward_s: float
 ) -> tuple[float, ...]:
-    """Forward flows of an interleaved 1F1B pipeline of equal hosts into host ``consumer``, which is counted from 0.
+    """Forward flows of an interleaved 1F1B pipeline of equal hosts into host ``consumer``, counted from 0.
 
-    The times are those of one micro-batch on one chunk. After the warm-up the consumer waits for the first backward,
-    if that takes longer than a forward, and then alternates. Valid for ``backward_s`` of at least ``forward_s``, for
-    micro-batches in whole rounds of hosts, and not for host 0, where later rounds wait for the last host.
+    Durations are those of one micro-batch on one chunk. After the warm-up the consumer waits for the first backward
+    pass, if that takes longer than a forward pass, and then alternates. Valid where ``backward_s`` is at least
+    ``forward_s`` and micro-batches fill whole rounds of hosts. Not valid for host 0, where later rounds wait for the
+    last host.
     """
     _check_pipeline(num_micro_batches, num_hosts, consumer, forward_s, backward_s)
     _check_count("num_chunks", num_chunks, 2)
@@ -85,8 +86,8 @@ def interleaved(
 def gathers(forward_s: Sequence[float], backward_s: Sequence[float]) -> tuple[float, ...]:
     """All-gathers of FSDP (ZeRO-3): forward in order of layers, then backward in reverse.
 
-    Durations are by layer group, in order of layers. A gather is due when its layers are to be computed; prefetching
-    makes it start earlier, not finish earlier.
+    Durations are per layer group, in order of layers. A gather is due when its layers are computed; prefetching makes
+    it start earlier, not finish earlier.
     """
     _check_layers("forward_s", forward_s)
     _check_layers("backward_s", backward_s)
@@ -96,10 +97,10 @@ def gathers(forward_s: Sequence[float], backward_s: Sequence[float]) -> tuple[fl
 
 
 def gathers_by_equation_7(num_layers: int, forward_s: float, backward_s: float) -> tuple[float, ...]:
-    """All-gathers of FSDP with equal layers, as equation 7 of the paper has them.
+    """All-gathers of FSDP with equal layers, literally by equation 7 of the paper.
 
-    From the first backward gather on they are later than those of ``gathers`` by a backward less a forward step: that
-    gather follows the last forward step, but the equation adds a backward step.
+    From the first backward gather on, they are later than those of ``gathers`` by the difference between a backward and
+    a forward step. That gather follows the last forward step, but the equation adds a backward step.
     """
     _check_count("num_layers", num_layers)
     _check_seconds("forward_s", forward_s)
@@ -108,10 +109,10 @@ def gathers_by_equation_7(num_layers: int, forward_s: float, backward_s: float) 
 
 
 def scatters(backward_s: Sequence[float], buffers: int = 1, optimizer_wait_s: float = 0.0) -> tuple[float, ...]:
-    """Reduce-scatters of FSDP (ZeRO-3), in order of the backward pass; durations are in order of layers.
+    """Reduce-scatters of FSDP (ZeRO-3) in order of the backward pass; durations are in order of layers.
 
-    A scatter is needed when its input buffer is, ``buffers`` steps after it was filled. The optimizer needs the last
-    ones, ``optimizer_wait_s`` after the backward pass.
+    A scatter must finish when its input buffer is needed again, ``buffers`` steps after it was filled. The optimizer
+    needs the last scatters ``optimizer_wait_s`` after the backward pass.
     """
     _check_layers("backward_s", backward_s)
     _check_count("buffers", buffers)
@@ -124,8 +125,8 @@ def scatters(backward_s: Sequence[float], buffers: int = 1, optimizer_wait_s: fl
 def parameters(forward_s: Sequence[float]) -> tuple[float, ...]:
     """Tensors that the next forward pass needs, in order of layers.
 
-    For the parameters that a sharded optimizer (ZeRO-1, ZeRO-2) gathers, and for gradients where a framework waits for
-    each layer's in the next forward pass only (ByteScheduler).
+    These are the parameters that a sharded optimizer (ZeRO-1, ZeRO-2) gathers, or the gradients in frameworks that wait
+    for each layer's gradients only in the next forward pass (ByteScheduler).
     """
     _check_layers("forward_s", forward_s)
     return tuple(accumulate(forward_s[:-1], initial=0.0))

@@ -1,8 +1,7 @@
-"""The host library's client for jobs without an event loop: the same as ``Client``, from any thread.
+"""Blocking client for jobs without an event loop: the same calls as ``Client``, from any thread.
 
-A daemon thread runs the asynchronous client. No call waits longer than it is told to; where the thread is gone, as
-after a fork or at the end of the interpreter, calls do nothing. Calls go by gRPC's threads, not
-``grpc.aio``, whose one queue for all event loops of a process loses events of one loop when another closes.
+A daemon thread runs the asynchronous client. Every call has a bounded wait. Where the thread is gone, as after a fork
+or at interpreter exit, calls do nothing.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from hostlib.errors import RefusedError
 from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
 
 _PATIENCE_S = 1.0
-"""For what the thread does at once; it is late only where the machine is."""
+"""Wait for calls that the thread answers at once; only an overloaded machine takes longer."""
 
 _CLOSE_S = 3.0
 
@@ -30,13 +29,14 @@ _Result = TypeVar("_Result")
 
 
 class BlockingClient:
-    """See Client. A context manager; unless closed before, it closes itself at the end of the interpreter.
-
-    A forked child has no part in it: there, calls do nothing and say that nothing is known.
+    """The blocking counterpart of ``Client``; its methods behave like those of ``Client``.
 
         with BlockingClient("controller:4790") as client:
             client.register_job(job)
             client.register_flow_groups(job.name, flow_groups)
+
+    The client closes itself at interpreter exit unless closed before. In a forked child, calls do nothing and return
+    that nothing is known.
     """
 
     def __init__(self, address: str | Sequence[str], owner_token: str | None = None) -> None:
@@ -61,7 +61,7 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """End the connection and the thread, within three seconds; again is no error."""
+        """Close the connection and end the thread within three seconds. Closing again does nothing."""
         if self._is_alive:
             self._closed.set()
             with contextlib.suppress(RuntimeError):
@@ -70,47 +70,47 @@ class BlockingClient:
         atexit.unregister(self.close)
 
     def register_job(self, job: Job) -> None:
-        """See Client."""
+        """See ``Client.register_job``."""
         self._do(self._client.register_job, job)
 
     def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
-        """See Client."""
+        """See ``Client.register_flow_groups``."""
         self._do(self._client.register_flow_groups, job, flow_groups)
 
     def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
-        """See Client."""
+        """See ``Client.start_flow_groups``."""
         self._do(self._client.start_flow_groups, job, flow_groups, iteration)
 
     def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
-        """See Client."""
+        """See ``Client.end_flow_groups``."""
         self._do(self._client.end_flow_groups, job, flow_groups, iteration)
 
     def report_profile(self, job: str, profile: Profile) -> None:
-        """See Client."""
+        """See ``Client.report_profile``."""
         self._do(self._client.report_profile, job, profile)
 
     def deregister(self, job: str) -> None:
-        """See Client."""
+        """See ``Client.deregister``."""
         self._do(self._client.deregister, job)
 
     def newest_directives(self, job: str) -> Directives | None:
-        """See Client."""
+        """See ``Client.newest_directives``."""
         return self._do(self._client.newest_directives, job)
 
     def five_tuples(self, job: str) -> FlowGroupAssignments:
-        """See Client."""
+        """See ``Client.five_tuples``."""
         return self._do(self._client.five_tuples, job) or {}
 
     def refusal(self, job: str) -> RefusedError | None:
-        """See Client."""
+        """See ``Client.refusal``."""
         return self._do(self._client.refusal, job)
 
     def acknowledged(self, job: str, timeout_s: float) -> bool:
-        """See Client."""
+        """See ``Client.acknowledged``."""
         return bool(self._wait(self._client.acknowledged(job, timeout_s), timeout_s + _PATIENCE_S))
 
     def directives(self, job: str) -> Iterator[Directives]:
-        """See Client; for a thread that has nothing else to do."""
+        """See ``Client.directives``. Blocks, so iterate in a thread of its own."""
         stream = self._client.directives(job)
         while (directives := self._wait(_next_of(stream), None)) is not None:
             yield directives
@@ -131,7 +131,7 @@ class BlockingClient:
     def _do(
         self, call: Callable[_Parameters, _Result], *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> _Result | None:
-        """What the asynchronous client answers at once; None where it cannot."""
+        """Run a call in the thread and return its result; None if that is not possible."""
 
         async def answer() -> _Result:
             return call(*args, **kwargs)
@@ -139,13 +139,13 @@ class BlockingClient:
         return self._wait(answer(), _PATIENCE_S)
 
     def _wait(self, work: Coroutine[Any, Any, _Result], timeout_s: float | None) -> _Result | None:
-        """The result of work in the thread; None where it is not there in time, or the thread is gone."""
+        """Run work in the thread; return None if it takes too long or the thread is gone."""
         if not self._is_alive:
             work.close()
             return None
         end_s = None if timeout_s is None else time.monotonic() + timeout_s
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        # The interpreter waits for other threads, such as this one may be, before it ends.
+        # Stop with the main thread: the interpreter waits for other threads, possibly this one, before it exits.
         while self._thread.is_alive() and threading.main_thread().is_alive():
             left_s = _PATIENCE_S if end_s is None else min(_PATIENCE_S, end_s - time.monotonic())
             try:

@@ -1,7 +1,7 @@
-"""Calls to a controller at one address, for asyncio.
+"""Channel to a controller at one address, for asyncio.
 
-They stand on gRPC's threads, not on ``grpc.aio``: that has one queue for all event loops of a process, so that a loop
-which closes can take the events of another, and a job may have loops of its own.
+It uses gRPC's threads instead of ``grpc.aio``. The latter has one event queue for all event loops of a process: when
+one loop closes, events of another can be lost, and a training job may run loops of its own.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ _REASONS = {
 }
 _NO_ANSWER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _CHANNEL_OPTIONS = (
-    # A controller that is back is found within a second; gRPC's own patience grows to two minutes.
+    # Find a restarted controller within a second; gRPC's own back-off grows to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # Otherwise gRPC shares a connection, and with it the controller's limits, between all clients of a process.
+    # Otherwise all clients of a process share one connection, and its limits at the controller.
     ("grpc.use_local_subchannel_pool", 1),
 )
 
@@ -37,10 +37,10 @@ Argument = TypeVar("Argument")
 
 
 class Channel:
-    """Calls to the controller at ``address`` (``host:port``); to be closed.
+    """Calls to the controller at ``address`` (``host:port``). Close it after use.
 
-    They raise RefusedError where the controller refuses and UnreachableError where it does not answer in time, or says
-    that it is not the one to.
+    Calls raise RefusedError if the controller refuses. They raise UnreachableError if it does not answer in time, or if
+    it answers that it is not the active controller.
     """
 
     def __init__(self, address: str) -> None:
@@ -49,16 +49,16 @@ class Channel:
         self._streams: set[grpc.Call] = set()
 
     def close(self) -> None:
-        """End the connection, and all calls over it."""
+        """Close the connection and end all calls."""
         self._channel.close()
 
     def end_streams(self) -> None:
-        """End all answers that are still coming in several messages."""
+        """Cancel all streaming calls."""
         for stream in tuple(self._streams):
             stream.cancel()
 
     async def call(self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None) -> ResponseT:
-        """One message for another."""
+        """Send a request and return the response."""
         loop = asyncio.get_running_loop()
         answered = loop.create_future()
         call = self._channel.unary_unary(
@@ -78,7 +78,7 @@ class Channel:
     async def stream(
         self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
     ) -> AsyncIterator[ResponseT]:
-        """One message for several."""
+        """Send a request and yield the responses."""
         loop = asyncio.get_running_loop()
         received: asyncio.Queue[ResponseT | grpc.RpcError | None] = asyncio.Queue()
         has_room = threading.Semaphore()
@@ -89,7 +89,7 @@ class Channel:
         )(request, timeout=deadline_s)
 
         def read() -> None:
-            """One message at a time: gRPC holds the rest back, and the controller with it."""
+            """Read one message at a time, so that flow control holds back the controller."""
             end: grpc.RpcError | None = None
             try:
                 for response in call:
@@ -114,7 +114,7 @@ class Channel:
 
 
 def error_of(error: grpc.RpcError) -> ControllerError:
-    """How a call has failed."""
+    """Translate an error of gRPC."""
     message = error.details() or error.code().name
     return (
         UnreachableError(message)
@@ -124,7 +124,7 @@ def error_of(error: grpc.RpcError) -> ControllerError:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[Argument], object], argument: Argument) -> None:
-    """Have a loop call this soon, from another thread; a loop that is closed wants to know nothing."""
+    """Call something soon in a loop, from another thread; a closed loop is ignored."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(call, argument)
 

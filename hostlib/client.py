@@ -1,4 +1,4 @@
-"""The host library's client for asyncio: what a training job says to the controller, and is told back."""
+"""Client for asyncio: keeps the controller informed about training jobs and receives directives."""
 
 import asyncio
 import contextlib
@@ -7,38 +7,46 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from hostlib.channels import addresses_of
-from hostlib.clock import Clock, WallClock
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusedError
-from hostlib.session import JobSession
+from hostlib.failover_channel import unique_addresses
+from hostlib.job_session import Clock, JobSession, WallClock
 from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 
 _FAREWELL_S = 1.0
 
 
 class Client:
-    """Keeps the controller at ``address`` informed about jobs, whether it is there or not.
+    """Registers jobs with a controller and follows its directives.
 
-    That is ``host:port``, or those of several controllers of which one leads: whichever does is found.
+        import asyncio
+        from hostlib import Client, Flow, FlowGroup, Job, Nic, Profile
 
-    Calls that tell it something return at once and raise nothing but ValueError, for what no controller could accept.
-    What they say is delivered in the background, again after every loss; leases are renewed by ``clock``. A job that is
-    refused runs on without the controller; ``refusal`` says why. Jobs belong to whoever knows ``owner_token`` (None: a
-    random one), which the processes of one job therefore share. An async context manager::
+        async def main() -> None:
+            job = Job("llama", hosts=("h0", "h1"), gpus=16, profile=Profile(compute_s=0.5, comm_start=0.4, work=8.0))
+            gradients = FlowGroup("gradients", (Flow(Nic("h0"), Nic("h1"), size_bytes=1_000_000_000),))
+            async with Client("controller:4790") as client:
+                client.register_job(job)
+                client.register_flow_groups(job.name, [gradients])
+                async for directives in client.directives(job.name):
+                    for flow in directives.flows:
+                        print(flow.source_port, flow.level, flow.path)
 
-        async with Client("controller:4790") as client:
-            client.register_job(job)
-            client.register_flow_groups(job.name, flow_groups)
-            async for directives in client.directives(job.name):
-                ...
+        asyncio.run(main())
+
+    Calls that report something return at once. They raise ValueError for what no controller could accept, and nothing
+    else. Delivery happens in the background and is repeated after every loss; ``acknowledged`` waits for it. Leases are
+    renewed by ``clock``. A refused job keeps running without the controller; ``refusal`` has the reason.
+
+    ``address`` is ``host:port``, or several of them, of which the client finds the active controller. Jobs belong to
+    whoever knows ``owner_token`` (None: a random one); the processes of one job share it.
     """
 
     def __init__(
         self, address: str | Sequence[str], owner_token: str | None = None, clock: Clock | None = None
     ) -> None:
         self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
-        self._addresses = addresses_of(address)
+        self._addresses = unique_addresses(address)
         self._clock = clock or WallClock()
         self._sessions: dict[str, JobSession] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -54,7 +62,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """End the connection, within a second or so; jobs that have not deregistered have their leases end."""
+        """Close the connection within about a second. The leases of jobs that have not deregistered run out."""
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -65,7 +73,7 @@ class Client:
         await self._connection.close()
 
     def register_job(self, job: Job) -> None:
-        """Make a job known and keep its lease. Raises ValueError where another job has the name here."""
+        """Register a job and keep its lease. Raises ValueError if another job has that name in this client."""
         known = self._sessions.get(job.name)
         if known is None:
             self._sessions[job.name] = session = JobSession(job, self._clock)
@@ -74,23 +82,23 @@ class Client:
             raise ValueError(f"another job is registered as {job.name!r}")
 
     def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
-        """Give the template of flow groups that a job's iterations repeat."""
+        """Register the flow groups that every iteration of a job repeats."""
         self._session(job).add_flow_groups(flow_groups)
 
     def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
-        """Flow groups of an iteration begin to send."""
+        """Report that flow groups of an iteration start to send."""
         self._session(job).note_instances(flow_groups, GroupInstance(iteration))
 
     def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
-        """All flows of these groups have arrived in an iteration; the start of the next one says so too."""
+        """Report that all flows of these groups have arrived. Starting the next iteration implies it."""
         self._session(job).note_instances(flow_groups, GroupInstance(iteration, has_ended=True))
 
     def report_profile(self, job: str, profile: Profile) -> None:
-        """Replace what the job is known to compute in one iteration."""
+        """Replace the profile of a job."""
         self._session(job).report_profile(profile)
 
     def deregister(self, job: str) -> None:
-        """Withdraw a job with its flow groups; nothing happens where it is not registered here."""
+        """Withdraw a job with its flow groups. A job that is not registered here is ignored."""
         session = self._sessions.pop(job, None)
         if session is not None:
             farewell = asyncio.create_task(self._withdraw(session, self._running.pop(job)))
@@ -98,26 +106,26 @@ class Client:
             farewell.add_done_callback(self._farewells.discard)
 
     async def directives(self, job: str) -> AsyncIterator[Directives]:
-        """A job's newest directives, whenever there are newer ones, until it deregisters or the client is closed."""
+        """Yield the newest directives of a job as they arrive, until it deregisters or the client closes."""
         session = self._session(job)
         directives = None
         while (directives := await session.next_directives(directives)) is not None:
             yield directives
 
     def newest_directives(self, job: str) -> Directives | None:
-        """A job's newest directives; None where none have ever come."""
+        """Return the newest directives of a job; None before the first ones."""
         return self._session(job).newest
 
     def five_tuples(self, job: str) -> FlowGroupAssignments:
-        """5-tuples of the flow groups that a controller has acknowledged; flows keep theirs when it goes away."""
+        """Return the 5-tuples of acknowledged flow groups. Flows keep them while no controller answers."""
         return dict(self._session(job).assignments)
 
     def refusal(self, job: str) -> RefusedError | None:
-        """Why the controller refuses a job; None where it does not."""
+        """Return why the controller refuses a job; None if it does not."""
         return self._session(job).refusal
 
     async def acknowledged(self, job: str, timeout_s: float) -> bool:
-        """Wait until the controller has acknowledged all that was said of a job; False where it has not in time."""
+        """Wait until the controller has acknowledged everything reported about a job; return False on time-out."""
         session = self._session(job)
         try:
             async with asyncio.timeout(timeout_s):
@@ -127,7 +135,7 @@ class Client:
         return session.is_acknowledged
 
     async def lost(self, job: str) -> None:
-        """Wait until the controller that knew a job is found to be gone, or to know it no longer."""
+        """Wait until the controller that knew a job is gone or has forgotten it."""
         await self._session(job).lost()
 
     def _session(self, job: str) -> JobSession:
@@ -136,7 +144,7 @@ class Client:
         return self._sessions[job]
 
     async def _withdraw(self, session: JobSession, running: asyncio.Task[None]) -> None:
-        """Say it once; a controller that is away lets the lease end."""
+        """Deregister once; if no controller answers, the lease runs out."""
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         with contextlib.suppress(ControllerError, TimeoutError):

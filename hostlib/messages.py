@@ -1,7 +1,10 @@
-"""Between the types of the host library and the messages of the wire format."""
+"""Conversion between the host library's types and the wire format's messages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
+from typing import TypeVar
+
+from google.protobuf.message import Message
 
 from hostlib.types import (
     Directives,
@@ -22,6 +25,7 @@ from hostlib.wire.methods import PROTOCOL_VERSION
 
 
 def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobRequest:
+    """Convert a registration of a job that arrived ``age_s`` ago."""
     return wire.RegisterJobRequest(
         protocol_version=PROTOCOL_VERSION,
         name=job.name,
@@ -34,10 +38,12 @@ def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobReq
 
 
 def profile_to_wire(profile: Profile) -> wire.Profile:
+    """Convert a profile."""
     return wire.Profile(compute_s=profile.compute_s, comm_start=profile.comm_start, work=profile.work)
 
 
 def flow_group_to_wire(group: FlowGroup) -> wire.FlowGroup:
+    """Convert a flow group."""
     return wire.FlowGroup(name=group.name, flows=[_flow_to_wire(flow) for flow in group.flows])
 
 
@@ -63,6 +69,7 @@ def _five_tuple_to_wire(five_tuple: FiveTuple) -> wire.FiveTuple:
 
 
 def five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
+    """Convert a 5-tuple."""
     return FiveTuple(
         IPv4Address(message.source_address),
         IPv4Address(message.destination_address),
@@ -73,7 +80,7 @@ def five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
 
 
 def directives_from_wire(pages: Sequence[wire.DirectivesResponse]) -> Directives:
-    """Directives from all messages of one plan."""
+    """Join the directives of all pages of one plan."""
     return Directives(
         pages[0].plan_number,
         pages[0].time_shift_s if pages[0].HasField("time_shift_s") else None,
@@ -88,7 +95,7 @@ def directives_from_wire(pages: Sequence[wire.DirectivesResponse]) -> Directives
 
 
 def plan_from_wire(pages: Sequence[wire.GetPlanResponse]) -> PlanInForce:
-    """The plan from all its pages."""
+    """Join the pages of a plan."""
     first = pages[0]
     return PlanInForce(
         first.plan_number,
@@ -133,3 +140,23 @@ def _nic_from_wire(message: wire.Nic) -> Nic:
 
 def _path_from_wire(message: wire.Path) -> Path:
     return Path(tuple(message.nodes), tuple(message.links))
+
+
+MAX_MESSAGE_BYTES = 4 << 20
+"""gRPC's default limit, which both ends of the wire use."""
+
+_BATCH_BYTES = 1 << 20
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+def batches(messages: Sequence[MessageT]) -> Iterator[Sequence[MessageT]]:
+    """Split messages into batches of about a mebibyte, each of at least one message."""
+    first, size_bytes = 0, 0
+    for position, message in enumerate(messages):
+        size_bytes += message.ByteSize()
+        if size_bytes > _BATCH_BYTES and position > first:
+            yield messages[first:position]
+            first, size_bytes = position, message.ByteSize()
+    if first < len(messages):
+        yield messages[first:]

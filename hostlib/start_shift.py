@@ -1,4 +1,4 @@
-"""The start shift of a job's directives, applied by the job: once, and again where its iterations have drifted.
+"""Start shifts: a job delays its iterations by the shift in its directives, and again where they have drifted.
 
 Source: the agents of *CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters*, NSDI 2024.
 """
@@ -6,14 +6,14 @@ Source: the agents of *CASSINI: Network-Aware Job Scheduling in Machine Learning
 import math
 
 _TOLERATED_DRIFT = 0.05
-"""As a share of an iteration."""
+"""Share of an iteration."""
 
 
 class StartShift:
-    """Says before every iteration how long to wait, so that iterations begin where the directives want them.
+    """Computes before every iteration how long to wait, so that iterations start when the directives want them.
 
-    The rhythm's beats come a shift after ``arrival_s``, when the job was registered, and whole iterations later. The
-    first iteration under a new shift waits for its beat, a later one where it is more than 5 % of an iteration off.
+    The beats of the rhythm are one shift after ``arrival_s``, when the job registered, and whole iterations later. The
+    first iteration under a new shift waits for its beat, later ones only if they are more than 5 % of an iteration off.
     """
 
     def __init__(self, arrival_s: float) -> None:
@@ -21,9 +21,9 @@ class StartShift:
         self._shift_s: float | None = None
 
     def delay_s(self, now_s: float, shift_s: float | None, iteration_s: float) -> float:
-        """Seconds to wait before an iteration that could begin now; ``iteration_s`` is how long one takes alone.
+        """Return the seconds to wait before an iteration that could begin now; 0 without a shift.
 
-        Nothing without a shift. Raises ValueError where ``iteration_s`` is not positive and finite.
+        ``iteration_s`` is the isolated iteration time. Raises ValueError if it is not positive and finite.
         """
         if not 0 < iteration_s < math.inf:
             raise ValueError(f"iteration_s must be positive and finite, not {iteration_s}")

@@ -1,4 +1,4 @@
-"""What a training job tells the controller and what it is told back."""
+"""Types of the host library: what a training job reports, and the directives it receives."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from ipaddress import IPv4Address
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a job computes in one iteration.
+    """The computation of one iteration.
 
-    ``compute_s`` is the compute phase; communication starts when the fraction ``comm_start`` of it is done.
-    ``work`` is the computation of one iteration over all GPUs, in GPU-seconds (or FLOPs, if every job gives FLOPs).
+    ``compute_s`` is the compute phase; communication starts after the fraction ``comm_start`` of it. ``work`` is the
+    computation of one iteration over all GPUs, in GPU-seconds, or in FLOPs if every job gives FLOPs.
     """
 
     compute_s: float
@@ -20,9 +20,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A training job; its name is unique in the cluster and ``gpus`` counts those on all its hosts.
+    """A training job. Its name is unique in the cluster; ``gpus`` counts the GPUs on all its hosts.
 
-    Without a ``profile`` it registers no flow groups either: the controller measures its traffic between its hosts.
+    A job without a ``profile`` registers no flow groups: the controller measures the traffic between its hosts.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class FiveTuple:
-    """What names a flow on the wire."""
+    """The header fields that identify a flow."""
 
     source_address: IPv4Address
     destination_address: IPv4Address
@@ -52,10 +52,11 @@ class FiveTuple:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one iteration sends on one connection.
+    """The bytes that one iteration sends on one connection.
 
     ``offset_s`` is the ideal finish relative to the group's reference time. Without a ``five_tuple`` the controller
-    assigns one, and may change its source port later; ``held_source_port`` is one that it assigned before, to be kept.
+    assigns one, and may change its source port later. ``held_source_port`` is a port that it assigned before and that
+    is to stay.
     """
 
     source: Nic
@@ -76,7 +77,7 @@ class FlowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The nodes of a way, both hosts included, and for every hop which of the parallel links of its two nodes."""
+    """A path through the fabric: its nodes, hosts included, and for every hop which of the parallel links it takes."""
 
     nodes: tuple[str, ...]
     links: tuple[int, ...]
@@ -84,7 +85,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class GroupInstance:
-    """An iteration's instance of a flow group: it has begun, or all of its flows have arrived."""
+    """The instance of a flow group in an iteration: started, or ended when all of its flows have arrived."""
 
     iteration: int
     has_ended: bool = False
@@ -92,9 +93,9 @@ class GroupInstance:
 
 @dataclass(frozen=True, slots=True)
 class FlowDirective:
-    """How one flow of a group travels: its path, its level (7 the most urgent), its order at the host (0 first).
+    """How to send one flow of a group: its path, its level (7 the most urgent), its order at the host (0 first).
 
-    It is to be sent from ``source_port``, which changes only where the controller assigned it.
+    The host sends it from ``source_port``, which changes only if the controller assigned it.
     """
 
     flow_group: str
@@ -109,8 +110,8 @@ class FlowDirective:
 class Directives:
     """A job's part of one plan.
 
-    Its iterations are to begin ``time_shift_s`` later than it arrived, or whole iterations after that (``StartShift``);
-    None: whenever they can.
+    ``time_shift_s`` is the start of its iterations after its arrival, modulo whole iterations (``StartShift``); None:
+    start whenever possible.
     """
 
     plan_number: int
@@ -120,7 +121,7 @@ class Directives:
 
 @dataclass(frozen=True, slots=True)
 class JobDecision:
-    """The plan for one job; None where the policy has no such thing."""
+    """The plan for one job; None for values that the policy does not have."""
 
     name: str
     rank: int
@@ -134,7 +135,7 @@ class JobDecision:
 
 @dataclass(frozen=True, slots=True)
 class FlowDecision:
-    """The plan for one flow; ``steered`` tells whether the plan chose the path or the fabric's hash gives it."""
+    """The plan for one flow; ``steered`` tells whether the plan or the fabric's hash chose the path."""
 
     job: str
     flow_group: str
@@ -150,7 +151,7 @@ class FlowDecision:
 
 @dataclass(frozen=True, slots=True)
 class PlanInForce:
-    """The plan in force, jobs in order of rank; number 0 where nothing was ever planned."""
+    """The plan in force, jobs in order of rank; number 0 before the first plan."""
 
     number: int
     policy: str

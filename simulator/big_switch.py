@@ -1,4 +1,4 @@
-"""Coflows on one big switch, as arrays that compiled loops work on."""
+"""Coflows on one big switch, as arrays for compiled loops."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,20 +10,21 @@ from policies.rates.network import FloatArray, IntArray
 from workloads.coflow_trace import CoflowTrace
 
 EGRESS = 1
-"""The place of its egress port among a flow's two links."""
+"""Position of the egress port among a flow's two links."""
 PORTS_PER_WORD = 32
-"""Ports that are the bits of one word, which leaves the sign alone."""
+"""Ports per word of a bit set; the sign bit stays free."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BigSwitch:
-    """Flows, each on the links of two ports, and what every coflow has left for every link.
+    """Flows on two ports each, and the demand of every coflow on every link.
 
-    Flow ``f`` crosses ``links[2 f]`` and ``links[2 f + 1]``, an ingress and an egress port, and belongs to
-    ``coflow_of[f]``. The links of coflow ``c`` are those of its *demands*: ``demand_links[d]``, d from
-    ``first_demand[c]`` on, ingress ports first; ``demands_of[2 f + end]`` are the two that flow ``f`` is a part of. The
-    flows of an egress port's demand are those from ``first_flow[d]`` on; their ingress ports are the bits of the words
-    ``sources[d]``, ``PORTS_PER_WORD`` in each, and ``num_before[d]`` counts the bits in the words before.
+    Flow ``f`` belongs to coflow ``coflow_of[f]`` and crosses ``links[2 f]``, an ingress port, and ``links[2 f + 1]``,
+    an egress port. Coflow ``c`` has *demands* from ``first_demand[c]`` on, one for each of its links,
+    ``demand_links[d]``, ingress ports first. ``demands_of[2 f + end]`` are the two demands that flow ``f`` is part of.
+
+    The flows of an egress port's demand start at ``first_flow[d]``. Their ingress ports are a bit set, ``sources[d]``,
+    with ``PORTS_PER_WORD`` bits in each word; ``num_before[d]`` counts the bits in earlier words.
     """
 
     num_links: int
@@ -42,7 +43,7 @@ class BigSwitch:
 
     @classmethod
     def of(cls, trace: CoflowTrace, port_bps: float) -> Self:
-        """A switch of the trace's ports, each of this rate; links 0 to n - 1 are ingress ports, n to 2 n - 1 egress."""
+        """Build a switch with ports of this rate; links 0 to n - 1 are ingress ports, n to 2 n - 1 egress ports."""
         num_links = 2 * trace.num_ports
         coflow_of = np.repeat(np.arange(len(trace.names)), np.diff(trace.starts))
         links = np.column_stack((trace.sources, trace.num_ports + trace.destinations)).ravel()
@@ -70,7 +71,7 @@ class BigSwitch:
         )
 
     def seconds_by_link(self, coflows: IntArray, demand_bytes: FloatArray) -> csr_array:
-        """For how long these coflows (rows) occupy links (columns), by what is left of every demand."""
+        """Return how long these coflows (rows) occupy links (columns), from the remaining bytes of every demand."""
         widths = self.first_demand[coflows + 1] - self.first_demand[coflows]
         ends = np.concatenate(([0], np.cumsum(widths)))
         demands = np.repeat(self.first_demand[coflows] - ends[:-1], widths) + np.arange(ends[-1])

@@ -1,4 +1,4 @@
-"""Bundles: flows that are alike in everything that counts, as one."""
+"""Bundles: identical flows that are simulated as one."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,14 @@ from policies.rates.network import FloatArray, IntArray, Network
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundles:
-    """What there is to be under way until paths or tiers change: a bundle is one flow of ``network``.
+    """The bundles of a simulation until paths or tiers change; each is one flow of ``network``.
 
-    ``weights`` tells how many flows a bundle is; all of them have its path, size, start and end. A bundle of a smaller
-    ``tier`` is served first, and ``levels`` are those that what it sends is counted under. What it has sent arrives
-    ``latency_ps`` later. Raises ValueError where these are not as many as the network's flows, and, naming the bundle,
-    for a weight that is not positive and finite or a latency that is negative.
+    ``weights`` are the numbers of flows in the bundles; all flows of a bundle have the same path, size, start and end.
+    Bundles of smaller ``tiers`` are served first. Bytes sent are counted under ``levels`` and arrive ``latency_ps``
+    later.
+
+    Raises ValueError if the arrays differ in length, for a weight that is not positive and finite, and for a negative
+    latency; the message names the bundle.
     """
 
     network: Network

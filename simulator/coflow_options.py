@@ -1,13 +1,13 @@
-"""What a run of coflows can be asked for; it imports nothing, so that a command can name it at once."""
+"""Options of a coflow run. This module imports nothing heavy, so that a command starts quickly."""
 
 from enum import StrEnum
 
 BPS_PER_PORT_GBPS = 2.0**30
-"""A Gbit/s of a port is 1024 * 2^20 bit/s, as CoflowSim has it."""
+"""CoflowSim's Gbit/s: 1024 * 2^20 bit/s."""
 
 
 class CoflowPolicy(StrEnum):
-    """What shares the ports: every flow alike (exact max-min), or coflows in the order of a policy."""
+    """Sharing of the ports: exact max-min over flows, or coflows in the order of a policy."""
 
     FAIR = "fair"
     FIFO = "fifo"
@@ -16,7 +16,7 @@ class CoflowPolicy(StrEnum):
 
 
 class Recompute(StrEnum):
-    """When rates are set anew: as coflows come and end, or as flows end too."""
+    """When rates are recomputed: when coflows arrive and end, or also when flows end."""
 
     COFLOW = "coflow"
     FLOW = "flow"

@@ -1,4 +1,4 @@
-"""A trace of coflows on one big switch under a policy: when each is complete."""
+"""Simulation of a coflow trace on one big switch under a policy."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from workloads.coflow_trace import CoflowTrace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoflowRun:
-    """When the coflows of a trace, in its order, have come and are complete."""
+    """Arrivals and ends of the coflows of a trace, in its order."""
 
     arrivals_s: FloatArray
     ends_s: FloatArray
@@ -31,21 +31,21 @@ class CoflowRun:
 
     @property
     def p95_cct_s(self) -> float:
-        """95th percentile of the completion times, between two of them by linear interpolation."""
+        """95th percentile of the completion times, linearly interpolated."""
         return float(np.percentile(self.ends_s - self.arrivals_s, 95))
 
     @property
     def makespan_s(self) -> float:
-        """From the first arrival to the last end."""
+        """Time from the first arrival to the last end."""
         return float(self.ends_s.max() - self.arrivals_s.min())
 
 
 def run_coflows(
     trace: CoflowTrace, policy: CoflowPolicy, recompute: Recompute, port_bps: float, *, offline: bool = False
 ) -> CoflowRun:
-    """Run a trace on ports of this rate; ``offline``, all coflows are there from time 0.
+    """Run a trace on ports of this rate; with ``offline``, all coflows arrive at time 0.
 
-    Coflows are put in order at their arrivals and ends, whenever rates are set.
+    Coflows are ordered at arrivals and ends, whenever rates are recomputed.
     """
     arrivals_s = np.zeros_like(trace.arrivals_s) if offline else trace.arrivals_s
     switch = BigSwitch.of(trace, port_bps)

@@ -1,7 +1,7 @@
-"""Who shares links with whom: the flows on every link, and all that a change on some links can reach.
+"""Contention index: the flows on every link, and all flows that a change on some links can affect.
 
-Flows are kept in a doubly linked list per link, whose elements are the hops of the network: joining, leaving and
-searching cost the hops concerned, however many flows there are.
+Every link has a doubly linked list of hops of the network. Adding, removing and searching cost time in proportion to
+the hops concerned, however many flows there are.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from policies.rates.network import IntArray, Network
 BoolArray = npt.NDArray[np.bool_]
 
 NO_HOP = -1
-"""Stands in a link's list where no hop follows."""
+"""End of a link's list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contention:
-    """The flows of a network that are under way, by link.
+    """The active flows of a network, by link.
 
-    ``first[link]`` is the first hop in a link's list, ``following`` and ``preceding`` lead from hop to hop, and
-    ``flow_of_hop`` tells whose a hop is. The other arrays are room to search in.
+    ``first[link]`` is the first hop in a link's list; ``following`` and ``preceding`` connect hops, and ``flow_of_hop``
+    has their flows. The other arrays are scratch space for searches.
     """
 
     network: Network
@@ -39,7 +39,7 @@ class Contention:
 
     @classmethod
     def of(cls, network: Network) -> Self:
-        """Nobody is under way yet."""
+        """Return an index without active flows."""
         num_hops, num_links = len(network.links), len(network.capacities_bps)
         return cls(
             network,
@@ -54,15 +54,15 @@ class Contention:
         )
 
     def join(self, flows: IntArray) -> None:
-        """These flows, none of which is, are under way from now on."""
+        """Add flows."""
         join_links(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
 
     def leave(self, flows: IntArray) -> None:
-        """These flows, all of which are, are no longer under way."""
+        """Remove flows."""
         leave_links(self.network.starts, self.network.links, flows, self.first, self.following, self.preceding)
 
     def reach(self, flows: IntArray) -> IntArray:
-        """All flows under way that are connected with a link of these flows by links that flows share, ascending."""
+        """Return all active flows connected to a link of these flows through shared links, ascending."""
         where = self.network.starts, self.network.links, flows
         lists = self.first, self.following, self.flow_of_hop
         number = reach_flows(*where, *lists, self.is_found, self.is_seen, self.found, self.seen)
@@ -73,6 +73,7 @@ class Contention:
 def join_links(
     first_hop: IntArray, links: IntArray, flows: IntArray, first: IntArray, following: IntArray, preceding: IntArray
 ) -> None:
+    """Add flows to the lists of their links."""
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):
             head = first[links[hop]]
@@ -86,6 +87,7 @@ def join_links(
 def leave_links(
     first_hop: IntArray, links: IntArray, flows: IntArray, first: IntArray, following: IntArray, preceding: IntArray
 ) -> None:
+    """Remove flows from the lists of their links."""
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):
             before, after = preceding[hop], following[hop]
@@ -110,7 +112,7 @@ def reach_flows(
     found: IntArray,
     seen: IntArray,
 ) -> int:
-    """List the flows in ``found``; returns how many. ``is_found`` and ``is_seen`` are false, before and after."""
+    """Write the connected flows to ``found``; return their number. ``is_found`` and ``is_seen`` are reset."""
     num_found, num_seen, num_searched = 0, 0, 0
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):

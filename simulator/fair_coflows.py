@@ -1,8 +1,8 @@
-"""Coflows on one big switch under exact max-min fair sharing: every flow alike, whatever coflow it is of.
+"""Coflows on one big switch under exact max-min fair sharing of flows.
 
-Flows between the same two ports have the same rate always, so they are one bundle, of as many flows as have not ended.
-What each of its flows has been sent counts for the bundle as a whole, and a flow ends when that has grown by its size
-since it came. An event costs what there are bundles, of which there are never more than pairs of ports.
+Flows between the same two ports always have the same rate, so they form a bundle with as many flows as remain. Each
+bundle counts the bytes sent to each of its flows; a flow ends when that count has grown by the flow's size. An event
+costs time in proportion to the bundles, at most one per pair of ports.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from policies.rates.port_pairs import port_shares
 from simulator.big_switch import BigSwitch
 
 _NOTHING = 1e-9
-"""What has less than this share of itself left has ended."""
+"""A flow with less than this share of its size left has ended."""
 _NONE = -1
 
 
 def share_fairly(switch: BigSwitch, arrivals_s: FloatArray, *, at_every_flow: bool) -> FloatArray:
-    """When each coflow ends, all of them in order of arrival.
+    """Return the end of each coflow, in order of arrival.
 
-    Rates are set anew as coflows come and end and, with ``at_every_flow``, as flows end.
+    Rates are recomputed when coflows arrive and end, and with ``at_every_flow`` also when flows end.
     """
     ends_s = np.zeros(len(arrivals_s))
     num_ports = switch.num_links // 2
@@ -44,9 +44,9 @@ def _share(
     at_every_flow: bool,
     ends_s: FloatArray,
 ) -> None:
-    """Bundle b has the flows ``first[b]``, ``following[first[b]]`` and so on, in the order in which they end.
+    """Bundle b has the flows ``first[b]``, ``following[first[b]]`` and so on, in the order of their ends.
 
-    Flow f ends when each flow of its bundle has been sent ``target_bytes[f]``, the next one in ``to_go_bytes[b]``.
+    Flow f ends when each flow of its bundle has received ``target_bytes[f]``; the next one does in ``to_go_bytes[b]``.
     """
     num_bundles = num_ports * num_ports
     first, following = np.full(num_bundles, _NONE), np.full(len(size_bytes), _NONE)
@@ -115,7 +115,7 @@ def _share(
 
 @compiled
 def _inserted(flow: int, first: int, target_bytes: FloatArray, following: IntArray) -> int:
-    """Put a flow where it belongs in a list of flows by when they end; returns the list's first."""
+    """Insert a flow into a list sorted by end; return the first of the list."""
     before, after = _NONE, first
     while after != _NONE and target_bytes[after] <= target_bytes[flow]:
         before, after = after, following[after]

@@ -1,22 +1,26 @@
-"""The engine: flows as fluids that share links, from event to event.
+"""Fluid engine: flows share links at rates that are constant between two events.
 
-Between two events every flow has a constant rate, so only events cost anything. A flow that starts or ends changes
-rates where links connect it with others, and nowhere else: there, what each flow has left is brought up to date and an
-allocator of ``policies.rates`` sets the rates anew. A flow whose rate stays what it was keeps its end too.
+Only events cost time. When a flow starts or ends, rates change only where shared links connect flows with it: there, an
+allocator of ``policies.rates`` computes new rates. A flow whose rate does not change keeps its end.
 
-Time is a count of picoseconds: ends that fall together in arithmetic fall together here. A flow occupies its links
-until it has sent all; the last of it arrives its path's latency later (Hockney's alpha and beta).
+Time counts picoseconds, so that ends which coincide in arithmetic coincide here. A flow occupies its links until all
+its bytes are sent; the last byte arrives after the path's latency (Hockney's alpha and beta).
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from policies.enforcement import Allocator, RateAllocator
 from policies.machine_code import compiled
+from policies.rates.echelon import echelon_madd
+from policies.rates.madd import madd
+from policies.rates.max_min import max_min
 from policies.rates.network import FloatArray, IntArray, Network, Order
+from policies.rates.order_greedy import order_greedy
 from simulator.bundles import Bundles
 from simulator.contention import Contention
 
@@ -29,10 +33,11 @@ NO_BUNDLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """How rates are set: in bit/s of an order's flows, by flow number from weights, bytes left and seconds until due.
+    """An allocator: computes rates in bit/s by flow number.
 
-    The flows of a tier stand in the order in which they are due. With ``joins_tiers`` the flows of one tier depend on
-    each other even where they share no link, as in MADD.
+    Its arguments are the network, an order, weights, remaining bytes and seconds until due. Flows of a tier are in the
+    order in which they are due. With ``joins_tiers`` flows of one tier affect each other even without a shared link, as
+    in MADD.
     """
 
     rates_bps: Callable[[Network, Order, FloatArray, FloatArray, FloatArray], FloatArray]
@@ -40,9 +45,9 @@ class Allocation:
 
 
 class Fluid:
-    """Bundles of flows under way on one network.
+    """Bundles of flows on one network.
 
-    ``remaining_bytes`` and ``rates_bps`` are those of whole bundles, the former as of each one's last change of rate.
+    ``remaining_bytes`` and ``rates_bps`` are totals of a bundle; the former is as of the bundle's last change of rate.
     """
 
     def __init__(self, bundles: Bundles, allocation: Allocation) -> None:
@@ -50,9 +55,9 @@ class Fluid:
         self._allocation = allocation
         self._carried_bytes = np.zeros((len(bundles.network.capacities_bps), NUM_LEVELS))
         self._arriving: list[tuple[int, int]] = []
-        self._lay(bundles)
+        self._install(bundles)
 
-    def _lay(self, bundles: Bundles) -> None:
+    def _install(self, bundles: Bundles) -> None:
         num_bundles = bundles.network.num_flows
         self.bundles = bundles
         self._tiers = bundles.tiers
@@ -68,14 +73,14 @@ class Fluid:
 
     @property
     def active(self) -> IntArray:
-        """Bundles that have something left to send, ascending; not those that are paused."""
+        """Bundles with bytes left to send, ascending; paused ones are not included."""
         return self._active
 
-    def relay(self, bundles: Bundles, continued: IntArray) -> None:
-        """From now on there are these bundles; ``continued``, by bundle, is which of the old ones it goes on with.
+    def replace_bundles(self, bundles: Bundles, continued: IntArray) -> None:
+        """Replace the bundles; ``continued`` maps each new bundle to the old one that it continues, or to NO_BUNDLE.
 
-        Or NO_BUNDLE, where it is to be started yet. An old bundle may be continued by several, which divide what it has
-        left by their weights. Raises ValueError where one that is under way is not continued by all of its weight.
+        Several bundles may continue an old one; they divide its remaining bytes by weight. Raises ValueError if an
+        active bundle is not continued with its whole weight.
         """
         self._settle(self._active)
         before, arriving = self.bundles, self._arriving
@@ -88,7 +93,7 @@ class Fluid:
             raise ValueError(f"bundle {under_way[lost.argmax()]}: it is under way, and not all of it goes on")
         is_active = np.zeros(len(remaining_bytes), dtype=np.bool_)
         is_active[self._active] = True
-        self._lay(bundles)
+        self._install(bundles)
         heirs = np.flatnonzero(goes_on)
         self._arriving = [
             (time_ps, int(heir)) for time_ps, bundle in arriving for heir in heirs[continued[heirs] == bundle]
@@ -101,19 +106,19 @@ class Fluid:
         self._join(heirs[sending], shares_bytes[sending])
 
     def reorder(self, tiers: IntArray, due_s: FloatArray) -> None:
-        """Serve the bundles in these tiers from now on, those of a tier as due at these times; both by bundle."""
+        """Change the tier and the due time of every bundle."""
         differs = (self._tiers != tiers) | (self._due_s != due_s)
         self._touched.append(self._active[differs[self._active]])
         self._tiers, self._due_s = tiers, due_s
 
     def start(self, bundles: IntArray, size_bytes: FloatArray) -> None:
-        """Let bundles, none of which is under way, send so many bytes each; without any they arrive at once."""
+        """Start idle bundles with so many bytes each; a bundle without bytes arrives after its latency."""
         for bundle in bundles[size_bytes <= 0].tolist():
             self._send_off(bundle)
         self._join(bundles[size_bytes > 0], size_bytes[size_bytes > 0])
 
     def pause(self, bundles: IntArray) -> None:
-        """Let bundles that are sending keep what they have left, and use no link, until they are to ``resume``."""
+        """Pause active bundles: they keep their remaining bytes and use no link until ``resume``."""
         self._settle(bundles)
         self.contention.leave(bundles)
         self._active = np.setdiff1d(self._active, bundles, assume_unique=True)
@@ -122,12 +127,12 @@ class Fluid:
         self._touched.append(bundles)
 
     def resume(self, bundles: IntArray) -> None:
-        """Let bundles that are paused go on."""
+        """Resume paused bundles."""
         self._is_paused[bundles] = False
         self._join(bundles, self.remaining_bytes[bundles])
 
     def run(self, until_ps: int) -> list[int]:
-        """Let time pass until something arrives, at most until a time; returns the bundles that have arrived."""
+        """Run until something arrives, at most until a time; return the bundles that have arrived."""
         while True:
             self._reallocate()
             end_ps = int(self._ends_ps[self._active].min(initial=NEVER_PS))
@@ -142,12 +147,12 @@ class Fluid:
                 return arrived
 
     def carried_bytes(self) -> FloatArray:
-        """Bytes that every link has carried until now, by level."""
+        """Return the bytes that every link has carried so far, by level."""
         self._settle(self._active)
         return self._carried_bytes.copy()
 
     def settled_bytes(self) -> FloatArray:
-        """What every bundle has left now."""
+        """Return the bytes that every bundle has left now."""
         self._settle(self._active)
         return self.remaining_bytes
 
@@ -179,7 +184,7 @@ class Fluid:
         _settle(network.starts, network.links, levels, bundles, self.now_ps, *state)
 
     def _affected(self, touched: IntArray) -> IntArray:
-        """All flows under way whose rates may depend on those of these flows, which may have ended."""
+        """Return all active flows whose rates may change with the touched ones."""
         flows = self.contention.reach(touched)
         while self._allocation.joins_tiers:
             tiers = np.union1d(self._tiers[touched], self._tiers[flows])
@@ -219,7 +224,7 @@ def _settle(
     remaining_bytes: FloatArray,
     carried_bytes: npt.NDArray[np.float64],
 ) -> None:
-    """Bring what flows have left, and what links have carried, up to date."""
+    """Update the remaining bytes of flows and the carried bytes of links to the current time."""
     for flow in flows:
         if now_ps > since_ps[flow]:
             sent = sent_bytes(remaining_bytes[flow], rates_bps[flow], now_ps - since_ps[flow])
@@ -232,7 +237,7 @@ def _settle(
 
 @compiled
 def sent_bytes(remaining_bytes: float, rate_bps: float, duration_ps: int) -> float:
-    """What a flow sends in a time, at most what it has left."""
+    """Return the bytes that a flow sends in a time, at most what it has left."""
     return min(remaining_bytes, rate_bps / 8.0 * (duration_ps / PS_PER_S))
 
 
@@ -245,7 +250,7 @@ def set_rates(
     present_bps: FloatArray,
     ends_ps: IntArray,
 ) -> None:
-    """Give flows their rates and, where these are others than before, their ends."""
+    """Set the rates of flows and, for rates that change, their ends."""
     for position in range(len(flows)):
         flow, rate = flows[position], rates_bps[position]
         if rate != present_bps[flow] or ends_ps[flow] == NEVER_PS:
@@ -255,3 +260,23 @@ def set_rates(
                 ends_ps[flow] = now_ps + round(duration_ps) if duration_ps < 4e18 else NEVER_PS
             else:
                 ends_ps[flow] = NEVER_PS
+
+
+ALLOCATIONS: Mapping[Allocator, Allocation] = {
+    Allocator.MAX_MIN: Allocation(
+        lambda network, order, weights, _remaining, _due: max_min(network, order, weights), False
+    ),
+    Allocator.MADD: Allocation(lambda network, order, _weights, remaining, _due: madd(network, order, remaining), True),
+    Allocator.ECHELON_MADD: Allocation(
+        lambda network, order, _weights, remaining, due: echelon_madd(network, order, remaining, due), True
+    ),
+    Allocator.ORDER_GREEDY: Allocation(
+        lambda network, order, _weights, remaining, _due: order_greedy(network, order, remaining), False
+    ),
+}
+"""The allocators of ``policies.rates`` by name, in the form that the engine calls."""
+
+
+def allocation(allocator: Allocator | RateAllocator) -> Allocation:
+    """Return an allocator in the form that the engine calls; one that is not ours is given whole tiers."""
+    return ALLOCATIONS[allocator] if isinstance(allocator, Allocator) else Allocation(allocator, joins_tiers=True)

@@ -1,4 +1,4 @@
-"""The arrays that the compiled loop of ``simulator.iterating`` works on, beside the rows of the jobs."""
+"""Arrays of the compiled loop of ``simulator.iterating_jobs``, besides the rows of the jobs."""
 
 from typing import NamedTuple, Self
 
@@ -11,9 +11,9 @@ from simulator.fluid import NEVER_PS
 
 
 class Layout(NamedTuple):
-    """What jobs send by: bundles by tier and number, the most urgent first, each on the links of its hops.
+    """Bundles by tier and number, the most urgent first, each with the links of its hops.
 
-    Those of a job are ``bundles_of[first_bundle[job]:first_bundle[job + 1]]``.
+    The bundles of a job are ``bundles_of[first_bundle[job]:first_bundle[job + 1]]``.
     """
 
     first_bundle: IntArray
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, num_bundles: IntArray, size_bytes: FloatArray, bundles: Bundles) -> Self:
-        """Bundles with these sizes, the first ``num_bundles[0]`` of them of job 0, renumbered by tier."""
+        """Renumber bundles of these sizes by tier; the first ``num_bundles[0]`` of them belong to job 0."""
         network, by_tier = bundles.network, bundles.tiers.argsort(kind="stable")
         place = np.empty_like(by_tier)
         place[by_tier] = np.arange(len(by_tier))
@@ -54,9 +54,9 @@ class Layout(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """What bundles have left to send, as of ``settled_ps``, at which rates, until when.
+    """Remaining bytes of bundles as of ``settled_ps``, their rates and their ends.
 
-    Those that have something are the first ``counts[0]`` in ``active``; the first ``counts[1]`` wait for their rates.
+    The active bundles are the first ``counts[0]`` in ``active``; the first ``counts[1]`` of them wait for their rates.
     """
 
     remaining_bytes: FloatArray
@@ -68,7 +68,7 @@ class Sending(NamedTuple):
 
     @classmethod
     def of(cls, num_bundles: int) -> Self:
-        """Nobody sends yet."""
+        """Return the state in which no bundle is active."""
         return cls(
             remaining_bytes=np.zeros(num_bundles),
             rates_bps=np.zeros(num_bundles),
@@ -79,8 +79,8 @@ class Sending(NamedTuple):
         )
 
 
-class Room(NamedTuple):
-    """Lists of the bundles on every link (``simulator.contention``), and room to search and to fill tiers in."""
+class Scratch(NamedTuple):
+    """Lists of the bundles on every link (``simulator.contention``), and scratch space to search and to fill tiers."""
 
     first: IntArray
     following: IntArray
@@ -103,7 +103,7 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, network: Network) -> Self:
-        """Room for so many flows; nobody is on any link."""
+        """Return empty lists and scratch space for a network."""
         num_links, num_flows, num_hops = len(network.capacities_bps), network.num_flows, len(network.links)
         return cls(
             first=np.full(num_links, NO_HOP),

@@ -1,7 +1,7 @@
-"""What a job that computes and sends does next: a row of whole numbers for each job, and compiled steps on it.
+"""Stages of iterating jobs: a row of integers for each job, and compiled transitions.
 
-An iteration is a computation of two parts, with a transfer beside the second; then the next may be held. Jobs that
-share GPUs compute in turns: who would begin while another computes waits, and the one that has waited longest is next.
+An iteration is a computation in two parts, with a transfer beside the second; the next iteration may then be held. Jobs
+that share GPUs compute in turn; the job that has waited longest is next.
 """
 
 import numpy as np
@@ -13,28 +13,28 @@ from simulator.fluid import NEVER_PS
 JobTable = npt.NDArray[np.int64]
 """A row per job with the columns below; times in picoseconds."""
 
-# What an iteration is: its computation before and beside the transfer, the rhythm that it keeps (0: none) and a beat.
+# The iteration: its computation before and beside the transfer, the period of its rhythm (0: none), and a beat.
 BEFORE, BESIDE, PERIOD, BEAT = 0, 1, 2, 3
-# The stage of the computation, since when and until when.
+# The current stage, its start and its end.
 STAGE, SINCE, UNTIL = 4, 5, 6
-# Whether a transfer is still to arrive, how many bundles send, and when the last of it, and of what was sent, arrives.
+# Whether a transfer has yet to arrive, its active bundles, its arrival, and the latest arrival of its sent bundles.
 TRANSFERS, SENDING, ARRIVES, LATEST = 7, 8, 9, 10
-# Whether a first beat was waited for; iterations completed, when the last of them ended, what ended computations took.
+# Whether the job is in rhythm, its completed iterations, the end of the last one, and the duration of computations.
 IN_RHYTHM, ITERATIONS, BEGUN, COMPUTED = 11, 12, 13, 14
-# On which GPUs it computes in turns with all others of the same number; 0: on its own.
+# Jobs with the same number share GPUs and compute in turn; 0: GPUs of its own.
 SHARED = 15
 NUM_COLUMNS = 16
 
-# Stages: held, computing before the transfer, computing beside it, done with computing; waiting for GPUs, given them.
+# Stages: held, computing before the transfer, computing beside it, done computing, waiting for GPUs, given GPUs.
 HELD, ALONE, OVERLAPPED, DONE, WAITING, CALLED = 0, 1, 2, 3, 4, 5
 
 _DRIFTS_PER_PERIOD = 20
-"""A job out of its rhythm by more than one part in so many waits for its beat, as ``hostlib.start_shift`` has it."""
+"""A job that is off by more than one part in this many waits for its beat, like ``hostlib.start_shift``."""
 
 
 @compiled
 def next_step_ps(jobs: JobTable) -> int:
-    """When the first stage or transfer of any job is over."""
+    """Return when the first stage or transfer of any job ends."""
     next_ps = NEVER_PS
     for job in range(len(jobs)):
         next_ps = min(next_ps, jobs[job, UNTIL], jobs[job, ARRIVES])
@@ -43,7 +43,7 @@ def next_step_ps(jobs: JobTable) -> int:
 
 @compiled
 def end_stage(jobs: JobTable, job: int, now_ps: int) -> bool:
-    """A job's stage is over and its next begins; returns whether its transfer begins now."""
+    """End a job's stage and begin the next; return whether its transfer begins now."""
     stage, shared = jobs[job, STAGE], jobs[job, SHARED]
     computed = stage in (ALONE, OVERLAPPED)
     if computed:
@@ -66,7 +66,7 @@ def end_stage(jobs: JobTable, job: int, now_ps: int) -> bool:
 
 @compiled
 def are_taken(jobs: JobTable, shared: int) -> bool:
-    """Whether a job computes on these GPUs, or has been given them."""
+    """Tell whether a job computes on these GPUs or has been given them."""
     for job in range(len(jobs)):
         if jobs[job, SHARED] == shared and jobs[job, STAGE] in (ALONE, OVERLAPPED, CALLED):
             return True
@@ -75,7 +75,7 @@ def are_taken(jobs: JobTable, shared: int) -> bool:
 
 @compiled
 def call_next(jobs: JobTable, shared: int, now_ps: int) -> None:
-    """Give GPUs that are free to the job that has waited longest for them; of several to the first."""
+    """Give free GPUs to the job that has waited longest for them; of several, the first."""
     next_job = -1
     for job in range(len(jobs)):
         waits = jobs[job, SHARED] == shared and jobs[job, STAGE] == WAITING
@@ -87,7 +87,7 @@ def call_next(jobs: JobTable, shared: int, now_ps: int) -> None:
 
 @compiled
 def end_sending(jobs: JobTable, job: int, now_ps: int, latency_ps: int) -> None:
-    """A bundle of a job has sent all; what it has sent arrives a latency later."""
+    """End a bundle of a job; its last bytes arrive a latency later."""
     jobs[job, SENDING] -= 1
     jobs[job, LATEST] = max(jobs[job, LATEST], now_ps + latency_ps)
     if not jobs[job, SENDING]:
@@ -96,7 +96,7 @@ def end_sending(jobs: JobTable, job: int, now_ps: int, latency_ps: int) -> None:
 
 @compiled
 def end_iteration(jobs: JobTable, job: int, now_ps: int) -> None:
-    """A job has completed an iteration, and holds the next for as long as its rhythm wants."""
+    """End a job's iteration and hold the next as its rhythm requires."""
     jobs[job, ITERATIONS] += 1
     jobs[job, BEGUN] = jobs[job, SINCE] = now_ps
     jobs[job, STAGE], jobs[job, UNTIL] = HELD, now_ps + _hold_ps(jobs, job, now_ps)
@@ -119,6 +119,6 @@ def _hold_ps(jobs: JobTable, job: int, now_ps: int) -> int:
 
 
 def computed_ps(jobs: JobTable, now_ps: int) -> npt.NDArray[np.int64]:
-    """For how long every job has computed until now."""
+    """Return how long every job has computed so far."""
     computes = (jobs[:, STAGE] == ALONE) | (jobs[:, STAGE] == OVERLAPPED)
     return jobs[:, COMPUTED] + np.where(computes, now_ps - jobs[:, SINCE], 0)

@@ -1,9 +1,9 @@
-"""Coflows on one big switch served in an order, by MADD or order-greedy, from flow's end to flow's end.
+"""Coflows on one big switch, served in an order by MADD or order-greedy, from one flow's end to the next.
 
-These are the rates of ``policies.rates``, by the same kernels, without a look at every flow at every event.
-Under MADD all flows of a coflow keep their proportions, except for the few that are handed out more: so what a flow has
-left is kept as its share of one number of its coflow, and an event touches coflows, their links, and those few. There
-are no more of them than links, as whoever is handed something uses a link up.
+The rates are those of ``policies.rates``, by the same kernels, but not every flow is visited at every event. Under MADD
+the flows of a coflow keep their proportions, except for the few that get extra bandwidth. So a flow's remaining bytes
+are a share of one number of its coflow, and an event touches coflows, their links, and those few flows. They are no
+more than the links, because each of them uses up a link.
 """
 
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from policies.rates.order_greedy import take_all
 from simulator.big_switch import PORTS_PER_WORD, BigSwitch
 
 _NOTHING = 1e-9
-"""What has less than this share of itself left has ended."""
+"""A flow with less than this share of its size left has ended."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedState:
-    """What is left: of flow f of coflow c ``shares[f] * scales[c]`` bytes, of demand d likewise.
+    """Remaining bytes: ``shares[f] * scales[c]`` for flow f of coflow c, and likewise for demands.
 
-    ``num_flows`` counts the flows that have not ended by coflow, ``num_in_demand`` by demand; ``unfinished`` has their
-    ingress ports, as ``BigSwitch.sources``.
+    ``num_flows`` counts the remaining flows by coflow, ``num_in_demand`` by demand. ``unfinished`` has their ingress
+    ports, like ``BigSwitch.sources``.
     """
 
     shares: FloatArray
@@ -38,7 +38,7 @@ class OrderedState:
 
     @classmethod
     def of(cls, switch: BigSwitch) -> Self:
-        """Nothing has been sent."""
+        """Return the state in which nothing has been sent."""
         num_demands = len(switch.demand_links)
         return cls(
             shares=switch.size_bytes.copy(),
@@ -50,7 +50,7 @@ class OrderedState:
         )
 
     def demand_bytes(self, switch: BigSwitch) -> FloatArray:
-        """What is left of every demand."""
+        """Return the remaining bytes of every demand."""
         widths = np.diff(switch.first_demand)
         return self.demand_shares * np.repeat(self.scales, widths)
 
@@ -65,10 +65,11 @@ def serve(
     reserves: bool,
     at_every_flow: bool,
 ) -> float:
-    """Serve coflows in an order until one of them ends, or at most until a time; returns the time reached.
+    """Serve coflows in an order until one of them ends, at most until a time; return the time reached.
 
-    ``reserves``: by MADD, else order-greedy. Rates are set anew at the end of every flow (``at_every_flow``), or hold;
-    but where no coflow could ever end at these rates and none is to come, they are set anew at the next end of a flow.
+    ``reserves`` selects MADD, otherwise order-greedy. With ``at_every_flow``, rates are recomputed when a flow ends.
+    Otherwise they hold, unless no coflow could ever end at these rates and none is to arrive; then they are recomputed
+    at the next end of a flow.
     """
     capacities_bytes_per_s = np.full(switch.num_links, switch.port_bytes_per_s)
     return _serve(
@@ -130,7 +131,7 @@ def _serve(
             *(extra_flows, extra_bytes_per_s),
         )
 
-        # Which end comes first: of a flow, and of a coflow, which ends with the last of its flows.
+        # Find the first end of a flow, and of a coflow, which ends with its last flow.
         for coflow in order:
             num_extra_of[coflow], last_ends_s[coflow] = 0, 0.0
         next_flow_s, next_coflow_s = np.inf, np.inf
@@ -198,9 +199,9 @@ def _hand_out(
     flows: IntArray,
     rates_bytes_per_s: FloatArray,
 ) -> int:
-    """List the flows that get something of what is left, in order, and what; returns how many they are.
+    """List the flows that get remaining bandwidth, in order, with their rates; return their number.
 
-    Only those are looked at whose ingress port has something left, word by word, where their egress port has.
+    Only flows are visited whose ingress and egress ports have bandwidth left, word by word.
     """
     num_words, num_ports = sources.shape[1], len(left) // 2
     usable = np.zeros(num_words, np.int64)
@@ -230,7 +231,7 @@ def _hand_out(
 
 @compiled
 def _num_bits(word: int) -> int:
-    """How many of 32 bits are set."""
+    """Count the bits set among 32."""
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
     return ((((word + (word >> 4)) & 0x0F0F0F0F) * 0x01010101) & 0xFFFFFFFF) >> 24

@@ -1,4 +1,4 @@
-"""Addresses of the fabric: NICs, switch ports and the 5-tuples that name flows."""
+"""Addresses of the fabric: NICs, switch ports, and the 5-tuples of flows."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -8,19 +8,19 @@ UDP_PROTOCOL = 17
 TCP_PROTOCOL = 6
 
 FLOW_DESTINATION_PORT = 4791
-"""UDP destination port of RoCEv2, which the controller assigns to flows that bring no 5-tuple."""
+"""UDP destination port of RoCEv2; the controller assigns it to flows without a 5-tuple."""
 
 FIRST_SOURCE_PORT = 49152
 LAST_SOURCE_PORT = 65535
-"""Source ports that the controller assigns (the range the kernel derives from a flow label)."""
+"""Range of source ports that the controller assigns, the one that the kernel derives from a flow label."""
 
 HOST_MASK = 0xFFFF_FF00
-"""Of an address: what all NICs of a host have in common."""
+"""Part of an address that all NICs of a host have in common."""
 
 MAX_HOSTS = 1 << 16
 MAX_NICS_PER_HOST = 254
 MAX_PORTS_PER_SWITCH = 509
-"""P4 port numbers have 9 bits; 0 is left free, 510 is the CPU's and 511 means drop."""
+"""P4 port numbers have 9 bits; 0 is unused, 510 is the CPU port and 511 means drop."""
 
 _HOST_MAC_BASE = 0x02_00_00_00_00_00
 _SWITCH_MAC_BASE = 0x06_00_00_00_00_00
@@ -28,7 +28,7 @@ _SWITCH_MAC_BASE = 0x06_00_00_00_00_00
 
 @dataclass(frozen=True, slots=True, order=True)
 class FiveTuple:
-    """What names a flow on the wire; addresses are IPv4 as integers."""
+    """The header fields that identify a flow; addresses are IPv4 as integers."""
 
     source_address: int
     destination_address: int
@@ -38,7 +38,7 @@ class FiveTuple:
 
     @property
     def reverse(self) -> Self:
-        """That of what is sent back, as acknowledgements are."""
+        """The 5-tuple of the opposite direction, which acknowledgements have."""
         ends = self.destination_address, self.source_address
         return type(self)(*ends, self.protocol, self.destination_port, self.source_port)
 
@@ -51,9 +51,9 @@ class FiveTuple:
 
 
 def nic_address(host_index: int, nic_index: int) -> int:
-    """IPv4 address of a NIC: 10.H.H.N, H the host's index in 16 bits, N the NIC's, from 1.
+    """Return the IPv4 address of a NIC: 10.H.H.N, with the host's index in 16 bits, and the NIC's from 1.
 
-    Raises ValueError where the index does not fit.
+    Raises ValueError if an index does not fit.
     """
     if not 0 <= host_index < MAX_HOSTS:
         raise ValueError(f"host index {host_index} does not fit into 10.0.0.0/8 (at most {MAX_HOSTS:,} hosts)")
@@ -63,10 +63,10 @@ def nic_address(host_index: int, nic_index: int) -> int:
 
 
 def nic_mac(host_index: int, nic_index: int) -> int:
-    """Locally administered MAC address of a NIC."""
+    """Return the locally administered MAC address of a NIC."""
     return _HOST_MAC_BASE | host_index << 8 | nic_index + 1
 
 
 def switch_mac(switch_index: int, port: int) -> int:
-    """Locally administered MAC address of a switch port."""
+    """Return the locally administered MAC address of a switch port."""
     return _SWITCH_MAC_BASE | switch_index << 16 | port

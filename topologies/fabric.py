@@ -1,7 +1,7 @@
-"""A fabric: hosts, switches and cables, as every other part of Trainyard sees them.
+"""The fabric: hosts, switches and cables.
 
-Links are numbered by direction: cable ``i`` is link ``2 i`` from its first end to its second and ``2 i + 1`` back, so
-that a path is a tuple of link numbers and loads are arrays indexed by them.
+Links are directed: cable ``i`` is link ``2 i`` from its first end to its second, and link ``2 i + 1`` back. A path is a
+tuple of link numbers, and loads are arrays indexed by them.
 """
 
 import math
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from topologies.addressing import nic_address, nic_mac
-from topologies.faults import Fault, find_faults
+from topologies.graph_checks import graph_problems
+from topologies.problems import Problem
 
 Path = tuple[int, ...]
 """Link numbers from a source NIC to a destination NIC, in order."""
@@ -17,7 +18,7 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A full-duplex cable between two nodes: rate per direction and one-way delay."""
+    """A full-duplex cable between two nodes, with its rate per direction and its one-way delay."""
 
     ends: tuple[str, str]
     rate_bps: float
@@ -39,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """One network interface of a host; it sends on ``link`` and nowhere else."""
+    """A network interface of a host; it sends on ``link`` only."""
 
     host: str
     index: int
@@ -50,9 +51,9 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Pcie:
-    """The PCIe switches of all hosts: each joins so many NICs, in their order, and the GPUs beside them.
+    """The PCIe switches of all hosts. Each connects ``nics_per_switch`` NICs, in order, and the GPUs beside them.
 
-    ``rate_bps`` is that of its one link to those NICs, either way.
+    ``rate_bps`` is the rate of the one link between these NICs and GPUs, per direction.
     """
 
     nics_per_switch: int
@@ -61,7 +62,7 @@ class Pcie:
 
 @dataclass(frozen=True, slots=True)
 class HostLink:
-    """One direction of a PCIe link inside a host, numbered on after the fabric's links; the host keeps order on it."""
+    """One direction of a PCIe link inside a host, where the host keeps order; numbered after the fabric's links."""
 
     index: int
     host: str
@@ -71,10 +72,12 @@ class HostLink:
 
     @property
     def source(self) -> str:
+        """Name of the sending end."""
         return f"{self.host}'s GPUs" if self.is_outgoing else f"{self.host}'s PCIe switch {self.switch}"
 
     @property
     def destination(self) -> str:
+        """Name of the receiving end."""
         return f"{self.host}'s PCIe switch {self.switch}" if self.is_outgoing else f"{self.host}'s GPUs"
 
 
@@ -82,9 +85,9 @@ class HostLink:
 class Fabric:
     """Nodes by name in a fixed order, and the cables between them.
 
-    Switch ports count from 1 in the order of the cables; a host's ports are its NICs, from 0.
-    Every host has a cable and all switches reach each other. Raises ValueError with everything for which the graph is
-    not a fabric (``topologies.faults``), and for rates that are not positive and delays that are negative.
+    Switch ports count from 1 in the order of the cables; a host's ports are its NICs, from 0. Every host has a cable,
+    and all switches reach each other. Raises ValueError with all problems of the graph (``topologies.graph_checks``),
+    of rates that are not positive, and of delays that are negative.
     """
 
     hosts: tuple[str, ...]
@@ -94,16 +97,18 @@ class Fabric:
     pcie: Pcie | None = None
 
     def __post_init__(self) -> None:
-        faults = find_faults(self.hosts, self.switches, [cable.ends for cable in self.cables])
+        problems = graph_problems(self.hosts, self.switches, [cable.ends for cable in self.cables])
         for number, cable in enumerate(self.cables):
             if not 0 < cable.rate_bps < math.inf:
-                faults.append(Fault(("links", number, "rate_bps"), "expected a finite rate above 0", cable.rate_bps))
+                problems.append(
+                    Problem(("links", number, "rate_bps"), "expected a finite rate above 0", cable.rate_bps)
+                )
             if not 0 <= cable.delay_s < math.inf:
-                faults.append(Fault(("links", number, "delay_s"), "expected a finite delay from 0", cable.delay_s))
-        if faults:
-            raise ValueError("; ".join(map(str, faults)))
+                problems.append(Problem(("links", number, "delay_s"), "expected a finite delay from 0", cable.delay_s))
+        if problems:
+            raise ValueError("; ".join(map(str, problems)))
         if self.pcie is not None and not (self.pcie.nics_per_switch > 0 and 0 < self.pcie.rate_bps < math.inf):
-            raise ValueError(f"a PCIe switch has NICs and a finite rate above 0, not {self.pcie}")
+            raise ValueError(f"expected a PCIe switch with NICs and a finite rate above 0, got {self.pcie}")
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
@@ -122,7 +127,7 @@ class Fabric:
 
     @cached_property
     def slowest_bps(self) -> float:
-        """The rate of the slowest link, those inside hosts included."""
+        """Rate of the slowest link, links inside hosts included."""
         return min([cable.rate_bps for cable in self.cables] + ([self.pcie.rate_bps] if self.pcie else []))
 
     @cached_property
@@ -135,15 +140,17 @@ class Fabric:
 
     @cached_property
     def host_index(self) -> dict[str, int]:
+        """Position of every host."""
         return {host: index for index, host in enumerate(self.hosts)}
 
     @cached_property
     def switch_index(self) -> dict[str, int]:
+        """Position of every switch."""
         return {switch: index for index, switch in enumerate(self.switches)}
 
     @cached_property
     def nics(self) -> dict[str, tuple[Nic, ...]]:
-        """NICs of every host, in order; one per cable that ends at the host."""
+        """NICs of every host in order, one per cable at the host."""
         return {
             host: tuple(
                 Nic(host, port, nic_address(number, port), nic_mac(number, port), link.index)
@@ -154,6 +161,7 @@ class Fabric:
 
     @cached_property
     def nic_by_address(self) -> dict[int, Nic]:
+        """NICs by address."""
         return {nic.address: nic for nics in self.nics.values() for nic in nics}
 
     @cached_property
@@ -168,9 +176,9 @@ class Fabric:
         ]
         first = len(self.links)
         return tuple(
-            HostLink(first + 2 * number + way, host, switch, way == 0, self.pcie.rate_bps)
+            HostLink(first + 2 * number + direction, host, switch, direction == 0, self.pcie.rate_bps)
             for number, (host, switch) in enumerate(switches)
-            for way in (0, 1)
+            for direction in (0, 1)
         )
 
     @cached_property
@@ -179,37 +187,37 @@ class Fabric:
         return {(link.host, link.switch): (link.index, link.index + 1) for link in outgoing}
 
     def host_links_between(self, source: Nic, destination: Nic) -> tuple[int, ...]:
-        """Numbers of the host links that a flow between two NICs uses, whatever its path."""
+        """Return the host links that a flow between two NICs uses, on any path."""
         if self.pcie is None:
             return ()
-        way_out, _ = self._host_links_by_switch[source.host, source.index // self.pcie.nics_per_switch]
-        _, way_in = self._host_links_by_switch[destination.host, destination.index // self.pcie.nics_per_switch]
-        return way_out, way_in
+        outgoing, _ = self._host_links_by_switch[source.host, source.index // self.pcie.nics_per_switch]
+        _, incoming = self._host_links_by_switch[destination.host, destination.index // self.pcie.nics_per_switch]
+        return outgoing, incoming
 
     def link(self, index: int) -> Link | HostLink:
-        """The link of a number, inside a host or not."""
+        """Return the link of a number, inside a host or not."""
         first = len(self.links)
         return self.links[index] if index < first else self.host_links[index - first]
 
     @cached_property
     def rates_bps(self) -> tuple[float, ...]:
-        """Rate of every link by its number, host links last."""
+        """Rate of every link by number, host links last."""
         return (*(link.rate_bps for link in self.links), *(link.rate_bps for link in self.host_links))
 
     def links_between(self, source: str, destination: str) -> tuple[int, ...]:
-        """Numbers of the parallel links from one node to another, in order; none where there is no cable."""
+        """Return the parallel links from one node to another, in order; none if there is no cable."""
         return tuple(link.index for link in self.links_from[source] if link.destination == destination)
 
     def reverse(self, link: int) -> int:
-        """Number of the link in the other direction of the same cable."""
+        """Return the link in the other direction of the same cable."""
         return link ^ 1
 
     def nodes_of(self, path: Path) -> tuple[str, ...]:
-        """Node names along a path, both ends included."""
+        """Return the node names along a path, both ends included."""
         return (self.links[path[0]].source, *(self.links[link].destination for link in path))
 
     def parallel_index(self, link: int) -> int:
-        """Position of a link among the parallel links of its two nodes, in port order; 0 inside a host."""
+        """Return the position of a link among the parallel links of its nodes, in port order; 0 inside a host."""
         if link >= len(self.links):
             return 0
         wanted = self.links[link]

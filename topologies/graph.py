@@ -1,4 +1,4 @@
-"""A topology as an explicit graph, for fabrics that no other kind describes."""
+"""Explicit graphs, for fabrics that no other kind of topology describes."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -12,10 +12,11 @@ from pydantic import (
     model_validator,
 )
 
+from topologies.base_specification import DelayUs, Gbps, Specification
 from topologies.fabric import Cable, Fabric
-from topologies.faults import Ends, Fault, find_faults
-from topologies.keys import DelayUs, Gbps, Specification, refusal
+from topologies.graph_checks import Ends, graph_problems
 from topologies.names import PlainName
+from topologies.problems import Problem, validation_error
 
 Names = tuple[PlainName, ...]
 
@@ -25,7 +26,7 @@ _LINKS: TypeAdapter[tuple[Any, ...]] = TypeAdapter(tuple[Any, ...])
 
 
 class LinkSpecification(BaseModel):
-    """One cable; ``delay_us`` where it differs from the topology's."""
+    """One cable; ``delay_us`` overrides the topology's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,10 +36,10 @@ class LinkSpecification(BaseModel):
 
 
 class GraphSpecification(Specification):
-    """Hosts and switches by name, and the links between them; several between the same ends are parallel links.
+    """Hosts and switches by name, and the links between them; links between the same ends are parallel.
 
-    A host has a NIC per link, in the order of the links. What is wrong with the graph (``topologies.faults``) is
-    refused together with what is wrong with single values.
+    A host has a NIC per link, in the order of the links. Problems of the graph (``topologies.graph_checks``) are
+    reported together with those of single values.
     """
 
     kind: Literal["graph"]
@@ -51,17 +52,17 @@ class GraphSpecification(Specification):
     def _is_a_fabric(cls, document: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(document, Mapping):
             return validate(document)
-        faults = _faults_of_the_whole(document)
+        problems = _graph_problems(document)
         try:
             graph = validate(document)
         except ValidationError as error:
-            raise refusal(cls, faults, error.errors()) from error
-        if faults:
-            raise refusal(cls, faults)
+            raise validation_error(cls, problems, error.errors()) from error
+        if problems:
+            raise validation_error(cls, problems)
         return graph
 
     def build(self) -> Fabric:
-        """The fabric as listed; names are kept."""
+        """Build the fabric as listed; names are kept."""
         cables = (
             Cable(link.ends, link.gbps * 1e9, (self.delay_us if link.delay_us is None else link.delay_us) * 1e-6)
             for link in self.links
@@ -69,14 +70,14 @@ class GraphSpecification(Specification):
         return Fabric(self.hosts, self.switches, tuple(cables), self.gpus_per_host, self.host_pcie)
 
 
-def _faults_of_the_whole(document: Mapping[str, Any]) -> list[Fault]:
-    """Faults of the graph as far as its names and its links' ends are what they should be, whatever the rest is."""
+def _graph_problems(document: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of the graph if its names and links are well-formed, whatever the rest is."""
     try:
         hosts, switches = (_NAMES.validate_python(document.get(key)) for key in ("hosts", "switches"))
         links = _LINKS.validate_python(document.get("links"))
     except ValidationError:
         return []
-    return find_faults(hosts, switches, [_ends(link) for link in links])
+    return graph_problems(hosts, switches, [_ends(link) for link in links])
 
 
 def _ends(link: object) -> Ends | None:

@@ -1,4 +1,4 @@
-"""Names of nodes, jobs and flow groups: what may stand in them."""
+"""Names of nodes, jobs and flow groups, and the characters allowed in them."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ MAX_NAME_LENGTH = 256
 
 
 def is_plain(name: str) -> bool:
-    """Whether a terminal shows a name as it is, and JOB/GROUP/FLOW can be taken apart where it is a part."""
+    """Tell whether a terminal shows the name unchanged and JOB/GROUP/FLOW can be split where it is a part."""
     return name.isprintable() and "/" not in name
 
 
@@ -19,4 +19,4 @@ def _plain(name: str) -> str:
 
 
 PlainName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(_plain)]
-"""A name in a file."""
+"""A name in a configuration file."""

@@ -1,4 +1,4 @@
-"""Paths between the same two ends, kept once and read both ways: as tuples, and as one array to compute with."""
+"""Sets of paths between the same two ends, readable as tuples and as one array."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
@@ -12,11 +12,11 @@ NO_LINK = -1
 
 
 class Paths(Sequence[Path]):
-    """An immutable sequence of paths; equal to another one, and to a tuple, of the same paths in the same order.
+    """An immutable sequence of paths; equal to another one, or to a tuple, of the same paths in the same order.
 
-    ``links`` holds a path a row, its link numbers in order, shorter rows filled up with ``NO_LINK``. It is read-only,
-    so that all flows between the same ends may share it. ``shortest`` is the number of links of the shortest path,
-    ``highest_link`` the highest link number of all; -1 where there is none. Raises ValueError for negative numbers.
+    ``links`` has a row per path with its link numbers, padded with ``NO_LINK``. It is read-only, so that all flows
+    between the same ends can share it. ``shortest`` is the number of links of the shortest path, ``highest_link`` the
+    highest link number; both are -1 without paths. Raises ValueError for negative numbers.
     """
 
     __slots__ = ("__weakref__", "highest_link", "links", "shortest")

@@ -1,4 +1,4 @@
-"""Shortest-path routing: what every switch does with a destination, and the paths this leaves a flow."""
+"""Shortest-path routing: the routes of every switch, and the candidate paths of flows."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Set
@@ -11,15 +11,15 @@ from topologies.fabric import Fabric, Nic, Path
 
 _LinksTowards = Callable[[str], Mapping[str, tuple[int, ...]]]
 
-_REMEMBERED_WAYS = 1 << 10
-"""Between so many pairs of switches: the NICs of two hosts mostly share theirs."""
+_MAX_CACHED_PAIRS = 1 << 10
+"""Pairs of switches whose paths are cached; the NICs of two hosts mostly share theirs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Destinations under a prefix leave by one of these links; more than one is an ECMP group.
+    """A route: destinations under a prefix leave by one of these links; several links are an ECMP group.
 
-    The order of the links is the order of the group's members, which the hash indexes.
+    The order of the links is the order of the group's members, by which the hash selects.
     """
 
     address: int
@@ -28,30 +28,30 @@ class Route:
 
 
 class Routing:
-    """Shortest-path routing of a fabric, with ECMP over all equally short ways.
+    """Shortest-path routing of a fabric, with ECMP over all shortest paths.
 
-    ``hash_multipliers`` gives every switch the odd value that tells its hash from its neighbours'
-    (``topologies.ecmp``). The NIC that a flow is sent to decides the last switch: where the NICs of a host hang off
-    different ToRs, so do the ways to them. ``dead`` links, both directions of a cable, are not there: ways around them
-    are as short as is left, and where there is none a switch has no route.
+    ``hash_multipliers`` has each switch's odd hash value (``topologies.ecmp``). The destination NIC determines the last
+    switch: if the NICs of a host connect to different ToRs, so do the paths to them. ``dead`` links, both directions of
+    a cable, do not exist for routing: paths around them are the shortest that remain, and a switch without one has no
+    route.
     """
 
     def __init__(self, fabric: Fabric, hash_multipliers: Mapping[str, int], dead: Set[int] = frozenset()) -> None:
         self.fabric = fabric
         self.hash_multipliers = hash_multipliers
         self.dead = frozenset(dead)
-        # What is remembered refers to no routing, so that it goes with this one.
+        # The caches hold no reference to this object, so they are freed with it.
         self._links_towards = cache(partial(_links_towards, fabric, self.dead))
-        self._ways = lru_cache(_REMEMBERED_WAYS)(partial(_ways, fabric, self._links_towards))
+        self._middle_paths = lru_cache(_MAX_CACHED_PAIRS)(partial(_middle_paths, fabric, self._links_towards))
 
     def without(self, dead: Set[int]) -> "Routing":
-        """The same fabric with these links dead, and no others."""
+        """Return the routing with these dead links and no others."""
         return self if dead == self.dead else Routing(self.fabric, self.hash_multipliers, dead)
 
     def next_links(self, switch: str, destination: Nic) -> tuple[int, ...]:
-        """Links that a switch may use towards a NIC, in the order of the ECMP group's members; none where none leads.
+        """Return the links of a switch towards a NIC, in the order of the ECMP group; none if no path is left.
 
-        Where the NIC's own cable is dead none does, whatever the switch.
+        If the NIC's own cable is dead, there are none from any switch.
         """
         attachment = self.fabric.links[destination.link].destination
         last = self.fabric.reverse(destination.link)
@@ -60,35 +60,38 @@ class Routing:
         return (last,) if switch == attachment else self._links_towards(attachment).get(switch, ())
 
     def routes(self, switch: str) -> tuple[Route, ...]:
-        """Routes of a switch to every host: a /24 where the host's NICs share a way, else a /32 each that has one."""
+        """Return a switch's routes to all hosts.
+
+        A host has one /24 route if its NICs share their links, else a /32 route for each reachable NIC.
+        """
         found: list[Route] = []
         for nics, attachment in self._attached:
             if attachment not in (None, switch):
-                ways = [self._links_towards(attachment).get(switch, ())]
+                choices = [self._links_towards(attachment).get(switch, ())]
             else:
-                ways = [self.next_links(switch, nic) for nic in nics]
-            if len(set(ways)) == 1:
-                found.append(Route(nics[0].address & ~0xFF, 24, ways[0]))
+                choices = [self.next_links(switch, nic) for nic in nics]
+            if len(set(choices)) == 1:
+                found.append(Route(nics[0].address & ~0xFF, 24, choices[0]))
             else:
-                found += [Route(nic.address, 32, links) for nic, links in zip(nics, ways, strict=True)]
+                found += [Route(nic.address, 32, links) for nic, links in zip(nics, choices, strict=True)]
         return tuple(route for route in found if route.links)
 
     def candidate_paths(self, source: Nic, destination: Nic) -> tuple[Path, ...]:
-        """Every path that the fabric's ECMP can give to a pair of NICs, in lexical order of member positions.
+        """Return all paths that ECMP can give to a pair of NICs, in lexical order of member positions.
 
-        None where dead links have left none.
+        There are none if dead links cut the pair off.
         """
         links = self.fabric.links
         last = self.fabric.reverse(destination.link)
         if source.link in self.dead or last in self.dead:
             return ()
-        ways = self._ways(links[source.link].destination, links[destination.link].destination)
-        return tuple((source.link, *way, last) for way in ways)
+        middles = self._middle_paths(links[source.link].destination, links[destination.link].destination)
+        return tuple((source.link, *middle, last) for middle in middles)
 
     def hashed_path(self, five_tuple: FiveTuple) -> Path:
-        """The path that the fabric's hash gives to a flow that no rule steers.
+        """Return the path that the fabric's hash gives to a flow without a rule.
 
-        Raises ValueError where dead links have left none.
+        Raises ValueError if dead links left no path.
         """
         nics = self.fabric.nic_by_address
         destination = nics[five_tuple.destination_address]
@@ -105,7 +108,7 @@ class Routing:
 
     @cached_property
     def _attached(self) -> tuple[tuple[tuple[Nic, ...], str | None], ...]:
-        """NICs of every host, and the switch that all of them hang off by cables that are alive, if there is one."""
+        """NICs of every host, and the switch to which all of them connect by live cables, if there is one."""
         links = self.fabric.links
         ends = {
             host: {links[nic.link].destination if nic.link not in self.dead else None for nic in nics}
@@ -116,22 +119,22 @@ class Routing:
         )
 
 
-def _ways(fabric: Fabric, links_towards: _LinksTowards, switch: str, attachment: str) -> tuple[Path, ...]:
-    """The middles of all paths from NICs behind one switch to NICs behind another."""
+def _middle_paths(fabric: Fabric, links_towards: _LinksTowards, switch: str, attachment: str) -> tuple[Path, ...]:
+    """Return the paths from one switch to another, the part between the NICs' own links."""
     onward = links_towards(attachment)
     complete: list[Path] = []
     begun: list[tuple[str, Path]] = [(switch, ())]
     while begun:
-        node, way = begun.pop()
+        node, path = begun.pop()
         if node == attachment:
-            complete.append(way)
+            complete.append(path)
         else:
-            begun += [(fabric.links[link].destination, (*way, link)) for link in reversed(onward.get(node, ()))]
+            begun += [(fabric.links[link].destination, (*path, link)) for link in reversed(onward.get(node, ()))]
     return tuple(complete)
 
 
 def _links_towards(fabric: Fabric, dead: Set[int], attachment: str) -> Mapping[str, tuple[int, ...]]:
-    """For every switch that still reaches the switch ``attachment``, its links to neighbours one hop closer to it."""
+    """Return, for every switch that reaches ``attachment``, its links to neighbours one hop closer to it."""
     hops, queue = {attachment: 0}, deque([attachment])
     while queue:
         node = queue.popleft()

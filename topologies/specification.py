@@ -1,12 +1,12 @@
-"""The ``topology:`` mapping of a scenario: every kind there is."""
+"""The ``topology:`` mapping of a scenario: all kinds of topology."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from topologies.clos import ClosSpecification, DumbbellSpecification, StarSpecification
+from topologies.fat_tree import DoubleSidedSpecification, FatTreeSpecification
 from topologies.graph import GraphSpecification, LinkSpecification
-from topologies.pods import DoubleSidedSpecification, FatTreeSpecification
-from topologies.regular import ClosSpecification, DumbbellSpecification, StarSpecification
 
 __all__ = [
     "ClosSpecification",
@@ -28,4 +28,4 @@ Topology = Annotated[
     | GraphSpecification,
     Field(discriminator="kind"),
 ]
-"""One of the kinds, told apart by ``kind``; ``build`` makes the fabric of it."""
+"""A topology of the kind named by ``kind``; ``build`` returns its fabric."""

@@ -1,7 +1,7 @@
-"""Steering by source port: which port makes the fabric's hash send a flow along a given path.
+"""Steering by source port: find the port for which the fabric's hash sends a flow along a given path.
 
-CRC-32 is linear: changing the port of a 5-tuple flips bits of its CRC that depend on the port alone. So one CRC per
-flow and one table for all flows are enough to try ports.
+CRC-32 is linear: changing the port of a 5-tuple flips bits of its CRC that depend on the port alone. One CRC per flow
+and one table for all flows are therefore enough to try ports.
 """
 
 from collections.abc import Container
@@ -16,7 +16,7 @@ from topologies.routing import Routing
 
 
 class Steering(StrEnum):
-    """What makes a flow leave the path that the fabric's hash would give it."""
+    """How a flow leaves the path that the fabric's hash would give it."""
 
     RULE = "rule"
     SOURCE_PORT = "source_port"
@@ -25,14 +25,14 @@ class Steering(StrEnum):
 def steered_five_tuple(
     five_tuple: FiveTuple, path: Path, routing: Routing, taken: Container[FiveTuple]
 ) -> FiveTuple | None:
-    """The 5-tuple with the lowest source port, not ``taken``, that the fabric's hash sends along ``path``.
+    """Return the 5-tuple, not in ``taken``, with the lowest source port that the hash sends along ``path``.
 
-    None where no port from 49152 on does.
+    Returns None if no port from 49152 on does.
     """
     links = routing.fabric.links
     destination = routing.fabric.nic_by_address[five_tuple.destination_address]
     hops = []
-    for link in path[1:]:  # the first one leaves the host
+    for link in path[1:]:  # the first link leaves the host
         switch = links[link].source
         choices = routing.next_links(switch, destination)
         if len(choices) > 1:
@@ -49,6 +49,6 @@ def steered_five_tuple(
 
 @cache
 def _flipped_bits() -> tuple[int, ...]:
-    """What every port from FIRST_SOURCE_PORT on flips in the CRC that a 5-tuple has with that one."""
+    """Return the bits that each port from FIRST_SOURCE_PORT on flips in the CRC."""
     crcs = [flow_crc(FiveTuple(0, 0, 0, port, 0)) for port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1)]
     return tuple(crc ^ crcs[0] for crc in crcs)

@@ -8,8 +8,8 @@ from typing import Any
 from policies.registry import policy_names
 from workloads import loading
 from workloads.loading import ScenarioError
-from workloads.problems import find_problems
 from workloads.scenario import Scenario
+from workloads.validation import find_problems
 
 ScenarioLike = Scenario | Mapping[str, Any] | str | PathLike[str]
 """A scenario, the mapping that its file would hold, or the path of its file."""

@@ -1,22 +1,23 @@
-"""Arrangements by one general rule (EchelonFlow, section 3; hostlib's profile of consumption times).
+"""Arrangements: the ideal finish of every flow, by one general rule (EchelonFlow, section 3).
 
-Run an iteration with communication that takes no time. The computation that needs a flow then starts at its
-consumption time C, and the flow's ideal finish is ``r + (C - C_head)``: as long after the group's reference time r, the
-start of its head flow, as its consumer starts after the head flow's. Equal consumption times make a coflow.
+Run an iteration with communication that takes no time. The computation that needs a flow then starts at the flow's
+consumption time C, and its ideal finish is ``r + (C - C_head)``, where r is the group's reference time (the start of
+its head flow). Equal consumption times make a coflow. ``hostlib`` computes arrangements from profiles by the same rule.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from workloads.task_graph import Computation, GroupTransfer, TaskGraph
+from workloads.task_graph import Computation, FlowGroupSpec, GroupTransfer, Task, TaskGraph
 
 
 @dataclass(frozen=True, slots=True)
 class ZeroCommunicationRun:
-    """One iteration of a task graph, transfers taking no time.
+    """One iteration of a task graph in which transfers take no time.
 
-    By task: ``start_s`` and, of a transfer, when the first computation that needs it starts; at the end of the
-    iteration where none does.
+    For each task: ``start_s`` and, for transfers, ``consumption_s``, when the first computation that needs it starts.
+    If no computation needs it, that is the end of the iteration.
     """
 
     start_s: tuple[float, ...]
@@ -25,6 +26,7 @@ class ZeroCommunicationRun:
 
     @classmethod
     def of(cls, graph: TaskGraph) -> "ZeroCommunicationRun":
+        """Run one iteration."""
         starts: list[float] = []
         ends: list[float] = []
         for task in graph.tasks:
@@ -41,7 +43,7 @@ class ZeroCommunicationRun:
 
 
 def arranged(graph: TaskGraph) -> TaskGraph:
-    """The graph with the ideal finish of every flow relative to its group's reference time."""
+    """Return the graph with the offset of every flow from its group's reference time."""
     run = ZeroCommunicationRun.of(graph)
     needed: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for number, task in enumerate(graph.tasks):
@@ -53,3 +55,41 @@ def arranged(graph: TaskGraph) -> TaskGraph:
         flows = (replace(flow, offset_s=needed[group.name][number] - head_s) for number, flow in enumerate(group.flows))
         groups.append(replace(group, flows=tuple(flows)))
     return replace(graph, flow_groups=tuple(groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The flows of a group with one ideal finish, ``offset_s`` after its reference time, such as one micro-batch."""
+
+    group: str
+    offset_s: float
+
+
+def split_by_stage(graph: TaskGraph) -> tuple[TaskGraph, Mapping[str, Stage]]:
+    """Make every stage of a group a flow group of its own, with all offsets 0, and return the stage of each new group.
+
+    A coflow scheduler can then schedule the stages of an EchelonFlow as coflows. What the job computes and sends, and
+    when, does not change. Raises ValueError for a transfer whose flows are not all due together.
+    """
+    stages: dict[str, Stage] = {}
+    groups: list[FlowGroupSpec] = []
+    place: dict[tuple[str, int], tuple[str, int]] = {}
+    for group in graph.flow_groups:
+        members: defaultdict[float, list[int]] = defaultdict(list)
+        for number, flow in enumerate(group.flows):
+            members[flow.offset_s].append(number)
+        for position, (offset_s, numbers) in enumerate(sorted(members.items())):
+            name = f"{group.name} #{position}"
+            stages[name] = Stage(group.name, offset_s)
+            groups.append(FlowGroupSpec(name, tuple(replace(group.flows[number], offset_s=0.0) for number in numbers)))
+            place |= {(group.name, number): (name, index) for index, number in enumerate(numbers)}
+    tasks: list[Task] = []
+    for task in graph.tasks:
+        if isinstance(task, GroupTransfer):
+            names, flows = zip(*(place[task.group, number] for number in graph.flows_of(task)), strict=True)
+            if len(set(names)) > 1:
+                raise ValueError(f"flow group {task.group!r}: flows of one transfer have different ideal finishes")
+            tasks.append(replace(task, group=names[0], flows=flows))
+        else:
+            tasks.append(task)
+    return TaskGraph(tuple(tasks), tuple(groups)), stages

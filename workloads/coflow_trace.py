@@ -1,13 +1,13 @@
-"""Traces of coflows on one big switch, in the two formats in which they are published.
+"""Coflow traces on one big switch, in the two published formats.
 
-Both begin with a line of two numbers: how many ports a side has, and how many coflows follow, each on a line. Of the
-coflow benchmark (github.com/coflow/coflow-benchmark): name, arrival in ms, number of mappers and the port of each,
-number of reducers and each one's ``port:megabytes``, of which the mappers send equal shares. Of Sincronia's generator
-(github.com/sincronia-coflow/workload-generator): name, arrival in ms, numbers of flows, of sources and of destinations,
+Both start with a line of two numbers: ports per side, and coflows. Each further line is a coflow. The coflow benchmark
+(github.com/coflow/coflow-benchmark) lists name, arrival in ms, number of mappers and their ports, number of reducers,
+and ``port:megabytes`` of each reducer, which the mappers send in equal shares. Sincronia's generator
+(github.com/sincronia-coflow/workload-generator) lists name, arrival in ms, numbers of flows, sources and destinations,
 then ``source destination megabytes`` of each flow.
 
-A megabyte is 2^20 bytes. A flow between ports of one rack uses both like any other. What a coflow sends from one port
-to another is one flow, however often it is listed.
+A megabyte is 2^20 bytes. Flows within a rack use both ports like any other flow. All bytes of a coflow from one port to
+another form one flow.
 """
 
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ import numpy.typing as npt
 
 BYTES_PER_MEGABYTE = float(1 << 20)
 MOST_PORTS = 4096
-"""More do not fit: what is kept under fair sharing grows with their square."""
+"""Fair sharing needs memory in proportion to the square of the number of ports."""
 
 _MOST_MEGABYTES = float(1 << 43)
 _LATEST_MS = 1e12
-"""Some 31 years, in which a double still tells microseconds apart."""
+"""Some 31 years; a double still resolves microseconds then."""
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
 class CoflowTraceError(ValueError):
-    """A trace that is not what its format says; the message names line and column, a column being a word."""
+    """A trace that does not follow its format; the message names line and column, where a column is a word."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoflowTrace:
-    """Coflows by arrival, those of one time in the file's order.
+    """Coflows by arrival; those of equal arrival keep the file's order.
 
-    The flows of coflow ``c`` are those from ``starts[c]`` to ``starts[c + 1]``, by destination and then by source; each
+    The flows of coflow ``c`` are ``starts[c]`` to ``starts[c + 1]``, ordered by destination and then by source. Each
     sends ``size_bytes`` from port ``sources`` to port ``destinations``.
     """
 
@@ -50,6 +50,7 @@ class CoflowTrace:
 
     @property
     def num_flows(self) -> int:
+        """Flows of all coflows together."""
         return len(self.size_bytes)
 
 
@@ -63,7 +64,7 @@ class _Coflow:
 
 
 def parse_coflow_trace(text: str) -> CoflowTrace:
-    """Read either format. Raises CoflowTraceError for the first thing that is wrong."""
+    """Parse a trace in either format. Raises CoflowTraceError for the first error."""
     header, *lines = text.splitlines() or [""]
     words = _Words(1, header)
     num_ports, num_coflows = words.count("number of ports", MOST_PORTS), words.count("number of coflows")
@@ -125,7 +126,7 @@ def _coflow(name: str, arrival_s: float, sources: IntArray, destinations: IntArr
 
 
 class _Words:
-    """The words of a line, one after the other; what is wrong is told with line and column."""
+    """The words of a line in order; errors name line and column."""
 
     def __init__(self, line: int, text: str) -> None:
         self._line = line
@@ -133,14 +134,14 @@ class _Words:
         self._column = 0
 
     def text(self, what: str) -> str:
-        """The next word."""
+        """Return the next word."""
         if self._column == len(self._words):
             raise CoflowTraceError(f"line {self._line}, column {self._column + 1}: {what}: missing; the line ends here")
         self._column += 1
         return self._words[self._column - 1]
 
     def count(self, what: str, most: int | None = None) -> int:
-        """The next word as a whole number above 0, of which ``most`` is the largest."""
+        """Parse the next word as a whole number from 1 to ``most``."""
         word = self.text(what)
         if not (word.isascii() and word.isdigit() and int(word)):
             self.refuse(f"{what}: expected a whole number above 0, got {word!r}")
@@ -149,15 +150,15 @@ class _Words:
         return int(word)
 
     def milliseconds(self, what: str) -> float:
-        """The next word as a time, in seconds."""
+        """Parse the next word as a time and return it in seconds."""
         return self._number(self.text(what), what, "milliseconds from 0", _LATEST_MS) / 1e3
 
     def port(self, what: str, num_ports: int) -> int:
-        """The next word as the number of a port."""
+        """Parse the next word as a port number."""
         return self.as_port(self.text(what), what, num_ports)
 
     def pair(self, first: str, second: str) -> tuple[str, str]:
-        """The next word as two with a colon between them."""
+        """Split the next word at its colon."""
         word = self.text(first)
         left, colon, right = word.partition(":")
         if not colon:
@@ -165,26 +166,26 @@ class _Words:
         return left, right
 
     def as_port(self, word: str, what: str, num_ports: int) -> int:
-        """This word of the column just read as the number of a port."""
+        """Parse a word of the current column as a port number."""
         if not (word.isascii() and word.isdigit() and int(word) < num_ports):
             self.refuse(f"{what}: expected a port from 0 to {num_ports - 1}, got {word!r}")
         return int(word)
 
     def as_bytes(self, word: str) -> float:
-        """This word of the column just read, which is in megabytes."""
+        """Parse a word of the current column, in megabytes."""
         megabytes = self._number(word, "megabytes", "a number above 0", _MOST_MEGABYTES)
         if not megabytes:
             self.refuse(f"megabytes: a flow of zero bytes; expected a number above 0, got {word!r}")
         return megabytes * BYTES_PER_MEGABYTE
 
     def end(self) -> None:
-        """There is no further word."""
+        """Check that the line ends here."""
         if self._column < len(self._words):
             self._column += 1
             self.refuse(f"expected the end of the line, got {self._words[self._column - 1]!r}")
 
     def refuse(self, problem: str, column: int | None = None) -> None:
-        """Raise CoflowTraceError for the column just read, or another."""
+        """Raise CoflowTraceError for the current column, or another."""
         raise CoflowTraceError(f"line {self._line}, column {column or self._column}: {problem}")
 
     def _number(self, word: str, what: str, expected: str, most: float) -> float:

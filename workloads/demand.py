@@ -1,8 +1,10 @@
-"""What the jobs of a fabric send in an iteration, sorted by how much choice of links it has."""
+"""Link demand of jobs: the bytes of an iteration, separated by whether their paths have a choice of links."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from scipy.sparse import coo_array, csr_array
 
 from topologies.fabric import Nic, Path
 from topologies.routing import Routing
@@ -11,12 +13,11 @@ from workloads.jobs import TrainingJob
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What an iteration of each job (by number) sends.
+    """Bits that one iteration of each job (by number) sends.
 
-    ``fixed_bits``, by link and job: what crosses the link on every candidate path (NIC links, most often).
-    ``commodity_bits``, by commodity and job: what has a choice. A commodity is the set of ways that its flows choose
-    from, candidate paths less the fixed links; flows with the same ways are one commodity whoever sends them, which
-    keeps the program small.
+    ``fixed_bits``, by link and job, cross the link on every candidate path; these are mostly NIC links.
+    ``commodity_bits``, by commodity and job, have a choice. A commodity is a set of alternative paths, less the fixed
+    links; all flows with the same alternatives belong to one commodity, which keeps linear programs small.
     """
 
     fixed_bits: Mapping[tuple[int, int], float]
@@ -24,7 +25,7 @@ class Demand:
 
     @classmethod
     def of(cls, jobs: Sequence[TrainingJob], routing: Routing) -> "Demand":
-        """The jobs numbered in their order."""
+        """Return the demand of jobs, numbered in their order."""
         fabric = routing.fabric
         fixed_bits: defaultdict[tuple[int, int], float] = defaultdict(float)
         choices: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -43,23 +44,29 @@ class Demand:
                 )
                 for link in (*at_ends, *between[switches].fixed):
                     fixed_bits[link, number] += flow.size_bytes * 8
-                if between[switches].ways:
+                if between[switches].paths:
                     choices[switches][number] += flow.size_bytes * 8
-        return cls(fixed_bits, {between[switches].ways: bits_of for switches, bits_of in choices.items()})
+        return cls(fixed_bits, {between[switches].paths: bits_of for switches, bits_of in choices.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class _Between:
-    """Links between two switches that all paths cross, and the ways between which there is a choice, if there is."""
+    """Links between two switches that all paths cross, and the alternative paths for the rest, if any."""
 
     fixed: frozenset[int]
-    ways: tuple[Path, ...]
+    paths: tuple[Path, ...]
 
     @classmethod
     def of(cls, source: Nic, destination: Nic, routing: Routing) -> "_Between":
-        """Between the switches of two NICs."""
+        """Compare the candidate paths between the switches of two NICs."""
         paths = [path[1:-1] for path in routing.candidate_paths(source, destination)]
         fixed = frozenset(paths[0]).intersection(*paths[1:])
         if len(paths) == 1:
             return cls(fixed, ())
         return cls(fixed, tuple(tuple(link for link in path if link not in fixed) for path in paths))
+
+
+def sparse_matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> csr_array:
+    """Build a sparse matrix from entries of row, column and value; entries at one position are added."""
+    row, column, value = zip(*entries, strict=True) if entries else ((), (), ())
+    return csr_array(coo_array((value, (row, column)), shape=(rows, columns), dtype=float))

@@ -1,25 +1,26 @@
-"""What goes down and comes back during a run, as a scenario's ``events:`` say."""
+"""Failures during a run: the ``events:`` of a scenario, and the downtime of hosts that follows from them."""
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from workloads.values import Name, NonNegativeCount, ScenarioModel, Seconds
+from workloads.field_types import Name, NonNegativeCount, ScenarioModel, Seconds
 
 
 class ElementState(StrEnum):
-    """Whether a part of the cluster is there."""
+    """State of an element of the cluster."""
 
     DOWN = "down"
     UP = "up"
 
 
 class ScenarioEvent(ScenarioModel):
-    """Something goes down, or comes back: a cable, a switch, a host or the controller, of which exactly one is named.
+    """A cable, a switch, a host or the controller fails or recovers; an event names exactly one of them.
 
-    A cable is named by its ends in ``link``, and by its place among those ``parallel`` to it. Controllers are numbered
-    from 0; there is one.
+    ``link`` names a cable by its ends, ``parallel`` its position among parallel cables. Controllers count from 0; there
+    is one.
     """
 
     at_s: Seconds
@@ -40,7 +41,7 @@ class ScenarioEvent(ScenarioModel):
 
     @property
     def in_words(self) -> str:
-        """What happens, for people."""
+        """Description for people."""
         if self.link is not None:
             element = f"cable {self.link[0]} to {self.link[1]}{f' ({self.parallel})' if self.parallel else ''}"
         else:
@@ -49,4 +50,48 @@ class ScenarioEvent(ScenarioModel):
 
 
 EVENT_KEYS = ("link", "switch", "host", "controller")
-"""What an event may name."""
+"""Keys of which an event has exactly one."""
+
+
+Span = tuple[float, float]
+"""Start and end in seconds."""
+
+
+class HostDowntime:
+    """Times at which hosts are down. A computation on several hosts pauses while any of them is down."""
+
+    def __init__(self, events: Iterable[ScenarioEvent] = ()) -> None:
+        self._spans: dict[str, list[Span]] = {}
+        down_s: dict[str, float] = {}
+        for event in events:
+            if event.host is None:
+                continue
+            if event.state is ElementState.DOWN:
+                down_s[event.host] = event.at_s
+            else:
+                self._spans.setdefault(event.host, []).append((down_s.pop(event.host), event.at_s))
+
+    def end_s(self, hosts: Sequence[str], start_s: float, duration_s: float) -> float:
+        """Return when a computation of ``duration_s`` ends that starts, or waits to start, at ``start_s``."""
+        for down_s, up_s in self._of(hosts):
+            if up_s <= start_s:
+                continue
+            if down_s >= start_s + duration_s:
+                break
+            duration_s -= max(0.0, down_s - start_s)
+            start_s = up_s
+        return start_s + duration_s
+
+    def computing(self, hosts: Sequence[str], start_s: float, end_s: float) -> list[Span]:
+        """Return the spans between two times in which no host is down."""
+        found = []
+        for down_s, up_s in self._of(hosts):
+            if start_s < min(down_s, end_s):
+                found.append((start_s, min(down_s, end_s)))
+            start_s = max(start_s, up_s)
+        if start_s < end_s:
+            found.append((start_s, end_s))
+        return found
+
+    def _of(self, hosts: Sequence[str]) -> list[Span]:
+        return sorted(span for host in hosts for span in self._spans.get(host, ()))

@@ -1,17 +1,19 @@
-"""From the ``workload:`` of a job to its task graph."""
+"""Expansion of a job's ``workload:`` into its task graph."""
+
+from collections.abc import Iterator
 
 from workloads.arrangement import arranged
-from workloads.parallelism.context_parallel import expand_context_parallel
-from workloads.parallelism.data_parallel import expand_data_parallel
-from workloads.parallelism.expert_parallel import expand_expert_parallel
-from workloads.parallelism.fully_sharded import expand_fully_sharded
-from workloads.parallelism.parameter_server import expand_parameter_server
+from workloads.parallelism.data_parallel import (
+    expand_data_parallel,
+    expand_fully_sharded,
+    expand_parameter_server,
+    expand_sharded_optimizer,
+)
+from workloads.parallelism.intra_layer import expand_context_parallel, expand_expert_parallel, expand_tensor_parallel
 from workloads.parallelism.pipeline import expand_pipeline
-from workloads.parallelism.sharded_optimizer import expand_sharded_optimizer
-from workloads.parallelism.tensor_parallel import expand_tensor_parallel
-from workloads.phases import expand_phases
 from workloads.placement import Placement
-from workloads.task_graph import TaskGraph
+from workloads.task_graph import FlowSpec, TaskGraph, compute_and_send
+from workloads.traffic_patterns import flows_between, transfers
 from workloads.workload import (
     ContextParallelWorkload,
     DataParallelWorkload,
@@ -25,9 +27,12 @@ from workloads.workload import (
     Workload,
 )
 
+PHASES_GROUP = "communication"
+"""Name of the flow group of a ``phases`` job."""
+
 
 def expand(workload: Workload, placement: Placement) -> TaskGraph:
-    """What one iteration computes and sends on the GPUs given, every flow with its ideal finish."""
+    """Return the task graph of one iteration on the given GPUs, with the ideal finish of every flow."""
     match workload:
         case PhasesWorkload():
             graph = expand_phases(workload, placement)
@@ -48,3 +53,17 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
         case FullyShardedWorkload():
             graph = expand_fully_sharded(workload, placement)
     return arranged(graph)
+
+
+def expand_phases(workload: PhasesWorkload, placement: Placement) -> TaskGraph:
+    """Expand a ``phases`` workload: one compute phase, and one flow group that starts somewhere inside it."""
+    hosts = tuple(placement.gpus)
+    flows = tuple(_flows(workload, hosts, placement))
+    return compute_and_send(PHASES_GROUP, workload.compute_s, workload.comm_start, hosts, flows)
+
+
+def _flows(workload: PhasesWorkload, hosts: tuple[str, ...], placement: Placement) -> Iterator[FlowSpec]:
+    for transfer in transfers(workload, hosts):
+        yield from flows_between(
+            transfer.source, transfer.destination, transfer.bytes, workload.flows_per_pair, placement
+        )

@@ -1,4 +1,4 @@
-"""Reads a scenario file and accepts it as a whole, or says everything that is wrong with it."""
+"""Loading of scenario files: returns a valid scenario, or reports all of its problems."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter
 
-from topologies.problem import Location, Problem
+from topologies.problems import Location, Problem
 from topologies.specification import Topology
-from workloads.problems import find_problems
 from workloads.scenario import Scenario
+from workloads.validation import find_problems
 
 SHIPPED_SCENARIOS = Path(__file__).with_name("scenarios")
 """Folder of the scenarios that come with Trainyard."""
@@ -21,7 +21,7 @@ _TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be used; ``messages`` has one line per problem: file, key path, what was expected."""
+    """A scenario with problems. ``messages`` has a line for each: file, key path, and what was expected."""
 
     def __init__(self, messages: tuple[str, ...]) -> None:
         super().__init__("\n".join(messages))
@@ -29,9 +29,9 @@ class ScenarioError(ValueError):
 
 
 def load_scenario(path: Path, policies: Collection[str] | None = None) -> Scenario:
-    """The scenario of a YAML file. Raises ScenarioError with all its problems.
+    """Load a scenario from a YAML file. Raises ScenarioError with all its problems.
 
-    Its policy must be one of ``policies``; None takes any, for whom the policy does not matter.
+    The scenario's policy must be one of ``policies``; None accepts any.
     """
     document, problems = read_document(path)
     _refuse(path, problems + find_problems(document, policies))
@@ -39,13 +39,14 @@ def load_scenario(path: Path, policies: Collection[str] | None = None) -> Scenar
 
 
 def load_topology(path: Path) -> Topology:
-    """The topology of a scenario's file, or of one with its ``topology:`` alone.
+    """Load the topology of a scenario file, or of a file with a ``topology:`` alone.
 
-    A file without ``name`` and ``jobs`` is such a one. Raises ScenarioError as above."""
+    A file without ``name`` and ``jobs`` counts as the latter. Raises ScenarioError with all problems.
+    """
     document, problems = read_document(path)
     found = find_problems(document)
     if isinstance(document, Mapping) and not document.keys() & {"name", "jobs"}:
-        # The rest of a scenario is not there, nor missed; a key that means nothing is.
+        # Such a file needs no name and no jobs; unknown keys are still errors.
         found = [problem for problem in found if problem.location[0] not in ("name", "jobs")]
     _refuse(path, problems + found)
     return _TOPOLOGY.validate_python(document["topology"])
@@ -57,7 +58,7 @@ def _refuse(path: Path, problems: Sequence[Problem]) -> None:
 
 
 def read_document(path: Path) -> tuple[Any, list[Problem]]:
-    """What a YAML file holds, and what is wrong with it as YAML. Raises ScenarioError where it cannot be read."""
+    """Parse a YAML file; return its contents and its repeated keys. Raises ScenarioError where it cannot be parsed."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -69,25 +70,25 @@ def read_document(path: Path) -> tuple[Any, list[Problem]]:
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ScenarioError((f"{path}: {place}{error.problem}",)) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ScenarioError((f"{path}: not YAML that can be read: {' '.join(str(error).split())}",)) from error
+        raise ScenarioError((f"{path}: invalid YAML: {' '.join(str(error).split())}",)) from error
 
 
 def parse_values(text: str) -> list[Any]:
-    """Values with commas between them, each as it would be written in a scenario. Raises ValueError where one is not.
+    """Parse comma-separated values, each written as in a scenario. Raises ValueError where one is invalid.
 
-    Inside a value, commas stand between brackets or braces.
+    Commas inside brackets or braces belong to a value.
     """
     try:
         values, problems = _parse(f"[{text}]")
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(f"not values that YAML has: {text!r}") from error
+        raise ValueError(f"not YAML values: {text!r}") from error
     if problems or not isinstance(values, list):
-        raise ValueError(f"not values that YAML has: {text!r}")
+        raise ValueError(f"not YAML values: {text!r}")
     return values
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which 2.6e9 is a number, as YAML 1.2 has it (PyYAML insists on a sign in the exponent)."""
+    """Safe YAML in which 2.6e9 is a number, as in YAML 1.2; PyYAML requires a sign in the exponent."""
 
 
 _Loader.add_implicit_resolver(
@@ -98,7 +99,7 @@ _Loader.add_implicit_resolver(
 
 
 def _parse(text: str) -> tuple[object, list[Problem]]:
-    """The document, and the keys that stand twice in a mapping, of which PyYAML would silently take the last."""
+    """Return the document and its repeated keys, of which PyYAML would silently take the last."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -121,6 +122,6 @@ def _repeated_keys(node: yaml.Node, location: Location, seen: set[int]) -> Itera
         for key, value in node.value:
             name = str(key.value)
             if name in keys:
-                yield Problem((*location, name), f"expected once, there again in line {key.start_mark.line + 1}")
+                yield Problem((*location, name), f"expected once, repeated in line {key.start_mark.line + 1}")
             keys.add(name)
             yield from _repeated_keys(value, (*location, name), seen)

@@ -1,4 +1,4 @@
-"""What a run has achieved, from the records of its jobs: GPU utilisation and iteration times inside the window."""
+"""Measures of a run, computed from the records of its jobs: GPU utilisation and iteration times in a window."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,24 +10,25 @@ from workloads.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From ``from_s`` to ``to_s``, of which ``to_s`` is not the smaller."""
+    """A span of time that is not negative."""
 
     from_s: float
     to_s: float
 
     @property
     def length_s(self) -> float:
+        """Duration of the window."""
         return self.to_s - self.from_s
 
     def overlap_s(self, start_s: float, end_s: float) -> float:
-        """Seconds of [start_s, end_s) inside the window."""
+        """Return the seconds of [start_s, end_s) inside the window."""
         return max(0.0, min(end_s, self.to_s) - max(start_s, self.from_s))
 
 
 def run_window(scenario: Scenario, replays: Sequence[JobReplay]) -> Window:
-    """The scenario's ``measure``, or from the first arrival to the first departure.
+    """Return the scenario's ``measure``, or the time from the first arrival to the first departure.
 
-    Raises ValueError where it has no ``measure`` and no job has departed.
+    Raises ValueError if there is no ``measure`` and no job has departed.
     """
     if scenario.measure is not None:
         return Window(scenario.measure.from_s, scenario.measure.to_s)
@@ -38,10 +39,10 @@ def run_window(scenario: Scenario, replays: Sequence[JobReplay]) -> Window:
 
 
 def job_windows(scenario: Scenario, replays: Sequence[JobReplay]) -> dict[str, Window]:
-    """Per job its part of the window: from its arrival and after its warm-up iterations, to its departure.
+    """Return each job's part of the window: after its arrival and warm-up iterations, until its departure.
 
-    A job that is never in the window has one of length zero. Jobs must have departed or been withdrawn, or what they
-    were doing at the end is missing from their records.
+    The window of a job that is never in it has length zero. Jobs must have departed or been withdrawn; otherwise their
+    last activity is missing from their records.
     """
     window = run_window(scenario, replays)
     return {replay.job.name: _job_window(window, replay, scenario.warm_up_iterations) for replay in replays}
@@ -57,12 +58,12 @@ def _job_window(window: Window, replay: JobReplay, warm_up_iterations: int) -> W
 
 
 def allocated_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
-    """GPU-seconds that each job holds inside its window."""
+    """Return the GPU-seconds that each job holds inside its window."""
     return {replay.job.name: replay.job.gpus * windows[replay.job.name].length_s for replay in replays}
 
 
 def computing_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
-    """GPU-seconds that each job computes inside its window."""
+    """Return the GPU-seconds that each job computes inside its window."""
     return {
         replay.job.name: replay.job.specification.gpus_per_host
         * sum(
@@ -74,7 +75,7 @@ def computing_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Wi
 
 
 def gpu_utilisation(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float:
-    """Computing GPU-seconds over allocated GPU-seconds. Raises ValueError where no GPU is allocated in the windows."""
+    """Return computing over allocated GPU-seconds. Raises ValueError if no GPU is allocated in the windows."""
     allocated = sum(allocated_gpu_seconds(replays, windows).values())
     if not allocated:
         raise ValueError("no job holds a GPU inside the measurement window")
@@ -82,13 +83,13 @@ def gpu_utilisation(replays: Sequence[JobReplay], windows: Mapping[str, Window])
 
 
 def stretches(window: Window, moments: Iterable[float]) -> list[Window]:
-    """A window cut at those of the moments that lie inside it; no part is empty."""
+    """Cut a window at the moments inside it; no part is empty."""
     cuts = sorted({moment for moment in moments if window.from_s < moment < window.to_s})
     return [Window(*ends) for ends in pairwise((window.from_s, *cuts, window.to_s)) if ends[0] < ends[1]]
 
 
 def utilisation_in(part: Window, replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float | None:
-    """GPU utilisation in a part of the jobs' windows; None where no GPU is allocated in it."""
+    """Return the GPU utilisation in a part of the jobs' windows; None if no GPU is allocated there."""
     clipped = {name: _common(own, part) for name, own in windows.items()}
     is_allocated = any(window.length_s > 0 for window in clipped.values())
     return gpu_utilisation(replays, clipped) if is_allocated else None
@@ -100,7 +101,7 @@ def _common(own: Window, part: Window) -> Window:
 
 
 def mean_iteration_time_s(replay: JobReplay, window: Window) -> float | None:
-    """Mean over the iterations that began and ended inside the window; None if there is none."""
+    """Return the mean over iterations that start and end inside the window; None if there is none."""
     times = [
         iteration.end_s - iteration.start_s
         for iteration in replay.iterations

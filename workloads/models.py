@@ -1,7 +1,7 @@
-"""The model table: what the GPUs of a model compute in an iteration, and what its hosts exchange.
+"""The model table: what the GPUs of a model compute per iteration, and what its hosts exchange.
 
-Crux names the models of its testbed, their GPUs and what came of them (section 6.2), but neither times nor volumes.
-Those are ours: one table for all mixes, calibrated as ``docs/models.md`` says.
+Crux names the models of its testbed, their GPUs and its results (section 6.2), but neither times nor volumes. Ours are
+one table for all mixes, calibrated as ``docs/models.md`` describes.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ class ModelName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model; the numbers hold for any number of GPUs, each of which has its own share of a batch (weak scaling).
+    """Numbers of one model for any number of GPUs; each GPU has its own share of a batch (weak scaling).
 
-    ``compute_s`` is what every GPU computes in an iteration, a third of it forward. ``gradient_bytes`` are what the
-    hosts reduce among each other in an iteration, over as many connections per pair of hosts as ``flows_per_pair``
-    says (None: one per NIC that the job uses), from the moment when the fraction ``comm_start`` of the computation is
-    done. ``activation_bytes`` go from one pipeline stage to the next for the batch of an iteration, as many back.
+    ``compute_s`` is the computation of every GPU per iteration, a third of it forward. ``gradient_bytes`` is what the
+    hosts reduce per iteration, over ``flows_per_pair`` connections per pair of hosts (None: one per NIC of the job),
+    starting after the fraction ``comm_start`` of the computation. ``activation_bytes`` pass from one pipeline stage to
+    the next per iteration, and as many back.
     """
 
     compute_s: float
@@ -35,11 +35,12 @@ class Model:
 
     @property
     def forward_s(self) -> float:
-        """Computation of the forward pass; the backward pass takes twice as long."""
+        """Duration of the forward pass; the backward pass takes twice as long."""
         return self.compute_s / 3
 
     @property
     def backward_s(self) -> float:
+        """Duration of the backward pass."""
         return self.compute_s - self.forward_s
 
 

@@ -1,4 +1,4 @@
-"""Which GPUs, and therefore which NICs, a job uses on its hosts."""
+"""Placement: the GPUs, and therefore the NICs, that a job uses on its hosts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from typing import Self
 
 from topologies.fabric import Fabric
 from workloads.scenario import GpuChoice, JobSpecification, PlacementPolicy, Scenario
-from workloads.schedulers.affinity import affine_hosts
+from workloads.schedulers.baselines import hosts_by_affinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Placement:
 
     @classmethod
     def on(cls, fabric: Fabric, gpus: Mapping[str, tuple[int, ...]]) -> Self:
-        """These GPUs; GPU g is next to NIC ``g * NICs // GPUs`` of its host."""
+        """Return the placement on these GPUs; GPU g is next to NIC ``g * NICs // GPUs`` of its host."""
         beside = {host: _nics_beside_gpus(fabric, host) for host in gpus}
         return cls(gpus, {host: tuple(dict.fromkeys(beside[host][gpu] for gpu in of)) for host, of in gpus.items()})
 
@@ -34,14 +34,14 @@ class _Holding:
 
 
 class GpuLedger:
-    """Which GPUs of which host are taken, by whom and when."""
+    """Allocations of GPUs to jobs over time."""
 
     def __init__(self, gpus_per_host: int) -> None:
         self._gpus_per_host = gpus_per_host
         self._holdings: defaultdict[str, list[_Holding]] = defaultdict(list)
 
     def free(self, host: str, from_s: float, until_s: float) -> tuple[int, ...]:
-        """The host's GPUs that nobody holds in [from_s, until_s)."""
+        """Return the GPUs of a host that no job holds in [from_s, until_s)."""
         held = {gpu for rival in self._rivals(host, from_s, until_s) for gpu in rival.gpus}
         return tuple(gpu for gpu in range(self._gpus_per_host) if gpu not in held)
 
@@ -57,9 +57,9 @@ class GpuLedger:
         until_s: float,
         preference: Callable[[int], tuple[int, ...]] | None = None,
     ) -> tuple[int, ...]:
-        """Give a job the host's first GPUs that nobody holds in [from_s, until_s), in the order of ``preference``.
+        """Allocate GPUs of a host that are free in [from_s, until_s), the first in the order of ``preference``.
 
-        Raises ValueError, naming the holders, where there are fewer than ``count``; nothing is taken then.
+        Raises ValueError, naming the holders, if fewer than ``count`` are free; then nothing is allocated.
         """
         free = self.free(host, from_s, until_s)
         if len(free) < count:
@@ -79,15 +79,12 @@ class GpuLedger:
 
 
 def end_s(arrival_s: float, duration_s: float | None) -> float:
-    """When a job gives its GPUs back: infinity if only a run can tell (the job counts iterations)."""
+    """Return when a job releases its GPUs; infinity for a job that counts iterations."""
     return float("inf") if duration_s is None else arrival_s + duration_s
 
 
 def place(scenario: Scenario, fabric: Fabric) -> tuple[Placement, ...]:
-    """A placement per job: jobs in the scenario's order take free GPUs of each of their hosts.
-
-    Raises ValueError where GPUs do not suffice.
-    """
+    """Place jobs in the scenario's order, on free GPUs of their hosts. Raises ValueError where there are too few."""
     ledger = GpuLedger(fabric.gpus_per_host)
     return tuple(_place(job, ledger, fabric) for job in scenario.jobs)
 
@@ -101,11 +98,11 @@ def choose_hosts(
     from_s: float,
     until_s: float,
 ) -> tuple[str, ...]:
-    """So many hosts, in the fabric's order, that have so many GPUs free in [from_s, until_s).
+    """Choose hosts with enough free GPUs in [from_s, until_s), in the fabric's order.
 
-    ``affinity``: all under one switch where that can be, the one with the fewest such hosts; else under as few as can
-    be, those with most hosts first (Crux, section 6.1: the same host, then the same switch). ``spread``: in turn one
-    under each switch. A host counts to the switch of its first NIC. Raises ValueError where hosts do not suffice.
+    ``affinity`` chooses hosts under as few switches as possible, by ``hosts_by_affinity`` (Crux, section 6.1).
+    ``spread`` takes one host under each switch in turn. A host belongs to the switch of its first NIC. Raises
+    ValueError where too few hosts are free.
     """
     by_switch: defaultdict[str, list[str]] = defaultdict(list)
     for host, nics in fabric.nics.items():
@@ -118,7 +115,7 @@ def choose_hosts(
         turns = zip_longest(*by_switch.values())
         chosen = [host for turn in turns for host in turn if host is not None][:count]
     else:
-        chosen = list(affine_hosts(tuple(by_switch.values()), count))
+        chosen = list(hosts_by_affinity(tuple(by_switch.values()), count))
     return tuple(sorted(chosen, key=fabric.host_index.__getitem__))
 
 
@@ -135,7 +132,7 @@ def _place(job: JobSpecification, ledger: GpuLedger, fabric: Fabric) -> Placemen
         beside = _nics_beside_gpus(fabric, host)
 
         def turn(gpu: int, beside: tuple[int, ...] = beside) -> tuple[int, ...]:
-            """NICs take turns, each with its GPUs in order."""
+            """Order GPUs so that NICs take turns."""
             return (beside[:gpu].count(beside[gpu]), gpu)
 
         preference = turn if job.gpu_choice is GpuChoice.PER_NIC else None

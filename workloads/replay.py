@@ -1,16 +1,16 @@
-"""Replays a job iteration after iteration: a state machine without clock or I/O, driven by an emulator or simulator."""
+"""Replay of a job, iteration after iteration: a state machine without clock or I/O, driven by a back end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workloads.host_pauses import HostPauses
+from workloads.events import HostDowntime
 from workloads.jobs import TrainingJob
 from workloads.task_graph import Computation, GroupTransfer
 
 
 @dataclass(frozen=True, slots=True)
 class StartComputation:
-    """The runner calls ``JobReplay.computation_finished(task, ends_at_s)`` when the time has come."""
+    """Ask the back end to call ``JobReplay.computation_finished(task, ends_at_s)`` at that time."""
 
     task: int
     name: str
@@ -19,7 +19,7 @@ class StartComputation:
 
 @dataclass(frozen=True, slots=True)
 class StartTransfer:
-    """The runner sends these flows of the group and calls ``JobReplay.transfer_finished`` when all have arrived."""
+    """Ask the back end to send these flows of a group and call ``JobReplay.transfer_finished`` when all arrived."""
 
     task: int
     group: str
@@ -28,29 +28,29 @@ class StartTransfer:
 
 @dataclass(frozen=True, slots=True)
 class HoldIteration:
-    """The next iteration is held; the runner calls ``JobReplay.begin_iteration`` when the time has come."""
+    """Ask the back end to call ``JobReplay.begin_iteration`` at that time; the next iteration is held until then."""
 
     until_s: float
 
 
-_NO_PAUSES = HostPauses()
+_NO_DOWNTIME = HostDowntime()
 
 Action = StartComputation | StartTransfer | HoldIteration
 
 
 def unstretched(_iteration: int, _task: int) -> float:
-    """Every computation takes what its task graph says."""
+    """Return 1: every computation takes the time in its task graph."""
     return 1.0
 
 
 def never_held(_now_s: float) -> float:
-    """Every iteration begins when it can."""
+    """Return 0: every iteration begins when it can."""
     return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeInterval:
-    """GPUs of the job on ``hosts`` computed."""
+    """GPUs of the job on ``hosts`` computed during this time."""
 
     name: str
     hosts: tuple[str, ...]
@@ -61,7 +61,7 @@ class ComputeInterval:
 
 @dataclass(frozen=True, slots=True)
 class CommunicationInterval:
-    """Flows of a group that were released together were under way."""
+    """Flows of a group that started together were in flight during this time."""
 
     group: str
     iteration: int
@@ -71,7 +71,7 @@ class CommunicationInterval:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One completed iteration, from the end of the one before it: a hold counts."""
+    """A completed iteration. It starts at the end of the previous one, so time on hold counts."""
 
     number: int
     start_s: float
@@ -79,13 +79,14 @@ class Iteration:
 
 
 class JobReplay:
-    """A job in time: says what to start, is told what has ended, and keeps the record.
+    """The state of a job: returns what to start, takes what has ended, and keeps the record.
 
-    The job departs after its ``iterations``, or with the iteration in which its ``duration_s`` since arrival ends.
-    ``delay_s`` is asked, whenever an iteration could begin, for how many seconds to hold it; ``stretch``, by iteration
-    and task, how many times its duration a computation takes. ``pauses``: when its hosts stand still.
-    Every method raises ValueError for a call that does not fit the state: an end of something that is not running, or a
-    time before the last one.
+    The job departs after its ``iterations``, or after the iteration in which ``duration_s`` since its arrival ends.
+    ``delay_s`` returns for how many seconds to hold an iteration that could begin. ``stretch`` returns, for an
+    iteration and a task, the factor on a computation's duration. ``downtime`` has the times when hosts are down.
+
+    Every method raises ValueError for a call that does not fit the state, such as the end of a task that is not running
+    or a time before the last one.
     """
 
     def __init__(
@@ -93,10 +94,10 @@ class JobReplay:
         job: TrainingJob,
         delay_s: Callable[[float], float] = never_held,
         stretch: Callable[[int, int], float] = unstretched,
-        pauses: HostPauses = _NO_PAUSES,
+        downtime: HostDowntime = _NO_DOWNTIME,
     ) -> None:
         self.job = job
-        self._pauses = pauses
+        self._downtime = downtime
         self._delay_s = delay_s
         self._stretch = stretch
         self.computing: list[ComputeInterval] = []
@@ -112,6 +113,7 @@ class JobReplay:
 
     @property
     def departed(self) -> bool:
+        """Whether the job has departed."""
         return self.departed_s is not None
 
     def start(self, time_s: float) -> list[Action]:
@@ -122,7 +124,7 @@ class JobReplay:
         return self._next_iteration(time_s)
 
     def begin_iteration(self, time_s: float) -> list[Action]:
-        """The time until which an iteration was held has come; what can start now."""
+        """Begin the iteration on hold; return what can start now."""
         if not self._is_held:
             raise ValueError(f"job {self.job.name!r} holds no iteration")
         self._advance(time_s)
@@ -130,19 +132,19 @@ class JobReplay:
         return self._begin_tasks(time_s)
 
     def computation_finished(self, task: int, time_s: float) -> list[Action]:
-        """A computation has ended; what can start now, in the order of the task graph (empty: nothing, or departed)."""
+        """End a computation; return what can start now in task order (empty: nothing, or the job has departed)."""
         if task not in self._started or not isinstance(self.job.graph.tasks[task], Computation):
             raise ValueError(f"job {self.job.name!r} is not running computation {task}")
         return self._finish(task, time_s)
 
     def transfer_finished(self, task: int, time_s: float) -> list[Action]:
-        """All flows of a transfer have arrived; what can start now, in the order of the task graph."""
+        """End a transfer; return what can start now in task order."""
         if task not in self._started or not isinstance(self.job.graph.tasks[task], GroupTransfer):
             raise ValueError(f"job {self.job.name!r} is not sending with task {task}")
         return self._finish(task, time_s)
 
     def withdraw(self, time_s: float) -> None:
-        """The job ends here, or the run does: what is under way is cut and recorded, the iteration does not count."""
+        """End the job now: tasks in progress are cut short and recorded, and the iteration does not count."""
         if self.departed:
             raise ValueError(f"job {self.job.name!r} has already departed")
         self._advance(time_s)
@@ -170,7 +172,7 @@ class JobReplay:
         beginning = self.job.graph.tasks[task]
         if isinstance(beginning, Computation):
             duration_s = beginning.duration_s * self._stretch(len(self.iterations), task)
-            return StartComputation(task, beginning.name, self._pauses.end_s(beginning.hosts, time_s, duration_s))
+            return StartComputation(task, beginning.name, self._downtime.end_s(beginning.hosts, time_s, duration_s))
         return StartTransfer(task, beginning.group, self.job.graph.flows_of(beginning))
 
     def _finish(self, task: int, time_s: float) -> list[Action]:
@@ -206,7 +208,7 @@ class JobReplay:
         if isinstance(ended, Computation):
             self.computing += [
                 ComputeInterval(ended.name, ended.hosts, iteration, *span)
-                for span in self._pauses.computing(ended.hosts, start_s, time_s)
+                for span in self._downtime.computing(ended.hosts, start_s, time_s)
             ]
         else:
             self.communicating.append(CommunicationInterval(ended.group, iteration, start_s, time_s))

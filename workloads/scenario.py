@@ -1,4 +1,4 @@
-"""A scenario: a fabric, the jobs that share it and how a run is measured, as its YAML file says."""
+"""The scenario file: a fabric, the jobs that share it, and how a run is measured."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -10,7 +10,7 @@ from topologies.names import PlainName
 from topologies.specification import Topology
 from topologies.steering import Steering
 from workloads.events import ScenarioEvent
-from workloads.values import (
+from workloads.field_types import (
     ErrorSize,
     Jitter,
     Name,
@@ -27,32 +27,32 @@ DEFAULT_RECOVERY_S = 1.0
 
 
 class PlacementPolicy(StrEnum):
-    """Which hosts a job gets that asks for GPUs: under as few switches as possible, or under as many."""
+    """Placement of a job that asks for GPUs: under as few switches as possible, or under as many."""
 
     AFFINITY = "affinity"
     SPREAD = "spread"
 
 
 class GpuChoice(StrEnum):
-    """Which of a host's free GPUs a job takes: the first, or of each NIC's in turn."""
+    """Order in which a job takes a host's free GPUs: the first ones, or those of each NIC in turn."""
 
     FIRST = "first"
     PER_NIC = "per_nic"
 
 
 class ProfileSource(StrEnum):
-    """How the controller knows what a job computes and sends."""
+    """Source of the controller's knowledge of a job: reported by the job, or measured."""
 
-    TOLD = "told"
+    REPORTED = "told"
     MEASURED = "measured"
 
 
 class JobSpecification(ScenarioModel):
     """A job: where and when it runs, and what it computes and sends.
 
-    It tells the controller what it does, or its hosts alone, so that its ``profile`` is measured.
-    It names its ``hosts``, or asks for ``gpus``, ``gpus_per_host`` on each host, and leaves these to its ``placement``.
-    It ends after ``iterations``, or with the iteration during which ``duration_s`` since its arrival has passed.
+    ``profile`` says whether the job reports its profile to the controller or leaves it to be measured. The job names
+    its ``hosts``, or asks for ``gpus``, with ``gpus_per_host`` on each host chosen by its ``placement``. It ends after
+    ``iterations``, or after the iteration in which ``duration_s`` since its arrival ends.
     """
 
     name: PlainName
@@ -62,7 +62,7 @@ class JobSpecification(ScenarioModel):
     placement: PlacementPolicy | None = None
     gpu_choice: GpuChoice = GpuChoice.FIRST
     arrival_s: Seconds = 0.0
-    profile: ProfileSource = ProfileSource.TOLD
+    profile: ProfileSource = ProfileSource.REPORTED
     iterations: PositiveCount | None = None
     duration_s: PositiveSeconds | None = Field(default=None, validate_default=True)
     workload: Workload
@@ -93,7 +93,7 @@ class JobSpecification(ScenarioModel):
 
 
 class ProfileError(ScenarioModel):
-    """By what part of the truth the work, bytes and overlap are off that every job tells the controller."""
+    """Relative errors of the work, bytes and overlap that every job reports to the controller."""
 
     work: ErrorSize = 0.0
     bytes: ErrorSize = 0.0
@@ -101,7 +101,7 @@ class ProfileError(ScenarioModel):
 
 
 class MeasureWindow(ScenarioModel):
-    """The part of a run that counts."""
+    """The part of a run that is measured."""
 
     from_s: Seconds
     to_s: PositiveSeconds
@@ -115,17 +115,17 @@ class MeasureWindow(ScenarioModel):
 
 
 class Scenario(ScenarioModel):
-    """A whole scenario. ``workloads.loading.load_scenario`` also checks it across its parts.
+    """A whole scenario. ``workloads.loading.load_scenario`` also checks its parts against each other.
 
-    Policies have the ``num_levels`` lowest levels of the hardware's.
-    ``scale`` divides rates and sizes in packet-level runs, times unchanged (None: the backend's choice).
-    ``reaction_delay_s`` passes between an event and the moment the fabric follows the decision that it caused.
-    ``hash`` is whether the controller is to know the switches' hash, ``probes`` whether hosts send probes; both matter
-    in a packet-level run alone. ``reads_ports``: switches tell the controller which ports are up. Of what goes down in
-    ``events`` a switch or a controller serves again ``recovery_s`` after it came up.
-    Computations last what they should up to ``compute_jitter``, a standard deviation in parts of one. What jobs tell
-    the controller of themselves is off by ``profile_error``; what they do is not.
-    The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the window outright instead.
+    Policies use the ``num_levels`` lowest levels of the hardware. ``scale`` divides rates and sizes in packet-level
+    runs and leaves times unchanged (None: the back end chooses). A decision takes effect ``reaction_delay_s`` after the
+    event that caused it. ``hash`` says whether the controller knows the switches' hash, ``probes`` whether hosts send
+    probes; both matter only in packet-level runs. ``reads_ports``: switches report to the controller which ports are
+    up. A switch or controller that comes up in ``events`` serves again ``recovery_s`` later.
+
+    ``compute_jitter`` is the relative standard deviation of computation times. ``profile_error`` is the error of what
+    jobs report about themselves. The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the
+    measured window instead.
     """
 
     name: Name

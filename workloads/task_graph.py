@@ -1,5 +1,7 @@
-"""A task graph: what one iteration of a job computes and sends, and what waits for what."""
+"""Task graphs: what one iteration of a job computes and sends, and the order of dependence."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -28,7 +30,7 @@ class FlowGroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """The job's GPUs on ``hosts`` compute for ``duration_s`` once the tasks numbered ``after`` have ended."""
+    """The job's GPUs on ``hosts`` compute for ``duration_s`` after the tasks numbered ``after`` have ended."""
 
     name: str
     hosts: tuple[str, ...]
@@ -38,10 +40,10 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class GroupTransfer:
-    """Flows of a group start once the tasks numbered ``after`` have ended; the transfer ends with the last of them.
+    """Flows of a group start after the tasks numbered ``after``; the transfer ends with the last of them.
 
-    ``flows`` are positions in the group (None: all its flows); a group whose flows are released one after the other has
-    a transfer for each release.
+    ``flows`` are positions in the group (None: all). A group whose flows start at different times has several
+    transfers.
     """
 
     group: str
@@ -54,10 +56,10 @@ Task = Computation | GroupTransfer
 
 @dataclass(frozen=True, slots=True)
 class TaskGraph:
-    """Tasks of one iteration in an order in which each stands behind those it waits for, and the groups they send.
+    """The tasks of one iteration, each behind those it waits for, and the flow groups that they send.
 
     Raises ValueError for a task that waits for itself or a later one, an empty graph, a computation that takes no time,
-    an empty group, groups of one name, or a flow that not exactly one transfer sends.
+    an empty group, groups of the same name, or a flow that is not sent by exactly one transfer.
     """
 
     tasks: tuple[Task, ...]
@@ -90,7 +92,7 @@ class TaskGraph:
                 raise ValueError(f"flow group {name!r}: no transfer sends its flows {sorted(left)}")
 
     def flows_of(self, transfer: GroupTransfer) -> tuple[int, ...]:
-        """Positions of the flows that a transfer sends. Raises ValueError for a group that is not there."""
+        """Return the positions of the flows that a transfer sends. Raises ValueError for an unknown group."""
         for group in self.flow_groups:
             if group.name == transfer.group:
                 return tuple(range(len(group.flows))) if transfer.flows is None else transfer.flows
@@ -100,3 +102,68 @@ class TaskGraph:
     def computing_host_seconds(self) -> float:
         """Seconds of computation per iteration, summed over hosts."""
         return sum(len(task.hosts) * task.duration_s for task in self.tasks if isinstance(task, Computation))
+
+
+Done = tuple[int, ...]
+"""Numbers of tasks that must have ended."""
+
+
+class GraphBuilder:
+    """Builds a task graph, task by task. Each method returns the new task, for later tasks to wait for.
+
+    builder = GraphBuilder()
+    forward = builder.compute("forward", hosts, 0.1)
+    gather = builder.send("all-gather", flows)
+    builder.compute("backward", hosts, 0.2, after=forward + gather)
+    graph = builder.graph()
+    """
+
+    def __init__(self) -> None:
+        self._tasks: list[Task] = []
+        self._groups: defaultdict[str, list[FlowSpec]] = defaultdict(list)
+
+    def compute(self, name: str, hosts: Sequence[str], duration_s: float, after: Done = ()) -> Done:
+        """Add a computation of the job's GPUs on these hosts."""
+        return self._put(Computation(name, tuple(hosts), duration_s, _once(after)))
+
+    def send(self, group: str, flows: Iterable[FlowSpec], after: Done = ()) -> Done:
+        """Add a transfer of further flows of a group. Without flows nothing is added, and ``after`` is returned."""
+        members = self._groups[group]
+        first = len(members)
+        members += flows
+        if len(members) == first:
+            return after
+        return self._put(GroupTransfer(group, _once(after), tuple(range(first, len(members)))))
+
+    def graph(self) -> TaskGraph:
+        """Return the graph."""
+        groups = (FlowGroupSpec(name, tuple(flows)) for name, flows in self._groups.items() if flows)
+        return TaskGraph(tuple(self._tasks), tuple(groups))
+
+    def _put(self, task: Task) -> Done:
+        self._tasks.append(task)
+        return (len(self._tasks) - 1,)
+
+
+def _once(after: Done) -> Done:
+    return tuple(dict.fromkeys(after))
+
+
+def compute_and_send(
+    group: str, compute_s: float, comm_start: float, hosts: tuple[str, ...], flows: tuple[FlowSpec, ...]
+) -> TaskGraph:
+    """Compute up to the fraction ``comm_start``; then the rest of the computation and the group in parallel.
+
+    Without flows there is one computation and no group.
+    """
+    before_s = compute_s * (comm_start if flows else 1.0)
+    tasks: list[Task] = []
+    if before_s > 0:
+        tasks.append(Computation("before communication", hosts, before_s))
+    after = tuple(range(len(tasks)))
+    if before_s < compute_s:
+        tasks.append(Computation("during communication", hosts, compute_s - before_s, after))
+    if not flows:
+        return TaskGraph(tuple(tasks))
+    tasks.append(GroupTransfer(group, after))
+    return TaskGraph(tuple(tasks), (FlowGroupSpec(group, flows),))

@@ -1,12 +1,11 @@
-"""What a job computes and sends, as the ``workload:`` of a scenario's job says."""
+"""Workload types: what a job computes and sends, as in the ``workload:`` of a scenario's job."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from workloads.models import ModelName
-from workloads.values import (
+from workloads.field_types import (
     Bytes,
     FlowsPerPair,
     Fraction,
@@ -17,10 +16,11 @@ from workloads.values import (
     PositiveSeconds,
     ScenarioModel,
 )
+from workloads.models import ModelName
 
 
 class Pattern(StrEnum):
-    """Who sends to whom: each host to the next, each to all others, or the first of each pair to the second."""
+    """Traffic pattern: each host to the next, each to all others, or the first of each pair to the second."""
 
     RING = "ring"
     ALL_TO_ALL = "all_to_all"
@@ -36,9 +36,9 @@ class Transfer(ScenarioModel):
 
 
 class PhasesWorkload(ScenarioModel):
-    """One compute phase per iteration, and communication that starts when the fraction ``comm_start`` of it is done.
+    """One compute phase per iteration, and communication that starts after the fraction ``comm_start`` of it.
 
-    The next iteration begins when both have ended. Traffic is ``bytes`` of payload per host and iteration, split evenly
+    The next iteration begins when both have ended. Traffic is either ``bytes`` per host and iteration, split evenly
     over the host's peers in ``pattern``, or the transfers listed in ``flows``. A transfer is ``flows_per_pair`` flows
     (None: one per NIC that the job uses at the source). ``flops`` is what the whole job computes in one iteration.
     """
@@ -65,9 +65,9 @@ class PhasesWorkload(ScenarioModel):
 
 
 class ModelWorkload(ScenarioModel):
-    """A model of the table (``workloads.models``), whose parallelism the ``type`` of the workload names.
+    """A model of the table (``workloads.models``); the ``type`` of the workload names its parallelism.
 
-    ``flows_per_pair`` takes the place of the table's; ``flops`` is what the whole job computes in one iteration.
+    ``flows_per_pair`` overrides the table's; ``flops`` is what the whole job computes in one iteration.
     """
 
     model: ModelName
@@ -82,7 +82,7 @@ Layers = Annotated[int, Field(strict=True, gt=0, le=128)]
 class DataParallelWorkload(ModelWorkload):
     """Data parallelism: all hosts compute, and reduce their gradients in a ring meanwhile.
 
-    All gradients at once when the model says; or in ``buckets``, each when the backward pass has come so far.
+    All gradients are reduced at once when the model says, or in ``buckets`` as the backward pass proceeds.
     """
 
     type: Literal["dp"]
@@ -90,9 +90,9 @@ class DataParallelWorkload(ModelWorkload):
 
 
 class ShardedOptimizerWorkload(ModelWorkload):
-    """Data parallelism with a sharded optimizer (ZeRO-1 and ZeRO-2): gradients scattered, new parameters gathered.
+    """Data parallelism with a sharded optimizer (ZeRO-1, ZeRO-2): scatters gradients, gathers new parameters.
 
-    In ``buckets`` of layers; the gathers overlap the forward pass, unless ``overlap`` is false.
+    Both happen in ``buckets`` of layers. The gathers overlap the forward pass unless ``overlap`` is false.
     """
 
     type: Literal["zero"]
@@ -101,9 +101,9 @@ class ShardedOptimizerWorkload(ModelWorkload):
 
 
 class ParameterServerWorkload(ModelWorkload):
-    """Data parallelism with parameter servers, the first ``servers`` of the job's hosts: gradients pushed to them.
+    """Data parallelism with parameter servers on the first ``servers`` of the job's hosts.
 
-    The servers' GPUs compute nothing; each of them has an equal share of the parameters.
+    The servers' GPUs compute nothing; each server holds an equal share of the parameters.
     """
 
     type: Literal["ps"]
@@ -111,16 +111,16 @@ class ParameterServerWorkload(ModelWorkload):
 
 
 class TensorParallelWorkload(ModelWorkload):
-    """Tensor parallelism: the hosts share every layer, and reduce its activations twice forward and twice backward."""
+    """Tensor parallelism: hosts share every layer and reduce its activations twice forward and twice backward."""
 
     type: Literal["tp"]
     layers: Layers
 
 
 class ExpertParallelWorkload(ModelWorkload):
-    """Mixture of experts: every layer sends its tokens to experts on other hosts and takes back what they make of them.
+    """Mixture of experts: every layer sends its tokens to experts on other hosts and gets the results back.
 
-    ``chunks`` of the tokens follow one another, so that one is computed while others are on their way.
+    Tokens travel in ``chunks``: the experts compute one chunk while others are in flight.
     """
 
     type: Literal["moe"]
@@ -154,11 +154,11 @@ _CHUNKS = {
     PipelineSchedule.ZERO_BUBBLE_V: (2,),
     PipelineSchedule.DUAL_PIPE_V: (2,),
 }
-"""How many chunks of layers a host can hold."""
+"""Numbers of chunks of layers that a host can hold."""
 
 
 class PipelineWorkload(ModelWorkload):
-    """Pipeline parallelism: each host of the job, in their order, is a stage, or ``chunks`` of them."""
+    """Pipeline parallelism: each host of the job, in order, is a stage, or ``chunks`` of stages."""
 
     type: Literal["pp"]
     micro_batches: Parts
@@ -177,16 +177,15 @@ class PipelineWorkload(ModelWorkload):
 
     @property
     def chunks_per_host(self) -> int:
-        """Chunks of layers that each host holds: the fewest where none are given."""
+        """Chunks of layers on each host; by default the fewest that the schedule allows."""
         return self.chunks or _CHUNKS[self.schedule][0]
 
 
 class FullyShardedWorkload(ModelWorkload):
-    """Fully sharded data parallelism (FSDP, ZeRO-3): parameters are gathered before and gradients scattered after use.
+    """Fully sharded data parallelism (FSDP, ZeRO-3): gathers parameters before use, scatters gradients after.
 
-    ``layer_groups`` are gathered one after the other; while one computes, the next ``prefetch`` are on their way. With
-    ``replicas`` (HSDP) so many groups of hosts, in their order, have all parameters each, and reduce gradients among
-    each other after scattering them.
+    ``layer_groups`` are gathered in turn; while one computes, the next ``prefetch`` are in flight. With ``replicas``
+    (HSDP), that many groups of hosts each hold all parameters, and reduce gradients among each other after the scatter.
     """
 
     type: Literal["fsdp"]
@@ -207,4 +206,4 @@ Workload = Annotated[
     | FullyShardedWorkload,
     Field(discriminator="type"),
 ]
-"""The ``workload:`` mapping of a job, told apart by ``type``."""
+"""The ``workload:`` mapping of a job; ``type`` selects the class."""

@@ -37,7 +37,7 @@ from controller.registry.registration import (
 from controller.registry.registry import Registry
 from controller.telemetry.planned_loads import PlannedLoads
 from controller.telemetry.telemetry import Telemetry
-from hostlib.batches import MAX_MESSAGE_BYTES
+from hostlib.messages import MAX_MESSAGE_BYTES
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method, RequestT, ResponseT

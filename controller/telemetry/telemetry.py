@@ -14,9 +14,9 @@ from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.pair_monitor import PairMonitor
 from controller.telemetry.path_table import Candidate, Freshness
 from controller.telemetry.report_checks import ProbeStream, RejectReason, Reporters
-from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
-from hostlib.telemetry.receiver import Refused
+from hostlib.telemetry.probe_agent import MAX_REPORTS
+from hostlib.telemetry.receiver import DropReason
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic, Path
@@ -25,7 +25,7 @@ from topologies.routing import Routing
 STALE_AFTER_S = 5.0
 """Five times as long as hosts take to probe a path again while they have room for it."""
 
-_AGENT_REASONS = frozenset(str(reason) for reason in (*Malformed, *Refused))
+_AGENT_REASONS = frozenset(str(reason) for reason in (*Malformed, *DropReason))
 """Why the agents of hosts drop packets."""
 
 _NS_PER_S = 1_000_000_000

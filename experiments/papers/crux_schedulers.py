@@ -11,7 +11,7 @@ from experiments.papers.cells import share_bar, with_gain
 from experiments.papers.traces import MeasuredTrace, TraceEvaluation, TraceTopology
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.traces.json_form import trace_object
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant
 
 POLICIES = ("ecmp", "crux")

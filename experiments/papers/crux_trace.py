@@ -17,7 +17,7 @@ from experiments.report.numbers import count, percent
 from experiments.traces.json_form import trace_object
 from experiments.traces.results import Distribution, TraceResult
 from policies.registry import policy_names
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant
 
 POLICIES = (

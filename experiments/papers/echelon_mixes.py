@@ -6,8 +6,8 @@ job of each kind. Drawn uniformly for each job: its model (``workloads.models``)
 (``_PARTS``), and its arrival within the first iteration. A seed gives the same draw at every load.
 
 The *offered load* of a link is a sum over jobs: the bytes that a job sends over it per iteration, over the time of the
-job's iteration alone (``workloads.alone``), over the link's rate. Rates are chosen so that the hottest link has the
-requested load. As iterations alone take longer on slower links, the rate is found by a root search.
+job's iteration alone (``workloads.isolated_run``), over the link's rate. Rates are chosen so that the hottest link has
+the requested load. As iterations alone take longer on slower links, the rate is found by a root search.
 """
 
 import random
@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.alone import candidate_paths, run_alone
+from workloads.isolated_run import candidate_paths, run_isolated
 from workloads.jobs import training_jobs
 from workloads.models import ModelName
 from workloads.scenario import Scenario
@@ -111,7 +111,7 @@ def _alone(scenario: Scenario) -> _Alone:
     times_s: list[float] = []
     sent_bps: defaultdict[int, float] = defaultdict(float)
     for job in training_jobs(scenario, fabric):
-        times_s.append(run_alone(job, routing).iteration_time_s)
+        times_s.append(run_isolated(job, routing).iteration_time_s)
         for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
             paths = candidate_paths(flow, routing)
             for path in paths:

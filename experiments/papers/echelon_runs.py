@@ -1,7 +1,7 @@
 """Runs of a mix under EchelonFlow, fair sharing, Varys and Sincronia, and the tardiness of its flow groups.
 
-Coflow schedulers treat either a whole flow group as a coflow, or each of its stages (``workloads.stages``). In both,
-tardiness is that of the flow groups.
+Coflow schedulers treat either a whole flow group as a coflow, or each of its stages (``workloads.arrangement``).
+In both, tardiness is that of the flow groups.
 """
 
 import statistics
@@ -14,10 +14,10 @@ from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Enforcement
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.alone import run_alone
+from workloads.arrangement import split_by_stage
+from workloads.isolated_run import run_isolated
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.scenario import MeasureWindow, Scenario
-from workloads.stages import told_by_stages
 from workloads.task_graph import TaskGraph
 
 
@@ -85,7 +85,9 @@ def measure(scenario: Scenario, contender: Contender, enforcement: Enforcement) 
     else:
         found = {(group.job, group.group): group.tardiness_s for group in result.flow_groups}
     late = {key: whole_s if late_s is None else late_s for key, late_s in found.items()}
-    alone = {(job.name, group): late_s for job in jobs for group, late_s in run_alone(job, routing).tardiness_s.items()}
+    alone = {
+        (job.name, group): late_s for job in jobs for group, late_s in run_isolated(job, routing).tardiness_s.items()
+    }
     times_s = [whole_s if job.iteration_time_s is None else job.iteration_time_s for job in result.jobs]
     slowdowns = (time_s / job.ideal_iteration_time_s for time_s, job in zip(times_s, result.jobs, strict=True))
     return RunMeasured(
@@ -100,12 +102,12 @@ def measure(scenario: Scenario, contender: Contender, enforcement: Enforcement) 
 
 
 def _by_stages(graph: TaskGraph) -> TaskGraph:
-    return told_by_stages(graph)[0]
+    return split_by_stage(graph)[0]
 
 
 def _tardiness_s(job: TrainingJob, result: JobResult, window: MeasureWindow) -> dict[str, float | None]:
     """Return, by group of a job registered by stages, the mean over the instances that ended in the window."""
-    _, stages = told_by_stages(job.graph)
+    _, stages = split_by_stage(job.graph)
     started: dict[tuple[str, int], float] = {}
     ended: defaultdict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     for interval in result.communicating:

@@ -33,11 +33,10 @@ from experiments.traces.stays import run_stays
 from policies.registry import policy_names
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.schedulers.catalogue import admit_by
+from workloads.schedulers.catalogue import Scheduler, admission_function
 from workloads.schedulers.cluster import Cluster
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.traces.gpu_occupancy import busiest_window, gpu_occupancy
 from workloads.traces.offered_load import OfferedLoad
-from workloads.traces.stays import busiest_part, stays
 
 POLICIES = ("ecmp", "crux", "trainyard")
 LOADS = (0.6, 1.0, 1.5)
@@ -97,9 +96,11 @@ def _offered(case: LoadCase) -> OfferedLoad:
     """Return what all policies and loads of a seed share."""
     assumed, summary = traces.load(case.source)
     fabric = assumed.fabric
-    everybody = stays(summary.jobs, Cluster.of_fabric(fabric), admit_by(case.scheduler, case.source.seed))
+    everybody = gpu_occupancy(
+        summary.jobs, Cluster.of_fabric(fabric), admission_function(case.scheduler, case.source.seed)
+    )
     routing = Routing(fabric, hash_multipliers(fabric.switches, case.source.seed))
-    return OfferedLoad(busiest_part(everybody, case.days * DAY_S), routing)
+    return OfferedLoad(busiest_window(everybody, case.days * DAY_S), routing)
 
 
 def closed(reference: LoadResult, result: LoadResult) -> float | None:
@@ -188,11 +189,11 @@ class TraceLoads(Evaluation[LoadCase, LoadResult, MeasuredLoad]):
     def measure(case: LoadCase) -> LoadResult:
         """Run a case. Raises ValueError where no job sends, the load cannot be offered or the policy cannot decide."""
         offered = _offered(replace(case, load=0.0, policy="ecmp"))
-        if not offered.stays:
+        if not offered.occupancies:
             raise ValueError("no job sends anything")
         factor = offered.factor(case.load)
         assumed, _ = traces.load(case.source)
-        sending = [replace(stay, job=stay.job.sending(factor)) for stay in offered.stays]
+        sending = [replace(stay, job=stay.job.sending(factor)) for stay in offered.occupancies]
         computed_s = run_stays(sending, assumed.fabric, case.policy, TraceOptions(seed=case.source.seed))
         stays_s = np.array([stay.to_s - stay.from_s for stay in sending])
         alone_s = stays_s * [stay.job.workload.compute_s for stay in sending] / offered.alone_s(factor)

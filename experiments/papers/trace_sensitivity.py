@@ -10,7 +10,7 @@ from experiments.papers.evaluation import InvalidInputError, Option
 from experiments.papers.traces import MeasuredTrace, SchedulerOption, TopologyOption, TraceEvaluation, TraceTopology
 from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.traces.json_form import trace_object
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant, variants_of
 
 POLICIES = ("ecmp", "crux")

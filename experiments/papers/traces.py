@@ -20,18 +20,17 @@ from experiments.papers.evaluation import (
 )
 from experiments.traces.results import TraceResult
 from experiments.traces.run import TraceOptions, run_trace
-from topologies.pods import DoubleSidedSpecification
-from topologies.regular import ClosSpecification
+from topologies.clos import ClosSpecification
+from topologies.fat_tree import DoubleSidedSpecification
 from workloads.loading import ScenarioError
-from workloads.schedulers.catalogue import admit_by
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler, admission_function
 from workloads.traces import published
 from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS, Assumptions, load_assumptions
 from workloads.traces.csv_rows import TraceError
-from workloads.traces.generator import make_trace
-from workloads.traces.summary import TraceSummary, summarise
+from workloads.traces.generator import generate_trace
+from workloads.traces.lingjun_writer import write_trace
+from workloads.traces.statistics import TraceSummary, summarise
 from workloads.traces.variants import Variant, varied
-from workloads.traces.writing import write_trace
 
 DAY_S = 86_400.0
 
@@ -147,7 +146,7 @@ def _folder(source: TraceSource) -> Iterator[Path]:
         yield source.folder
         return
     with TemporaryDirectory(prefix="trainyard-") as generated:
-        write_trace(make_trace(published.NUM_JOBS, source.seed), Path(generated))
+        write_trace(generate_trace(published.NUM_JOBS, source.seed), Path(generated))
         yield Path(generated)
 
 
@@ -283,7 +282,9 @@ class TraceEvaluation(Evaluation[TraceCase, TraceResult, MeasuredTrace]):
         """Run the trace. Raises ValueError where the policy cannot decide."""
         assumed, summary = load(case.source, case.variant)
         options = TraceOptions(seed=case.source.seed, until_s=case.until_s)
-        return run_trace(summary.jobs, assumed.fabric, case.policy, admit_by(case.scheduler, case.source.seed), options)
+        return run_trace(
+            summary.jobs, assumed.fabric, case.policy, admission_function(case.scheduler, case.source.seed), options
+        )
 
     def combine(self, cases: Sequence[TraceCase], results: Mapping[TraceCase, TraceResult]) -> MeasuredTrace:
         """Return a case with its result."""

@@ -14,7 +14,7 @@ from experiments.scenarios.job_agent import JobAgent
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.run_record import PlanSummary
 from hostlib.connection import Connection
-from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
+from hostlib.telemetry.probe_agent import ProbeAnswer, ProbeExchange
 
 _RENEWALS_PER_LEASE = 3
 

@@ -31,7 +31,7 @@ from policies.policy import Policy
 from policies.registry import as_policy, source_of
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.alone import run_alone
+from workloads.isolated_run import run_isolated
 from workloads.jobs import training_jobs
 from workloads.scenario import Scenario
 
@@ -50,7 +50,7 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
-    alone_s = {job.name: run_alone(job, routing).iteration_time_s for job in jobs}
+    alone_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     network = EmulatedNetwork(routing, jobs, connections, scenario.scale or default_scale(fabric))
     exclusive = asyncio.Lock()

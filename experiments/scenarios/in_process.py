@@ -91,7 +91,7 @@ class InProcessController:
 
 
 def job_request(job: TrainingJob) -> JobRequest:
-    told = job.told_profile
+    told = job.reported_profile
     return JobRequest(job.name, job.hosts, job.gpus, Profile(told.compute_s, told.comm_start, told.work))
 
 
@@ -103,7 +103,7 @@ def flow_group_requests(job: TrainingJob, connections: Connections, *, assigned:
                 FlowRequest(
                     NicReference(flow.source_host, flow.source_nic),
                     NicReference(flow.destination_host, flow.destination_nic),
-                    job.told.of_bytes(flow.size_bytes),
+                    job.reporting_error.reported_bytes(flow.size_bytes),
                     flow.offset_s,
                     None if assigned else five_tuple,
                 )

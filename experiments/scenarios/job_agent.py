@@ -60,7 +60,7 @@ class JobAgent:
         if job.specification.profile is ProfileSource.MEASURED:
             self._client.register_job(Job(job.name, job.hosts, job.gpus))
         else:
-            told = job.told_profile
+            told = job.reported_profile
             profile = Profile(told.compute_s, told.comm_start, told.work)
             self._client.register_job(Job(job.name, job.hosts, job.gpus, profile))
             self._client.register_flow_groups(job.name, self._flow_groups)
@@ -112,7 +112,7 @@ def _flow_groups(job: TrainingJob, connections: Connections, *, opened: bool) ->
                 Flow(
                     Nic(flow.source_host, flow.source_nic),
                     Nic(flow.destination_host, flow.destination_nic),
-                    job.told.of_bytes(flow.size_bytes),
+                    job.reporting_error.reported_bytes(flow.size_bytes),
                     flow.offset_s,
                     _to_host(five_tuple) if opened else None,
                 )

@@ -16,9 +16,9 @@ from experiments.scenarios.event_queue import (
 from experiments.scenarios.interfaces import NetworkBackend
 from experiments.scenarios.run_record import RunRecord
 from experiments.scenarios.transfers import TransferEnd
-from workloads.host_pauses import HostPauses
-from workloads.jitter import ComputeJitter
+from workloads.events import HostDowntime
 from workloads.jobs import TrainingJob
+from workloads.perturbations import ComputeJitter
 from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
 from workloads.scenario import Scenario
 
@@ -46,9 +46,9 @@ class JobDriver:
         delay_s: Callable[[str, float], float],
     ) -> None:
         self.queue = EventQueue()
-        pauses = HostPauses(scenario.events)
+        pauses = HostDowntime(scenario.events)
         self.replays = {
-            job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job), pauses)
+            job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job.name), pauses)
             for job in jobs
         }
         self.record = RunRecord(list(self.replays.values()))

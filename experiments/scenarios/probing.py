@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Capture
 from experiments.scenarios.controller_session import LiveSession
-from hostlib.telemetry.agent import ProbeAgent, ProbeExchange
+from hostlib.telemetry.probe_agent import ProbeAgent, ProbeExchange
 from hostlib.telemetry.prober import Pace
 from hostlib.telemetry.probes import ETHERNET_BYTES, probe_packet
 from topologies.fabric import Fabric

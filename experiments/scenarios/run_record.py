@@ -12,9 +12,8 @@ from policies.flows import FlowKey
 from policies.plan import JobPlan
 from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
-from workloads.alone import Alone, run_alone
-from workloads.bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
 from workloads.events import ScenarioEvent
+from workloads.isolated_run import IsolatedRun, run_isolated
 from workloads.measures import (
     Window,
     allocated_gpu_seconds,
@@ -27,6 +26,7 @@ from workloads.measures import (
 from workloads.measures import run_window as measured_window
 from workloads.replay import JobReplay
 from workloads.scenario import Scenario
+from workloads.utilisation_bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def result_of(
     window = measured_window(scenario, record.replays)
     plans = record.plans_until(window.to_s)
     job_decisions = {job.name: job for plan in plans for job in plan.jobs}
-    alone = {job.name: run_alone(job, routing) for job in jobs}
+    alone = {job.name: run_isolated(job, routing) for job in jobs}
     paths = {key: path for plan in plans for key, path in plan.paths.items()}
     size_bytes = {
         FlowKey(job.name, group.name, number): flow.size_bytes
@@ -158,7 +158,7 @@ def _steps(window: Window, step_s: float) -> list[Window]:
     return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
 
 
-def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | None) -> JobResult:
+def _job(replay: JobReplay, window: Window, alone: IsolatedRun, decision: JobPlan | None) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
@@ -177,7 +177,9 @@ def _job(replay: JobReplay, window: Window, alone: Alone, decision: JobPlan | No
     )
 
 
-def _flow_group(replay: JobReplay, group: str, window: Window, alone: Alone, record: RunRecord) -> FlowGroupResult:
+def _flow_group(
+    replay: JobReplay, group: str, window: Window, alone: IsolatedRun, record: RunRecord
+) -> FlowGroupResult:
     instances = record.tardiness.get((replay.job.name, group), [])
     measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]
     tardiness_s = sum(measured) / len(measured) if measured else None

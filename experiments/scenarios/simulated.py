@@ -24,7 +24,7 @@ from policies.policy import Policy, decide
 from policies.registry import as_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
-from workloads.alone import run_alone
+from workloads.isolated_run import run_isolated
 from workloads.jobs import training_jobs
 from workloads.scenario import Scenario
 from workloads.task_graph import TaskGraph
@@ -43,7 +43,7 @@ def run_on_simulator(
     """Run a scenario to the departure of its last job.
 
     ``told_as`` makes of a job's task graph the one that is run and registered, where its flow groups are to be told
-    otherwise than they are (``workloads.stages``); the result has the groups as told.
+    otherwise than they are (``workloads.arrangement``); the result has the groups as told.
 
     Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
     would refuse a job.
@@ -54,7 +54,7 @@ def run_on_simulator(
     jobs = training_jobs(scenario, fabric)
     if told_as is not None:
         jobs = tuple(replace(job, graph=told_as(job.graph)) for job in jobs)
-    alone_s = {job.name: run_alone(job, routing).iteration_time_s for job in jobs}
+    alone_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     may_fail = bool(scenario.events)
     control = policy.rate_control(enforcement)

@@ -20,9 +20,8 @@ from policies.open_groups import OpenFlows, OpenGroups
 from policies.policy import Policy
 from policies.rates.loads import remaining_by_link
 from policies.rates.network import FloatArray, IntArray, Network, Order
-from simulator.allocation import allocation
 from simulator.bundles import Bundles
-from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid
+from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid, allocation
 from topologies.addressing import FiveTuple
 from topologies.routing import Routing
 from topologies.steering import Steering
@@ -215,7 +214,9 @@ class SimulatedNetwork:
         live = list(under_way)
         first = sum(map(len, self._templates.values()))
         table = self._table([bundle for _, bundle in live])
-        self.fluid.relay(table, np.array([NO_BUNDLE] * first + [number for number, _ in live], dtype=np.int64))
+        self.fluid.replace_bundles(
+            table, np.array([NO_BUNDLE] * first + [number for number, _ in live], dtype=np.int64)
+        )
         self._under_way = set(range(first, first + len(live)))
         self._retransmissions.renumber({first + place: number for place, (number, _) in enumerate(live)})
         self._stall()

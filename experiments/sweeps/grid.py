@@ -14,8 +14,8 @@ from experiments.sweeps.result_line import Asked
 from policies.enforcement import Enforcement
 from policies.registry import DEFAULT_POLICY, policy_names
 from workloads.loading import ScenarioError, load_scenario, read_document
-from workloads.problems import find_problems
 from workloads.scenario import Scenario
+from workloads.validation import find_problems
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from experiments.traces.steadiness import Cycle, CycleSearch, RunningMeans, Skip
 from policies.rates.network import FloatArray, Network
 from simulator.bundles import Bundles
 from simulator.fluid import NEVER_PS, PS_PER_S
-from simulator.iterating import IteratingJobs, Iterations, UnderWay
+from simulator.iterating_jobs import IteratingJobs, Iterations, IterationState
 from simulator.iteration_stages import (
     BEAT,
     BEFORE,
@@ -58,7 +58,7 @@ class Component:
         self._flows = Flows.joined(self._flows_of_jobs)
         self._rhythms_ps = [job.rhythm_ps for job in jobs]
         self._ends_ps = np.full(len(jobs), NEVER_PS)
-        self._begun = UnderWay(
+        self._begun = IterationState(
             now_ps, np.array([job.row for job in jobs]), np.concatenate([job.left_bytes for job in jobs])
         )
         self._engine = _engine(self.jobs, self._begun, self._flows, capacities_bps)
@@ -70,8 +70,8 @@ class Component:
         self._skip = skip
         self._search, self._means = CycleSearch(), RunningMeans(skip)
         self._num_watched, self._window_ends = 0, skip.window_iterations
-        self._repeats: tuple[UnderWay, Cycle] | None = None
-        self._is_steady: tuple[UnderWay, FloatArray] | None = None
+        self._repeats: tuple[IterationState, Cycle] | None = None
+        self._is_steady: tuple[IterationState, FloatArray] | None = None
         self._note_departures()
 
     @property
@@ -124,7 +124,7 @@ class Component:
             elif self._engine.now_ps > time_ps:
                 self._engine.resume(self._begun)
             self._engine.run(until_ps=time_ps)
-            state = self._engine.under_way()
+            state = self._engine.state()
         begun, num_flows = self._begun, np.cumsum([0, *(len(job.size_bytes) for job in self.jobs)])
         computed_s = (computed_ps(state.table, time_ps) - computed_ps(begun.table, begun.now_ps)) / PS_PER_S
         computed_s = computed_s + extrapolated * (state.table[:, BEFORE] + state.table[:, BESIDE]) / PS_PER_S
@@ -173,7 +173,7 @@ class Component:
 
     def _repeat(self, cycle: Cycle) -> None:
         """Go on where the first job is in its last repetition."""
-        state = self._engine.under_way()
+        state = self._engine.state()
         self._repeats = state, cycle
         completes = cycle.iterations > 0
         missing = self._goals[completes] - state.table[completes, ITERATIONS]
@@ -181,14 +181,16 @@ class Component:
         self._engine.resume(_repeated(state, cycle, num_times))
 
     def _extrapolate(self, means_s: FloatArray) -> None:
-        state = self._engine.under_way()
+        state = self._engine.state()
         self._is_steady = state, means_s
         part = np.clip((state.now_ps - state.table[:, BEGUN]) / PS_PER_S / means_s, 0.0, 1.0)
         left = self._goals + self._parts - state.table[:, ITERATIONS] - part
         self._ends_ps[:] = state.now_ps + np.rint(np.maximum(left * means_s, 0.0) * PS_PER_S).astype(np.int64)
 
 
-def _engine(jobs: Sequence[NetworkJob], begun: UnderWay, flows: Flows, capacities_bps: FloatArray) -> IteratingJobs:
+def _engine(
+    jobs: Sequence[NetworkJob], begun: IterationState, flows: Flows, capacities_bps: FloatArray
+) -> IteratingJobs:
     """A bundle for every flow; of those of a trace hardly two have one path."""
     table, num_flows = begun.table, [len(job.size_bytes) for job in jobs]
     none = np.zeros(sum(num_flows), dtype=np.int64)
@@ -202,7 +204,7 @@ def _engine(jobs: Sequence[NetworkJob], begun: UnderWay, flows: Flows, capacitie
     return engine
 
 
-def _repeated(state: UnderWay, cycle: Cycle, num_times: int) -> UnderWay:
+def _repeated(state: IterationState, cycle: Cycle, num_times: int) -> IterationState:
     later = state.later(num_times * cycle.period_ps)
     later.table[:, ITERATIONS] += num_times * cycle.iterations
     later.table[:, COMPUTED] += num_times * cycle.iterations * (later.table[:, BEFORE] + later.table[:, BESIDE])

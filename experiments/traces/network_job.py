@@ -13,11 +13,11 @@ from policies.flows import FlowKey
 from policies.plan import FlowPlan
 from policies.rates.network import FloatArray, IntArray
 from simulator.fluid import PS_PER_S
-from simulator.iterating import Iterations
+from simulator.iterating_jobs import Iterations
 from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, SHARED, UNTIL, computed_ps
 from topologies.fabric import Path
 from workloads.jobs import TrainingJob
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class Flows:
 
 
 class NetworkJob:
-    """A job under way: ``row`` and ``left_bytes`` are its part of ``simulator.iterating.UnderWay``.
+    """A job under way: ``row`` and ``left_bytes`` are its part of ``simulator.iterating_jobs.IterationState``.
 
     It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event. Its
     flows begin on the paths that the hash gives them, ``hashed``, and on level 0; ``inside`` are their links

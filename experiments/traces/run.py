@@ -20,9 +20,9 @@ from policies.policy import Policy
 from policies.registry import as_policy
 from simulator.fluid import NEVER_PS, PS_PER_S
 from topologies.fabric import Fabric
+from workloads.schedulers.admission import Admit, JobStart
 from workloads.schedulers.cluster import Allocation, Cluster, ClusterState, GpuRequest
-from workloads.schedulers.queue import Admit, Start
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob
 
 _SERIES_INTERVAL_S = 600.0
 
@@ -190,7 +190,7 @@ class TraceRun:
         sends = list(map(self._begin, admission.starts))
         return any(sends)
 
-    def _begin(self, start: Start) -> bool:
+    def _begin(self, start: JobStart) -> bool:
         """Let jobs begin on their GPUs; returns whether they send."""
         jobs = [self._simulated[member.name] for member in start.members]
         sends = [job.sends for job in jobs]

@@ -16,14 +16,14 @@ from policies.rates.network import FloatArray
 from policies.registry import as_policy
 from simulator.fluid import PS_PER_S
 from topologies.fabric import Fabric
-from workloads.traces.sequence import SimulatedJob
-from workloads.traces.stays import Stay
+from workloads.traces.gpu_occupancy import Occupancy
+from workloads.traces.simulated_jobs import SimulatedJob
 
 _BEGINS, _ENDS, _DECIDES = 0, 1, 2
 _NOBODY = -1
 
 
-def run_stays(stays: Sequence[Stay], fabric: Fabric, policy: Policy | str, options: TraceOptions) -> FloatArray:
+def run_stays(stays: Sequence[Occupancy], fabric: Fabric, policy: Policy | str, options: TraceOptions) -> FloatArray:
     """For how many seconds each of these jobs, all of which send, computes while it stays.
 
     Plans are decided, and in force, as ``experiments.traces.run`` has it. Raises ValueError where the policy cannot
@@ -58,7 +58,7 @@ def run_stays(stays: Sequence[Stay], fabric: Fabric, policy: Policy | str, optio
     return computed_s
 
 
-def _busy(stay: Stay) -> SimulatedJob:
+def _busy(stay: Occupancy) -> SimulatedJob:
     """The job with more work than it can do while it stays."""
     run_time_s = stay.to_s - stay.from_s + 2 * stay.job.ideal_iteration_s
     return replace(stay.job, request=replace(stay.job.request, run_time_s=run_time_s))

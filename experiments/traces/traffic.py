@@ -19,10 +19,9 @@ from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 from topologies.steering import Steering
-from workloads.phases import GROUP
+from workloads.expansion import PHASES_GROUP
 from workloads.schedulers.cluster import Allocation
-from workloads.traces.placing import placed
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob, placed_job
 
 
 class TraceTraffic:
@@ -55,9 +54,9 @@ class TraceTraffic:
         With those of the same number ``shared`` it computes in turns; 0: it has its GPUs to itself.
         """
         fabric = self._routing.fabric
-        training = placed(simulated, allocation, fabric, now_ps / PS_PER_S)
+        training = placed_job(simulated, allocation, fabric, now_ps / PS_PER_S)
         self._connections |= open_connections([training], fabric, self._opened)
-        five_tuples = self._connections[training.name][GROUP]
+        five_tuples = self._connections[training.name][PHASES_GROUP]
         hashed = [self._routing.hashed_path(five_tuple) for five_tuple in five_tuples]
         nics = fabric.nic_by_address
         inside = [

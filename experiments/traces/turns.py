@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from policies.rates.network import FloatArray
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob
 
 
 class Turns:

@@ -1,4 +1,4 @@
-"""In-band telemetry at hosts: probes that are sent, and what those that arrive tell."""
+"""In-band telemetry at hosts: sending probes, and parsing those that arrive."""
 
 from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedProbe, parse_probe
 from hostlib.telemetry.probes import Mark, Probe, probe_packet

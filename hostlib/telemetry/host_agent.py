@@ -1,6 +1,6 @@
-"""A real host's agent: its probes go out of its NICs and come into them, and the controller is told, for ever.
+"""Agent of a real host: sends and receives probes on its NICs and reports to the controller, on one event loop.
 
-``ProbeAgent`` decides; here is what carries its decisions out, on one event loop.
+``ProbeAgent`` decides; this module does the I/O.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from typing import Protocol
 
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError
-from hostlib.telemetry.agent import ProbeAgent
+from hostlib.telemetry.probe_agent import ProbeAgent
 from hostlib.telemetry.probes import Probe
 
 _LOG = logging.getLogger(__name__)
 
-_TURN_S = 0.002
-"""Probes that are due within so long are sent together."""
+_BATCHING_S = 0.002
+"""Probes due within this time are sent together."""
 
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 5.0
@@ -29,31 +29,44 @@ _NO_ROOM = "no room at the packet socket"
 
 
 class ProbeNic(Protocol):
-    """Probes out of one NIC and into it: ``ProbeSockets`` on a real host, whose words these are."""
+    """One NIC that sends and receives probes; ``ProbeSockets`` on a real host."""
 
     sent: int
     received: int
 
     @property
-    def address(self) -> IPv4Address: ...
+    def address(self) -> IPv4Address:
+        """Address of the NIC."""
+
     @property
-    def unsent(self) -> Mapping[str, int]: ...
+    def unsent(self) -> Mapping[str, int]:
+        """Probes that the kernel refused, by the name of its error."""
+
     @property
-    def lost(self) -> int: ...
-    def listen(self, on_arrival: Callable[[], None]) -> None: ...
-    def deafen(self) -> None: ...
-    def send(self, probe: Probe) -> None: ...
-    def receive(self) -> Iterable[bytes]: ...
+    def lost(self) -> int:
+        """Probes that arrived while the socket was full."""
+
+    def listen(self, on_arrival: Callable[[], None]) -> None:
+        """Call this from the running loop whenever probes have arrived."""
+
+    def stop_listening(self) -> None:
+        """Stop calling."""
+
+    def send(self, probe: Probe) -> None:
+        """Send a probe. Raises OSError where the interface is gone."""
+
+    def receive(self) -> Iterable[bytes]:
+        """Return some of the IPv4 packets that have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """What an agent has done since it began.
+    """Counters of an agent since its start.
 
-    ``unsent`` are probes that the kernel did not take, by the name of its error; ``received`` what its filters let
-    through, ``dropped`` what of that was not reported, by reason, and what the kernel had no room for. ``waiting`` are
-    reports that are still to be told. ``problem`` is why the last exchange failed, or what was strange
-    about it; None where nothing was.
+    ``unsent`` counts probes that the kernel refused, by the name of its error. ``received`` counts packets that passed
+    the kernel's filter, ``dropped`` those that were not reported, by reason, and those for which the socket had no
+    room. ``waiting`` reports are not sent yet. ``problem`` is why the last exchange failed or what was wrong with it;
+    else None.
     """
 
     host: str
@@ -68,7 +81,7 @@ class AgentStatus:
 
 
 class HostAgent:
-    """One host's agent at work, by its loop's clock. ``agent`` has the NICs' addresses; all are the caller's."""
+    """Runs the agent of one host by its loop's clock. The caller owns ``agent``, ``nics`` and ``connection``."""
 
     def __init__(self, agent: ProbeAgent, nics: Sequence[ProbeNic], connection: Connection) -> None:
         self._agent = agent
@@ -77,32 +90,32 @@ class HostAgent:
         self._exchanges = 0
         self._problem: str | None = "the controller has not answered yet"
         self._is_full = asyncio.Event()
-        self._turn: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Probe and report, until cancelled. A controller that is away or refuses is tried again.
+        """Probe and report until cancelled; keep trying while the controller is away or refuses.
 
-        Raises OSError where an interface is gone.
+        Raises OSError if an interface is gone.
         """
         for nic in self._nics.values():
             nic.listen(partial(self._receive, nic))
-        speaking = asyncio.create_task(self._speak())
+        exchanging = asyncio.create_task(self._exchange())
         try:
-            await asyncio.wait((speaking, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            for ended in (self._failed, speaking):
+            await asyncio.wait((exchanging, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            for ended in (self._failed, exchanging):
                 if ended.done():
                     ended.result()
         finally:
-            speaking.cancel()
-            await asyncio.gather(speaking, return_exceptions=True)
+            exchanging.cancel()
+            await asyncio.gather(exchanging, return_exceptions=True)
             for nic in self._nics.values():
-                nic.deafen()
-            if self._turn is not None:
-                self._turn.cancel()
+                nic.stop_listening()
+            if self._send_timer is not None:
+                self._send_timer.cancel()
 
     def status(self) -> AgentStatus:
-        """What it has done so far."""
+        """Return the counters."""
         agent, nics = self._agent, self._nics.values()
         unsent: Counter[str] = Counter()
         for nic in nics:
@@ -121,7 +134,7 @@ class HostAgent:
         )
 
     def _send(self) -> None:
-        """Send what is due, and come again for what is due next."""
+        """Send the probes that are due and schedule the next ones."""
         try:
             for probe in self._agent.probes(_now_s()):
                 self._nics[probe.five_tuple.source_address].send(probe)
@@ -131,12 +144,12 @@ class HostAgent:
             self._send_when_due()
 
     def _send_when_due(self) -> None:
-        if self._turn is not None:
-            self._turn.cancel()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
         due_s = self._agent.next_probe_s
         if due_s is not None:
-            wait_s = max(_TURN_S, due_s - _now_s())
-            self._turn = asyncio.get_running_loop().call_later(wait_s, self._send)
+            wait_s = max(_BATCHING_S, due_s - _now_s())
+            self._send_timer = asyncio.get_running_loop().call_later(wait_s, self._send)
 
     def _receive(self, nic: ProbeNic) -> None:
         now_s = _now_s()
@@ -145,7 +158,7 @@ class HostAgent:
         if self._agent.is_full:
             self._is_full.set()
 
-    async def _speak(self) -> None:
+    async def _exchange(self) -> None:
         retry_s = _FIRST_RETRY_S
         while True:
             self._is_full.clear()
@@ -163,11 +176,11 @@ class HostAgent:
                 retry_s = _FIRST_RETRY_S
                 self._exchanges += 1
                 self._agent.answered(answer, _now_s())
-                self._note(self._strangeness())
+                self._note(self._mismatch())
                 self._send_when_due()
 
     async def _until_due(self) -> None:
-        """Return when it is time to speak to the controller."""
+        """Return when the next exchange is due."""
         wait_s = self._agent.next_exchange_s - _now_s()
         if wait_s > 0:
             try:
@@ -176,19 +189,19 @@ class HostAgent:
             except TimeoutError:
                 pass
 
-    def _strangeness(self) -> str | None:
-        """What is wrong where the controller takes the host for another than it is."""
-        strange = self._agent.strange_addresses
-        if not strange:
+    def _mismatch(self) -> str | None:
+        """Describe targets that do not fit this host's NICs; None if all fit."""
+        unknown = self._agent.unknown_addresses
+        if not unknown:
             return None
-        theirs, ours = (", ".join(map(str, addresses)) for addresses in (strange, self._nics))
+        theirs, ours = (", ".join(map(str, addresses)) for addresses in (unknown, self._nics))
         return (
             f"the controller would have it probe from {theirs}, which no NIC of it has ({ours}):"
             f" look at --host {self._agent.host}, at --nic, and at the topology"
         )
 
     def _note(self, problem: str | None) -> None:
-        """Say once that something is wrong between controller and host, what it is, and that it is over."""
+        """Log a change of the problem between controller and host, once."""
         if problem != self._problem:
             if problem is None:
                 _LOG.warning("%s: the controller answers", self._agent.host)

@@ -1,4 +1,4 @@
-"""A host's network interfaces as the system knows them: whether they are there, their address and their rate."""
+"""Network interfaces of a host: existence, address and rate, as the system reports them."""
 
 import fcntl
 import re
@@ -18,12 +18,12 @@ _ADDRESS_AT = slice(20, 24)
 
 
 class InterfaceError(ValueError):
-    """An interface that cannot be probed from; the message names it, and says what to do."""
+    """An interface that cannot send probes; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A NIC that probes leave and reach by."""
+    """A NIC that sends and receives probes."""
 
     name: str
     address: IPv4Address
@@ -31,9 +31,9 @@ class Interface:
 
 
 def find_interface(asked: str) -> Interface:
-    """The interface that ``NAME[=ADDRESS][@GBPS]`` names; what is left out is what the system says.
+    """Find the interface named by ``NAME[=ADDRESS][@GBPS]``; the system fills in what is missing.
 
-    Raises InterfaceError where the system does not know it, or does not know that of it.
+    Raises InterfaceError if the system does not know the interface, its address or its rate.
     """
     matched = _ASKED.fullmatch(asked)
     if matched is None:
@@ -57,7 +57,7 @@ def _address(name: str, address: str) -> IPv4Address:
 
 
 def _own_address(name: str) -> IPv4Address:
-    """The interface's first."""
+    """Return the interface's first address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
             answer = fcntl.ioctl(asking, _GET_ADDRESS, _REQUEST.pack(name.encode()))
@@ -77,7 +77,7 @@ def _rate_bps(name: str, rate_gbps: str) -> float:
 
 
 def _own_rate_bps(name: str) -> float:
-    """What the driver says, in Mbit/s; -1 or an error where it does not know, as without a link."""
+    """Return the driver's rate, in Mbit/s in its file; -1 or an error there means unknown, as without a link."""
     file = _INTERFACES / name / "speed"
     try:
         rate_mbps = int(file.read_text())

@@ -1,8 +1,8 @@
-"""What the kernel is to take for a probe to an address: a program for packet sockets, and one for a device.
+"""BPF programs that recognise probes to an address: one for packet sockets, one for a device's ingress.
 
-Both ask the same: UDP or TCP over IPv4 without options, to the address, INT announced by the DSCP, and our mark where
-the packet ends. (ICMP errors that come back have the DSCP of the probe, and end as it does.)
-A program is small enough to be written as the machine's instructions: Linux' ``bpf_common.h``, ``filter.h``, ``bpf.h``.
+Both accept UDP or TCP over IPv4 without options to the address, with INT announced by the DSCP and our mark at the end
+of the packet. (ICMP errors copy the DSCP and the end of the probe.) The programs are small enough to be written as
+instructions; see ``bpf_common.h``, ``filter.h`` and ``bpf.h`` of Linux.
 """
 
 import struct
@@ -26,7 +26,7 @@ _MAGIC_WORD = int.from_bytes(MAGIC, "big")
 _CLASSIC = struct.Struct("=HBBI")
 _EXTENDED = struct.Struct("=BBhI")
 INSTRUCTION_BYTES = _CLASSIC.size
-"""Of an instruction in either form."""
+"""Size of an instruction in either form."""
 
 _WHOLE = 0xFFFF_FFFF
 
@@ -34,14 +34,14 @@ _EXTENDED_MOVE, _EXTENDED_COPY, _EXTENDED_SUBTRACT = 0xB7, 0xBF, 0x17
 _EXTENDED_JUMP, _EXTENDED_EXIT = 0x05, 0x95
 _EXTENDED_JUMP_EQUAL, _EXTENDED_JUMP_NOT_EQUAL, _EXTENDED_JUMP_ANY_BIT = 0x16, 0x56, 0x45
 _RESULT, _ARGUMENT, _PACKET, _INDEX = 0, 1, 6, 7
-"""Registers: what loads and the program return, what it is called with, where loads look for the packet, ours."""
+"""Registers: result of loads and of the program, its argument, the packet for loads, and our index."""
 
 _DROP, _NEXT_PROGRAM = 2, _WHOLE
 """Verdicts on a packet (``TCX_DROP``, ``TCX_NEXT``)."""
 
 
 def socket_filter(address: IPv4Address) -> bytes:
-    """Classic BPF: a packet socket gets probes to this address, whole, and nothing else."""
+    """Classic BPF: a packet socket receives probes to this address, whole, and nothing else."""
     instructions = [
         (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4),
         (_JUMP_EQUAL, 0, 13, IPV4_WITHOUT_OPTIONS),
@@ -64,7 +64,7 @@ def socket_filter(address: IPv4Address) -> bytes:
 
 
 def device_program(address: IPv4Address) -> bytes:
-    """eBPF for where a device hands packets to the kernel: drops probes to this address, and passes on all else."""
+    """Return an eBPF program for a device's ingress: drops probes to this address and passes everything else."""
     instructions = [
         (_EXTENDED_COPY, _PACKET | _ARGUMENT << 4, 0, 0),
         (_LOAD | _BYTE | _LOAD_ABSOLUTE, 0, 0, _IPV4),

@@ -1,8 +1,8 @@
-"""Between what a host says of probes and the messages of the wire format."""
+"""Conversion between probe exchanges and the wire format's messages."""
 
 from ipaddress import IPv4Address
 
-from hostlib.telemetry.agent import ProbeAnswer, ProbeExchange
+from hostlib.telemetry.probe_agent import ProbeAnswer, ProbeExchange
 from hostlib.telemetry.prober import Pair, Target
 from hostlib.telemetry.receiver import ProbeReport
 from hostlib.wire import trainyard_pb2 as wire
@@ -10,6 +10,7 @@ from hostlib.wire.methods import PROTOCOL_VERSION
 
 
 def exchange_to_wire(exchange: ProbeExchange, owner_token: str) -> wire.ExchangeProbesRequest:
+    """Convert an exchange."""
     return wire.ExchangeProbesRequest(
         protocol_version=PROTOCOL_VERSION,
         host=exchange.host,
@@ -43,6 +44,7 @@ def _report_to_wire(report: ProbeReport, clock_ns: int) -> wire.ProbeReport:
 
 
 def answer_from_wire(message: wire.ExchangeProbesResponse) -> ProbeAnswer:
+    """Convert the controller's answer."""
     return ProbeAnswer(
         message.interval_s, message.targets_version, tuple(_target_from_wire(target) for target in message.targets)
     )

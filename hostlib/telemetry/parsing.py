@@ -1,11 +1,10 @@
-"""A probe as it comes in: taken apart, or refused with the reason."""
+"""Parser of received probes; refuses other packets with the reason."""
 
 import struct
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address
 
-from hostlib.telemetry.checksums import internet_checksum, pseudo_header
 from hostlib.telemetry.probes import (
     DOMAIN_ID,
     HOP_LIMIT,
@@ -14,7 +13,9 @@ from hostlib.telemetry.probes import (
     TCP_BYTES,
     UDP_BYTES,
     Mark,
+    internet_checksum,
     mark_of,
+    pseudo_header,
 )
 from hostlib.types import FiveTuple
 from hostlib.wire.int_md import (
@@ -35,7 +36,7 @@ from hostlib.wire.int_md import (
 
 
 class Malformed(StrEnum):
-    """Why a packet is not taken for a probe of ours, in the order in which it is looked at."""
+    """Why a packet is not one of our probes, in the order of the checks."""
 
     CUT_SHORT = "packet ends inside a header"
     IPV4 = "not IPv4 without options and whole"
@@ -56,7 +57,7 @@ class Malformed(StrEnum):
 
 
 class MalformedProbeError(Exception):
-    """A packet that is no probe, and ``reason``, why."""
+    """The packet is not a probe, for ``reason``."""
 
     def __init__(self, reason: Malformed) -> None:
         super().__init__(reason.value)
@@ -67,8 +68,8 @@ class MalformedProbeError(Exception):
 class ReceivedProbe:
     """A probe that has arrived.
 
-    ``stack`` are the words that the hops left, the last switch's first. ``is_complete`` is False where a switch had no
-    room to answer (INT's E or M bit): hops are missing then.
+    ``stack`` holds the words of the hops, the last switch's first. ``is_complete`` is False if a switch had no room to
+    answer (INT's E or M bit), so that hops are missing.
     """
 
     five_tuple: FiveTuple
@@ -79,14 +80,14 @@ class ReceivedProbe:
 
     @property
     def hops(self) -> tuple[Hop, ...]:
-        """What the switches told, the first one first."""
+        """Answers of the switches, the first switch first."""
         return read_stack(self.stack)
 
 
 def parse_probe(packet: bytes) -> ReceivedProbe:
-    """The probe in an IPv4 packet; bytes behind IPv4's end (Ethernet's padding) are ignored.
+    """Parse the probe in an IPv4 packet; bytes behind IPv4's end (Ethernet padding) are ignored.
 
-    Raises MalformedProbeError for everything else, and nothing more.
+    Raises MalformedProbeError for every other packet, and no other error.
     """
     dscp, protocol, addresses, l4 = _ipv4(packet)
     ports, body = _l4(protocol, addresses, l4)
@@ -100,10 +101,10 @@ def parse_probe(packet: bytes) -> ReceivedProbe:
 
 
 def _ipv4(packet: bytes) -> tuple[int, int, bytes, bytes]:
-    """DSCP, protocol, both addresses, and what stands behind the header."""
+    """Return DSCP, protocol, both addresses, and what follows the header."""
     _require(len(packet) >= IPV4_BYTES, Malformed.CUT_SHORT)
     first, tos, length, _, fragment, _, protocol, _ = struct.unpack_from("!BBHHHBBH", packet)
-    # Neither a fragment (offset, more to come) nor the reserved flag.
+    # Refuse fragments (offset, more to come) and the reserved flag.
     _require(first == IPV4_WITHOUT_OPTIONS and fragment & 0xBFFF == 0, Malformed.IPV4)
     _require(IPV4_BYTES <= length <= len(packet), Malformed.IPV4_LENGTH)
     _require(internet_checksum(packet[:IPV4_BYTES]) == 0, Malformed.IPV4_CHECKSUM)
@@ -114,7 +115,7 @@ def _ipv4(packet: bytes) -> tuple[int, int, bytes, bytes]:
 
 
 def _l4(protocol: int, addresses: bytes, l4: bytes) -> tuple[tuple[int, int], bytes]:
-    """Both ports, and what stands behind the header."""
+    """Return both ports and what follows the header."""
     header_bytes = UDP_BYTES if protocol == UDP_PROTOCOL else TCP_BYTES
     _require(len(l4) >= header_bytes, Malformed.CUT_SHORT)
     source_port, destination_port = struct.unpack_from("!HH", l4)
@@ -123,7 +124,7 @@ def _l4(protocol: int, addresses: bytes, l4: bytes) -> tuple[tuple[int, int], by
         _require(length == len(l4), Malformed.L4_LENGTH)
         has_checksum = checksum != 0
     else:
-        # INT stands behind a header without options, as switches look for it.
+        # Switches look for INT behind a header without options.
         _require(l4[12] >> 4 == TCP_BYTES // WORD_BYTES, Malformed.L4_LENGTH)
         has_checksum = True
     if has_checksum:
@@ -133,7 +134,7 @@ def _l4(protocol: int, addresses: bytes, l4: bytes) -> tuple[tuple[int, int], by
 
 
 def _int_md(body: bytes) -> tuple[bytes, bool, bytes]:
-    """The stack, whether it is complete, and what stands behind it."""
+    """Return the stack, whether it is complete, and what follows it."""
     _require(len(body) >= SHIM_BYTES + HEADER_BYTES, Malformed.CUT_SHORT)
     kind, length_words = body[0], body[1]
     _require(kind >> 4 == MD_TYPE and kind >> 2 & 0b11 == 0, Malformed.SHIM)

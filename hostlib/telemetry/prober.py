@@ -1,4 +1,4 @@
-"""Which probe a host sends next, and when: a state machine that is told the time and sends nothing itself."""
+"""Prober: which probe a host sends next, and when. A state machine without clock or I/O."""
 
 import heapq
 import math
@@ -15,18 +15,18 @@ from hostlib.wire.int_md import UDP_PROTOCOL
 
 FIRST_SOURCE_PORT = 49152
 LAST_SOURCE_PORT = 65535
-"""Ports that are tried: those that the controller assigns to flows."""
+"""The range of ports to explore: those that the controller assigns to flows."""
 
 CONFIRMATIONS = 2
-"""Probes that follow at once when a port becomes one to be kept known: with the one that found it there are three."""
+"""Probes sent at once for a port that becomes a kept one; with the probe that found it there are three."""
 
 _HOPS = 5
-"""Switches of a long way: the bytes of a probe are counted as if it had met so many."""
+"""Switches on a long path; a probe's size is counted as if this many had answered."""
 
 _SHORTEST = 0.5
-"""Of a round, as a share of the longest."""
+"""Shortest round, as a share of the longest."""
 _SPAN = 10.0
-"""So many rounds after the last one there is nothing left of their order to keep."""
+"""After so many rounds without probes, the order of the rounds is forgotten."""
 
 _NS_PER_S = 1_000_000_000
 
@@ -35,7 +35,7 @@ _REMEMBERED_S = 2 * IDLE_NS / _NS_PER_S
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pair:
-    """Two NICs, and what flows from one to the other have in common."""
+    """Two NICs, and the header fields common to all flows between them."""
 
     source_address: IPv4Address
     destination_address: IPv4Address
@@ -45,7 +45,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A pair whose paths are to be known: ports to be kept so, and whether others are to be tried."""
+    """A pair to probe for: the ports whose paths to keep known, and whether to explore others."""
 
     pair: Pair
     source_ports: tuple[int, ...] = ()
@@ -54,11 +54,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much may be sent, as shares of a NIC's rate, and how often.
+    """Limits of probing, as shares of a NIC's rate, and its frequency.
 
-    Every port that is kept known is probed within each ``refresh_s``, later where ``steady_share`` has no room for
-    that: what is tried may have half of it. The first ``quick_probes`` that try ports for a pair, and those that
-    confirm a port, may take ``start_share`` beside it. What was not sent in time is made up for by ``burst_s`` at most.
+    Every kept port is probed once per ``refresh_s``, or later if ``steady_share`` leaves no room; exploration may use
+    half of that share. The first ``quick_probes`` that explore a pair, and the probes that confirm a port, may use
+    ``start_share`` in addition. A late prober catches up at most ``burst_s``.
     """
 
     steady_share: float = 4e-5
@@ -78,10 +78,10 @@ class Pace:
 
 
 class Prober:
-    """A host's probes, NIC by NIC: ``rates_bps`` has the NICs' rates by address.
+    """The probes of a host, NIC by NIC; ``rates_bps`` has the NICs' rates by address.
 
-    ``session`` tells this prober's probes from those of one before it, and is greater than that one's. ``level`` (0 to
-    7) is the one whose queues are sampled.
+    ``session`` must be greater than that of an earlier prober, whose probes it distinguishes from ours. ``level`` (0 to
+    7) selects the queues to sample.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Prober:
         }
 
     def set_targets(self, targets: Iterable[Target], now_s: float) -> None:
-        """Probe for these pairs from now on, and for no others. Those that start at other hosts are left out."""
+        """Probe for these pairs only. Pairs that start at other hosts are ignored."""
         by_nic: dict[IPv4Address, list[Target]] = {address: [] for address in self._nics}
         for target in targets:
             if target.pair.source_address in by_nic:
@@ -103,41 +103,42 @@ class Prober:
             self._nics[address].set_targets(own, now_s)
 
     def take(self, now_s: float) -> list[Probe]:
-        """The probes that are to be sent now."""
+        """Return the probes to send now."""
         return [probe for nic in self._nics.values() for probe in nic.take(now_s)]
 
     @property
     def next_s(self) -> float | None:
-        """When there is next something to send; None where nothing is."""
+        """When to send next; None if there is nothing to send."""
         times = (nic.next_s for nic in self._nics.values())
         return min((time_s for time_s in times if time_s is not None), default=None)
 
 
 class _PairProber:
-    """What has been sent for a pair, and which port is tried next."""
+    """Sequence numbers of a pair, and the port to explore next."""
 
     def __init__(self, pair: Pair, sequence: int) -> None:
         self.is_exploring = False
         self.quick_left = 0
         self.sequence = sequence
-        """The number of the pair's next probe."""
+        """Number of the pair's next probe."""
         self._pair = pair
         self._port_sequences: dict[int, int] = {}
-        """Of the ports that are kept known."""
+        """Next number of each kept port."""
         self._next_port = FIRST_SOURCE_PORT
 
     def keep(self, ports: Sequence[int]) -> list[int]:
-        """Keep these ports known from now on; returns those that were not before."""
+        """Keep these ports known from now on; return those that are new."""
         known = self._port_sequences
-        # Number 0 is that of the probe which found the port.
+        # The probe that found the port had number 0.
         self._port_sequences = {port: known.get(port, 1) for port in ports}
         return [port for port in self._port_sequences if port not in known]
 
     def keeps(self, port: int) -> bool:
+        """Tell whether a port is kept."""
         return port in self._port_sequences
 
     def tried_port(self) -> int:
-        """The next port to try, all in turn."""
+        """Return the next port to explore, round robin."""
         while True:
             port = self._next_port
             self._next_port = FIRST_SOURCE_PORT if port == LAST_SOURCE_PORT else port + 1
@@ -145,7 +146,7 @@ class _PairProber:
                 return port
 
     def probe(self, port: int, session: int, level: int, now_s: float) -> Probe:
-        """The next probe from a port."""
+        """Return the next probe from a port."""
         port_sequence = self._port_sequences.get(port, 0)
         if port_sequence:
             self._port_sequences[port] = port_sequence + 1
@@ -155,8 +156,8 @@ class _PairProber:
         return Probe(FiveTuple(*ends, self._pair.protocol, port, self._pair.destination_port), level, mark)
 
 
-class _Lane:
-    """What may be sent at a pace: one probe every ``interval_s``."""
+class _Pacer:
+    """Paces probes: one every ``interval_s``."""
 
     def __init__(self, interval_s: float, burst_s: float) -> None:
         self.free_s = 0.0
@@ -164,18 +165,18 @@ class _Lane:
         self._burst_s = burst_s
 
     def begin(self, now_s: float) -> None:
-        """Forget all but a burst of what could have been sent before."""
+        """Catch up at most a burst."""
         self.free_s = max(self.free_s, now_s - self._burst_s)
 
-    def pay(self) -> None:
-        """One is sent."""
+    def spend(self) -> None:
+        """Count one probe."""
         self.free_s += self._interval_s
 
 
 class _Rounds:
-    """Rounds of probing every port once, one after the other in the same order, at most ``longest_s`` long.
+    """Rounds in which every port is probed once, in the same order, each at most ``longest_s`` long.
 
-    Their lengths are random: what repeats, as jobs do, would show probes that repeat with it but one of its moments.
+    Round lengths are random. Periodic probes of a periodic job would always sample the same moment of it.
     """
 
     def __init__(self, longest_s: float, random: Random) -> None:
@@ -185,7 +186,7 @@ class _Rounds:
         self._length_s = self._next_length_s = 0.0
 
     def after(self, now_s: float) -> float:
-        """A round after this time, which is not before that of the last call."""
+        """Return this moment of the next round. Times must not decrease from call to call."""
         if now_s - self._begins_s > _SPAN * self._longest_s:  # nothing was probed for long
             self._begins_s, self._length_s, self._next_length_s = now_s, self._draw(), self._draw()
         while now_s >= self._begins_s + self._length_s:
@@ -205,21 +206,20 @@ class _NicProber:
         if not rate_bps > 0:
             raise ValueError(f"a NIC's rate must be positive, not {rate_bps}")
         probe_s = 8 * wire_bytes(_HOPS) / rate_bps
-        self._quick = _Lane(probe_s / pace.start_share, pace.burst_s)
-        self._steady = _Lane(probe_s / pace.steady_share, pace.burst_s)
+        self._quick = _Pacer(probe_s / pace.start_share, pace.burst_s)
+        self._steady = _Pacer(probe_s / pace.steady_share, pace.burst_s)
         self._pace = pace
         self._rounds = _Rounds(pace.refresh_s, random)
         self._session = session
         self._level = level
         self._pairs: dict[Pair, _PairProber] = {}
         self._left: dict[Pair, tuple[int, float]] = {}
-        """Pairs that are probed no longer, for as long as receivers may remember their numbers: the next one, and when
-        they were left."""
+        """Former pairs, as long as receivers may remember their numbers: the next number, and when they were left."""
         self._confirming: deque[tuple[Pair, int]] = deque()
         self._refreshes: list[tuple[float, int, Pair]] = []
-        """When a port of a pair is to be probed again, the earliest first; of those that are kept no longer, too."""
+        """Heap of the times at which to probe ports again; may contain ports no longer kept."""
         self._due_s: dict[tuple[Pair, int], float] = {}
-        """The same for every port that is kept."""
+        """The time at which to probe each kept port again."""
         self._exploring_quickly: deque[Pair] = deque()
         self._exploring: deque[Pair] = deque()
         self._is_turn_of_exploring = True
@@ -256,15 +256,15 @@ class _NicProber:
         return min(times, default=None)
 
     def take(self, now_s: float) -> Iterator[Probe]:
-        for lane, choose in ((self._quick, self._choose_quick), (self._steady, self._choose_steady)):
-            lane.begin(now_s)
-            while lane.free_s <= now_s and (chosen := choose(now_s)) is not None:
-                lane.pay()
+        for pacer, choose in ((self._quick, self._choose_quick), (self._steady, self._choose_steady)):
+            pacer.begin(now_s)
+            while pacer.free_s <= now_s and (chosen := choose(now_s)) is not None:
+                pacer.spend()
                 key, port = chosen
                 yield self._pairs[key].probe(port, self._session, self._level, now_s)
 
     def _choose_quick(self, _: float) -> tuple[Pair, int] | None:
-        """What to send at the start's pace; None where there is nothing."""
+        """Choose a probe at the starting pace; None if there is none."""
         while self._confirming:
             key, port = self._confirming.popleft()
             if (key, port) in self._due_s:
@@ -278,7 +278,7 @@ class _NicProber:
         return key, pair.tried_port()
 
     def _choose_steady(self, now_s: float) -> tuple[Pair, int] | None:
-        """What to send at the steady pace, refreshes and tries in turn; None where there is nothing."""
+        """Choose a probe at the steady pace, alternating refreshes and exploration; None if there is none."""
         self._is_turn_of_exploring = not self._is_turn_of_exploring
         if self._is_turn_of_exploring:
             return self._next_try() or self._next_refresh(now_s)

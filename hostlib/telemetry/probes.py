@@ -1,9 +1,8 @@
-"""Probes as packets: a flow's 5-tuple, INT-MD 2.1 behind L4, and a mark by which the receiver knows them."""
+"""Probes as packets: a flow's 5-tuple, INT-MD 2.1 behind L4, and a mark that identifies them to the receiver."""
 
 import struct
 from dataclasses import dataclass
 
-from hostlib.telemetry.checksums import internet_checksum, pseudo_header
 from hostlib.types import FiveTuple
 from hostlib.wire.int_md import (
     HEADER_BYTES,
@@ -20,21 +19,21 @@ from hostlib.wire.int_md import (
 )
 
 HOP_LIMIT = 16
-"""Hops that may answer a probe."""
+"""Switches that may answer a probe."""
 
 DOMAIN_ID = 0
-"""Of INT's domain-specific instructions: ours asks for none."""
+"""Domain of INT's domain-specific instructions; we use none."""
 
 IPV4_BYTES = 20
 IPV4_WITHOUT_OPTIONS = 0x45
-"""The first byte of its header."""
+"""First byte of an IPv4 header without options."""
 
 UDP_BYTES = 8
 TCP_BYTES = 20
 ETHERNET_BYTES = 14
 
 MAGIC = b"TYP1"
-"""What the mark of a probe begins with."""
+"""Start of a probe's mark."""
 
 _TTL = 64
 _DO_NOT_FRAGMENT = 0x4000
@@ -45,10 +44,10 @@ MARK_BYTES = _MARK.size
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a probe carries behind its INT stack.
+    """The payload of a probe, behind its INT stack.
 
-    ``session`` is a number that the sender drew when it started; ``sequence`` counts its probes between the same two
-    NICs, ``port_sequence`` those of them that had the same source port, each from 0. ``sent_ns`` is the sender's clock.
+    ``session`` identifies a run of the sender. ``sequence`` counts its probes between the same two NICs,
+    ``port_sequence`` those of them from the same source port, both from 0. ``sent_ns`` is the sender's clock.
     """
 
     session: int
@@ -57,13 +56,13 @@ class Mark:
     sent_ns: int
 
     def octets(self) -> bytes:
-        """The payload of a probe."""
+        """Return the payload."""
         return _MARK.pack(MAGIC, self.session, self.sequence, self.port_sequence, self.sent_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A probe to be sent: it takes the way of the flow with ``five_tuple`` in the queues of ``level`` (0 to 7)."""
+    """A probe to send: it takes the path of the flow with ``five_tuple``, in the queues of ``level`` (0 to 7)."""
 
     five_tuple: FiveTuple
     level: int
@@ -71,7 +70,7 @@ class Probe:
 
 
 def mark_of(payload: bytes) -> Mark | None:
-    """The mark that a payload is; None where it is none."""
+    """Parse a payload as a mark; return None if it is none."""
     if len(payload) != MARK_BYTES or not payload.startswith(MAGIC):
         return None
     _, *numbers = _MARK.unpack(payload)
@@ -79,7 +78,7 @@ def mark_of(payload: bytes) -> Mark | None:
 
 
 def probe_packet(probe: Probe) -> bytes:
-    """The IPv4 packet of a probe, with all its checksums. Raises ValueError for protocols other than UDP and TCP."""
+    """Return the IPv4 packet of a probe, with all checksums. Raises ValueError for protocols besides UDP and TCP."""
     flow = probe.five_tuple
     shim = struct.pack("!BBH", MD_TYPE << 4, HEADER_WORDS, 0)
     int_word = VERSION << 28 | _DISCARD | HOP_WORDS << 8 | HOP_LIMIT
@@ -90,7 +89,7 @@ def probe_packet(probe: Probe) -> bytes:
             l4 = struct.pack("!HHHH", flow.source_port, flow.destination_port, UDP_BYTES + len(body), 0)
         case protocol if protocol == TCP_PROTOCOL:
             at = 16
-            # Without a flag: no connection takes it.
+            # No flag is set, so no connection accepts it.
             l4 = struct.pack("!HHIIBBHHH", flow.source_port, flow.destination_port, 0, 0, 5 << 4, 0, 0, 0, 0)
         case _:
             raise ValueError(f"probes speak UDP and TCP, not protocol {flow.protocol}")
@@ -98,17 +97,30 @@ def probe_packet(probe: Probe) -> bytes:
     length = len(l4) + len(body)
     checksum = internet_checksum(pseudo_header(addresses, flow.protocol, length) + l4 + body)
     if flow.protocol == UDP_PROTOCOL and checksum == 0:
-        checksum = 0xFFFF  # 0 would mean that there is none
+        checksum = 0xFFFF  # 0 means that there is no checksum
     dscp = probe.level << 3 | INT_BIT
     first = IPV4_WITHOUT_OPTIONS, dscp << 2, IPV4_BYTES + length
-    # Whole or not at all. It also keeps kernels from giving the packet a number of their own (RFC 6864).
+    # Forbid fragmentation. It also keeps kernels from replacing the identification field (RFC 6864).
     ipv4 = struct.pack("!BBHHHBBH", *first, 0, _DO_NOT_FRAGMENT, _TTL, flow.protocol, 0) + addresses
     ipv4 = ipv4[:10] + struct.pack("!H", internet_checksum(ipv4)) + ipv4[12:]
     return ipv4 + l4[:at] + struct.pack("!H", checksum) + l4[at + 2 :] + body
 
 
 def wire_bytes(hops: int, protocol: int = UDP_PROTOCOL) -> int:
-    """Bytes of a probe's Ethernet frame, without its checksum, once so many switches have answered."""
+    """Return the bytes of a probe's Ethernet frame, without its checksum, after ``hops`` switches have answered."""
     l4_bytes = UDP_BYTES if protocol == UDP_PROTOCOL else TCP_BYTES
     fixed = ETHERNET_BYTES + IPV4_BYTES + l4_bytes + SHIM_BYTES + HEADER_BYTES + MARK_BYTES
     return fixed + WORD_BYTES * HOP_WORDS * hops
+
+
+def internet_checksum(octets: bytes) -> int:
+    """Return the one's complement of the one's complement sum of 16-bit words (RFC 1071); 0 verifies a checksum."""
+    padded = octets + bytes(len(octets) % 2)
+    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
+def pseudo_header(addresses: bytes, protocol: int, length_bytes: int) -> bytes:
+    """Return the pseudo header of UDP and TCP checksums: addresses, protocol, and length of L4 with its payload."""
+    return addresses + struct.pack("!HH", protocol, length_bytes)

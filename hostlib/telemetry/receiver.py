@@ -1,4 +1,4 @@
-"""The receiving side of probes: takes them apart, counts what is refused, and keeps what there is to report."""
+"""Receiver of probes: parses them, counts what it drops, and queues reports."""
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
@@ -10,19 +10,19 @@ from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedPr
 from hostlib.wire.sequence_window import Arrival, SequenceWindow
 
 MAX_WAITING = 16_384
-"""Reports kept while no controller takes them; the oldest go first."""
+"""Reports kept while no controller takes them; the oldest are dropped first."""
 
 IDLE_NS = 60_000_000_000
-"""A pair of NICs that no probe came from for so long is forgotten, and its numbers with it."""
+"""A pair of NICs without probes for this long is forgotten, with its numbers."""
 
 MAX_STREAMS = 65_536
-"""Pairs of NICs that probes may come between."""
+"""Pairs of NICs between which probes are accepted."""
 
 _Ends = tuple[IPv4Address, IPv4Address]
 
 
-class Refused(StrEnum):
-    """Why a probe that is whole is not reported."""
+class DropReason(StrEnum):
+    """Why a well-formed probe is not reported."""
 
     NOT_MINE = "for another host"
     OLD_SESSION = "of a session that has ended"
@@ -34,7 +34,7 @@ class Refused(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """A probe and when it came, by the receiver's clock."""
+    """A probe and its time of arrival by the receiver's clock."""
 
     probe: ReceivedProbe
     received_ns: int
@@ -50,16 +50,16 @@ class _Stream:
 
 
 class Receiver:
-    """A host's incoming probes; ``addresses`` are those of its NICs. It is told the time and reports nothing itself."""
+    """Incoming probes of a host with NICs at ``addresses``. Performs no I/O and has no clock."""
 
     def __init__(self, addresses: Collection[IPv4Address]) -> None:
         self._addresses = frozenset(addresses)
         self._streams: dict[_Ends, _Stream] = {}
         self._waiting: deque[ProbeReport] = deque()
-        self._dropped: Counter[Malformed | Refused] = Counter()
+        self._dropped: Counter[Malformed | DropReason] = Counter()
 
     def receive(self, packet: bytes, now_ns: int) -> None:
-        """An IPv4 packet has come that may be a probe."""
+        """Take an IPv4 packet that may be a probe."""
         try:
             probe = parse_probe(packet)
         except MalformedProbeError as error:
@@ -71,42 +71,42 @@ class Receiver:
             return
         if len(self._waiting) == MAX_WAITING:
             self._waiting.popleft()
-            self._dropped[Refused.OVERFLOW] += 1
+            self._dropped[DropReason.OVERFLOW] += 1
         self._waiting.append(ProbeReport(probe, now_ns))
 
     def take_reports(self, at_most: int) -> tuple[ProbeReport, ...]:
-        """The oldest reports that wait, which then do so no longer."""
+        """Remove and return the oldest reports."""
         return tuple(self._waiting.popleft() for _ in range(min(at_most, len(self._waiting))))
 
     @property
     def waiting(self) -> int:
-        """Reports that wait."""
+        """Number of queued reports."""
         return len(self._waiting)
 
     @property
-    def dropped(self) -> Mapping[Malformed | Refused, int]:
+    def dropped(self) -> Mapping[Malformed | DropReason, int]:
         """Packets that were not reported, by reason."""
         return self._dropped
 
     def forget_idle(self, now_ns: int) -> None:
-        """Forget the pairs that have been silent for a minute."""
+        """Forget pairs that have been silent for a minute."""
         self._streams = {ends: stream for ends, stream in self._streams.items() if now_ns - stream.newest_ns < IDLE_NS}
 
-    def _refuse(self, probe: ReceivedProbe, now_ns: int) -> Refused | None:
-        """Note the probe's numbers; why it is refused, if it is."""
+    def _refuse(self, probe: ReceivedProbe, now_ns: int) -> DropReason | None:
+        """Record the probe's numbers; return why to drop it, or None."""
         flow = probe.five_tuple
         if flow.destination_address not in self._addresses:
-            return Refused.NOT_MINE
+            return DropReason.NOT_MINE
         ends = flow.source_address, flow.destination_address
         stream = self._streams.get(ends)
         if stream is None and len(self._streams) == MAX_STREAMS:
-            return Refused.OVERFLOW
+            return DropReason.OVERFLOW
         if stream is None or stream.session < probe.mark.session:
             stream = self._streams[ends] = _Stream(probe.mark.session, now_ns, SequenceWindow())
         elif stream.session > probe.mark.session:
-            return Refused.OLD_SESSION
+            return DropReason.OLD_SESSION
         arrival = stream.window.note(probe.mark.sequence)
         if arrival.is_new:
             stream.newest_ns = now_ns
-            return None if probe.is_complete else Refused.INCOMPLETE
-        return Refused.JUMP if arrival is Arrival.JUMP else Refused.REPEATED
+            return None if probe.is_complete else DropReason.INCOMPLETE
+        return DropReason.JUMP if arrival is Arrival.JUMP else DropReason.REPEATED

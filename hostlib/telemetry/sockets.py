@@ -1,8 +1,8 @@
-"""Probes out of a real NIC and into it.
+"""Sockets that send and receive probes on a real NIC.
 
-They leave by a raw socket that is given whole IPv4 packets: the kernel finds the next hop for them as it does for the
-flow that they stand for. They come in by a packet socket, which sees what arrives whoever owns the port; a filter in
-the kernel hands it probes to the NIC's address and nothing else.
+Probes leave through a raw socket that takes whole IPv4 packets, so the kernel routes them like the flow they stand for.
+They arrive through a packet socket, which sees packets whoever owns the port. A kernel filter passes probes to the
+NIC's address and nothing else.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from hostlib.telemetry.kernel_programs import INSTRUCTION_BYTES, socket_filter
 from hostlib.telemetry.probes import Probe, probe_packet
 
 _ALL_PROTOCOLS = 3
-"""``ETH_P_ALL``: sees packets before any program at the device's ingress drops them."""
+"""``ETH_P_ALL``: sees packets before a program at the device's ingress drops them."""
 _ATTACH_FILTER = 26
 _PACKET, _STATISTICS, _IGNORE_OUTGOING = 263, 6, 23
 _COUNTS = struct.Struct("=II")
@@ -28,13 +28,13 @@ _RECEIVE_BUFFER_BYTES = 4 << 20
 _LONGEST_BYTES = 2048
 _AT_ONCE = 64
 
-_NOT_ALLOWED = "probing needs the capability CAP_NET_RAW, which this process has not"
+_NOT_ALLOWED = "probing needs the capability CAP_NET_RAW, which this process does not have"
 
 
 class ProbeSockets:
-    """The two sockets of one NIC; to be closed. Raises OSError, which names the NIC, where it cannot be probed from.
+    """The two sockets of one NIC. Close them after use. Raises OSError, naming the NIC, if it cannot send probes.
 
-    ``unsent`` are probes that the kernel did not take, by the name of its error; ``sent`` those that it did.
+    ``sent`` counts probes that the kernel accepted, ``unsent`` those that it refused, by the name of its error.
     """
 
     def __init__(self, interface: Interface) -> None:
@@ -57,36 +57,38 @@ class ProbeSockets:
 
     @property
     def unsent(self) -> Mapping[str, int]:
+        """Probes that the kernel refused, by the name of its error."""
         return self._unsent
 
     @property
     def lost(self) -> int:
-        """Probes that arrived while there was no room for them."""
+        """Probes that arrived while the socket was full."""
         counts = self._receiving.getsockopt(_PACKET, _STATISTICS, _COUNTS.size)
         self._lost += _COUNTS.unpack(counts)[1]  # since it was last asked
         return self._lost
 
     @property
     def address(self) -> IPv4Address:
-        """The NIC's."""
+        """Address of the NIC."""
         return self.interface.address
 
     def listen(self, on_arrival: Callable[[], None]) -> None:
-        """Have the running loop call this whenever probes have arrived."""
+        """Call this from the running loop whenever probes have arrived."""
         asyncio.get_running_loop().add_reader(self._receiving.fileno(), on_arrival)
 
-    def deafen(self) -> None:
-        """Have it call nobody any longer."""
+    def stop_listening(self) -> None:
+        """Stop calling."""
         asyncio.get_running_loop().remove_reader(self._receiving.fileno())
 
     def close(self) -> None:
+        """Close both sockets."""
         self._sending.close()
         self._receiving.close()
 
     def send(self, probe: Probe) -> None:
-        """Send a probe; what the kernel does not take is counted, and lost.
+        """Send a probe. Probes that the kernel refuses are counted and lost.
 
-        Raises OSError where the interface is there no longer: another of its name would be another.
+        Raises OSError if the interface is gone, even if another one has its name by now.
         """
         try:
             self._sending.sendto(probe_packet(probe), (str(probe.five_tuple.destination_address), 0))
@@ -97,7 +99,7 @@ class ProbeSockets:
             self._unsent[errno.errorcode.get(error.errno or 0, str(error))] += 1
 
     def receive(self) -> Iterator[bytes]:
-        """IPv4 packets that have arrived, some of them: the socket stays readable where there are more."""
+        """Yield some of the IPv4 packets that have arrived; the socket stays readable if there are more."""
         for _ in range(_AT_ONCE):
             try:
                 packet = self._receiving.recv(_LONGEST_BYTES)
@@ -108,7 +110,7 @@ class ProbeSockets:
 
 
 def _sending_socket(interface: Interface) -> socket.socket:
-    # Of this protocol it takes packets with their headers, and never gets any.
+    # A socket of this protocol sends packets with their headers and receives nothing.
     sending = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.IPPROTO_RAW)
     try:
         sending.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.name.encode())
@@ -120,7 +122,7 @@ def _sending_socket(interface: Interface) -> socket.socket:
 
 
 def _receiving_socket(interface: Interface) -> socket.socket:
-    # Without a protocol nothing comes in until it is bound, when the filter is there.
+    # Without a protocol nothing arrives before the bind, when the filter is in place.
     receiving = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
     try:
         receiving.setsockopt(_PACKET, _IGNORE_OUTGOING, 1)

@@ -1,1 +1,1 @@
-"""The wire format: ``trainyard/v1/trainyard.proto``, what protoc makes of it, and the methods by name."""
+"""The wire format: ``trainyard.proto``, its generated messages, and the service's methods by name."""

@@ -1,4 +1,4 @@
-"""INT-MD 2.1 as switches and hosts write it: the instruction bitmap, and what every hop answers.
+"""INT-MD 2.1 as our switches and hosts write it: the instruction bitmap, and the answer of every hop.
 
 Source: *In-band Network Telemetry (INT) Dataplane Specification*, version 2.1, sections 4 and 5.
 """
@@ -26,7 +26,7 @@ TCP_PROTOCOL = 6
 
 
 class Instruction(IntFlag):
-    """What a probe asks every hop for: bits 0 to 7 of the bitmap, bit 0 being the most significant of 16."""
+    """Data that a probe requests from every hop: bits 0 to 7 of the bitmap; bit 0 is the most significant of 16."""
 
     NODE_ID = 1 << 15
     LEVEL1_PORTS = 1 << 14
@@ -39,21 +39,21 @@ class Instruction(IntFlag):
 
 
 INSTRUCTIONS = 0xFF00 & ~int(Instruction.LEVEL2_PORTS)
-"""What our probes ask for: all that our switches know."""
+"""Instructions in our probes: everything that our switches support."""
 
 HOP_WORDS = 9
-"""32-bit words that a hop answers them with."""
+"""32-bit words of a hop's answer to them."""
 
 UTILISATION_WINDOW_US = 1 << 14
 """Time over which switches count the bytes of UTILISATION, unless an operator changes table utilisation_window."""
 
 
 class Hop(NamedTuple):
-    """What one switch told a probe; None: it was not asked, or does not know (all ones).
+    """A switch's answer to a probe; None for values that were not requested or that the switch does not know.
 
-    Times are microseconds of the switch's own clock. ``queue_packets`` are those that waited in the queue of ``level``
-    when the probe came, ``window_bytes`` those that left by the egress port in its last complete window: its
-    utilisation. A tuple, as a controller reads hundreds of thousands a second.
+    Times are microseconds of the switch's own clock. ``queue_packets`` waited in the queue of ``level`` when the probe
+    arrived. ``window_bytes`` left by the egress port in its last complete window and give its utilisation. A named
+    tuple, because a controller reads hundreds of thousands a second.
     """
 
     node_id: int | None = None
@@ -68,15 +68,15 @@ class Hop(NamedTuple):
 
 
 def words_of(instructions: int) -> int:
-    """32-bit words that a hop needs to answer a bitmap; bits that the specification leaves open take one each."""
+    """Return the 32-bit words in which a hop answers a bitmap; bits that the specification leaves open take one."""
     two_words = Instruction.INGRESS_TIME | Instruction.EGRESS_TIME | Instruction.LEVEL2_PORTS
     return instructions.bit_count() + (instructions & two_words).bit_count()
 
 
 def read_stack(stack: bytes, instructions: int = INSTRUCTIONS, hop_words: int = HOP_WORDS) -> tuple[Hop, ...]:
-    """The hops of an INT stack in the order in which the probe met them, the first switch first.
+    """Read the hops of an INT stack in the order of the path, the first switch first.
 
-    Raises ValueError where the stack is not of whole hops, or a hop has too few words for the instructions.
+    Raises ValueError if the stack does not consist of whole hops, or a hop has too few words for the instructions.
     """
     layout, positions = _layout(instructions, hop_words)
     if len(stack) % layout.size:
@@ -86,7 +86,7 @@ def read_stack(stack: bytes, instructions: int = INSTRUCTIONS, hop_words: int = 
         words = (
             tuple(_NOT_KNOWN[n] if at is None else values[at] for n, at in enumerate(positions)) for values in words
         )
-    # The newest hop lies on top.
+    # The last switch's answer is on top.
     return tuple([_hop(values) for values in words])[::-1]
 
 
@@ -119,14 +119,14 @@ _NOT_KNOWN = (_ONES_32, _ONES_16, _ONES_16, _ONES_32, _ONES_32, _ONES_64, _ONES_
 """Values of a hop that knows nothing, in the order of the formats."""
 
 _Positions = tuple[int | None, ...]
-"""Where each value of a hop stands among those that were asked for; None: it was not."""
+"""Position of each value of a hop among those requested; None if it was not requested."""
 
 _ALL: _Positions = tuple(range(len(_NOT_KNOWN)))
 
 
 @cache
 def _layout(instructions: int, hop_words: int) -> tuple[struct.Struct, _Positions]:
-    """How a hop's words are read; those that nobody has a meaning for are skipped."""
+    """Return the format of a hop's words; words without a known meaning are skipped."""
     if hop_words < words_of(instructions) or hop_words == 0:
         raise ValueError(f"instructions {instructions:#06x} need {words_of(instructions)} words a hop, not {hop_words}")
     known, positions, asked = "", list[int | None](), 0
@@ -142,7 +142,7 @@ def _layout(instructions: int, hop_words: int) -> tuple[struct.Struct, _Position
 
 
 def _hop(values: tuple[int, ...]) -> Hop:
-    """A hop from its values."""
+    """Convert the values of a hop."""
     node_id, ingress_port, egress_port, latency_us, queue, ingress_us, egress_us, window_bytes = values
     level, queue_packets = queue >> QUEUE_DEPTH_BITS, queue & _ONES_24
     return Hop(

@@ -1,4 +1,4 @@
-"""The methods of the service ``trainyard.v1.Controller``, typed, for both ends of the wire.
+"""Typed methods of the service ``trainyard.v1.Controller``, for both ends of the wire.
 
 gRPC's generated stubs are untyped, import by absolute names and tie grpcio to the generator's version.
 """
@@ -19,7 +19,7 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[RequestT, ResponseT]):
-    """One method of a service and the types it takes and returns."""
+    """One method of a service with its request and response types."""
 
     name: str
     request: type[RequestT]
@@ -28,7 +28,7 @@ class Method(Generic[RequestT, ResponseT]):
 
     @property
     def path(self) -> str:
-        """The method as gRPC addresses it."""
+        """Path by which gRPC addresses the method."""
         return f"/{self.service}/{self.name}"
 
 

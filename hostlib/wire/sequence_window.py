@@ -1,18 +1,18 @@
-"""Numbered packets as they come in: which are new, and how many are lost, late or doubled."""
+"""Sequence window: classifies numbered packets as new, late or duplicate, and counts losses."""
 
 from enum import StrEnum
 
 SIZE = 256
-"""How far behind the newest a number may still come."""
+"""A number may be this far behind the newest."""
 
 _ONES = (1 << SIZE) - 1
 
 MAX_JUMP = 1 << 16
-"""How far before the newest: a number beyond is not believed."""
+"""A number further ahead of the newest is rejected."""
 
 
 class Arrival(StrEnum):
-    """What a number says of its packet."""
+    """Classification of a packet by its number."""
 
     NEW = "new"
     LATE = "late"
@@ -31,9 +31,9 @@ _NEW, _LATE = Arrival.NEW, Arrival.LATE
 
 
 class SequenceWindow:
-    """Remembers the last 256 numbers of a stream that counts up, as IPsec does against replay (RFC 4303, 3.4.3).
+    """Remembers the last 256 numbers of an increasing sequence, like the replay window of IPsec (RFC 4303, 3.4.3).
 
-    ``received`` counts new numbers, ``late`` those of them that came behind a higher one, ``duplicates`` all others.
+    ``received`` counts new numbers, ``late`` those of them behind a higher number, ``duplicates`` all others.
     """
 
     __slots__ = ("_bits", "_first", "_newest", "duplicates", "late", "received")
@@ -42,21 +42,21 @@ class SequenceWindow:
         self.received = self.late = self.duplicates = 0
         self._first = self._newest = -1
         self._bits = 0
-        """Bit i: the number i below the newest has come."""
+        """Bit i: the number i below the newest has arrived."""
 
     @property
     def missing(self) -> int:
-        """Numbers below the newest that have not come, since the first."""
+        """Numbers since the first that have not arrived."""
         return self._newest - self._first + 1 - self.received if self.received else 0
 
     @property
     def recent_loss(self) -> float:
-        """The share of the last 256 numbers, or of as many as there were, that have not come."""
+        """Share of the last 256 numbers, or of fewer at the start, that have not arrived."""
         span = min(SIZE, self._newest - self._first + 1)
         return 1 - self._bits.bit_count() / span if self.received else 0.0
 
     def note(self, number: int) -> Arrival:
-        """A packet with this number has come."""
+        """Record the arrival of a number."""
         if not self.received:
             self._first = self._newest = number
             self._bits = self.received = 1

@@ -7,8 +7,8 @@ from ipaddress import IPv4Address
 from emulator.fabric import EmulatedFabric
 from emulator.observations import Capture
 from hostlib.connection import Connection
-from hostlib.telemetry.agent import ProbeAgent
 from hostlib.telemetry.host_agent import AgentStatus, HostAgent
+from hostlib.telemetry.probe_agent import ProbeAgent
 from hostlib.telemetry.prober import Pace
 from hostlib.telemetry.probes import ETHERNET_BYTES, Probe, probe_packet
 from tests.chaos.processes import Process
@@ -38,7 +38,7 @@ class Nics:
         """Have what reaches a NIC come to this one."""
         self._listening[nic.link] = nic
 
-    def deafen(self, nic: "MemoryNic") -> None:
+    def stop_listening(self, nic: "MemoryNic") -> None:
         """Have it do so no longer."""
         if self._listening.get(nic.link) is nic:
             del self._listening[nic.link]
@@ -66,8 +66,8 @@ class MemoryNic:
         self._on_arrival = on_arrival
         self._nics.listen(self)
 
-    def deafen(self) -> None:
-        self._nics.deafen(self)
+    def stop_listening(self) -> None:
+        self._nics.stop_listening(self)
 
     def arrive(self, packet: bytes) -> None:
         """A packet has come."""
@@ -110,7 +110,7 @@ class Agent:
         fabric = self._nics.emulated.fabric
         nics = [MemoryNic(self._nics, nic) for nic in fabric.nics[self.host]]
         for nic in nics:
-            self.process.at_end(nic.deafen)
+            self.process.at_end(nic.stop_listening)
         rates_bps = {nic.address: fabric.links[nic.link].rate_bps for nic in nics}
         async with Connection(self._addresses, self._owner_token) as connection:
             agent = ProbeAgent(self.host, rates_bps, self._session, _PACE)

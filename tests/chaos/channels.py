@@ -1,4 +1,4 @@
-"""Channels and servers of gRPC, and the host library's connection, over the network in memory."""
+"""FailoverChannel and servers of gRPC, and the host library's connection, over the network in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -198,7 +198,7 @@ def in_memory(
     with (
         patch("finsy.pbutil.from_text", cache(from_text)),
         patch("grpc.aio.insecure_channel", lambda address, *_, **__: MemoryChannel(network, address)),
-        patch("hostlib.channels.Channel", lambda address: MemoryHostChannel(network, address)),
+        patch("hostlib.failover_channel.Channel", lambda address: MemoryHostChannel(network, address)),
         patch("hostlib.client.Connection", host_connection),
     ):
         yield

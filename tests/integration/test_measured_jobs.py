@@ -43,4 +43,4 @@ def test_a_job_that_tells_its_hosts_alone_has_the_intensity_of_one_that_tells_al
     # W = 16 GPUs for an iteration of 0.2 s, t = 0.1 s on every link of its way.
     assert jobs["quiet"].intensity == pytest.approx(16 * 0.2 / 0.1, rel=0.05)
     assert jobs["loud"].intensity == pytest.approx(16 * 0.3 / 0.12, rel=0.01)
-    assert (jobs["quiet"].profile, jobs["loud"].profile) == (ProfileSource.MEASURED, ProfileSource.TOLD)
+    assert (jobs["quiet"].profile, jobs["loud"].profile) == (ProfileSource.MEASURED, ProfileSource.REPORTED)

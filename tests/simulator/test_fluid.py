@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from policies.enforcement import Allocator
 from policies.rates.network import Network
-from simulator.allocation import allocation
 from simulator.bundles import Bundles
-from simulator.fluid import NEVER_PS, NO_BUNDLE, PS_PER_S, Fluid
+from simulator.fluid import NEVER_PS, NO_BUNDLE, PS_PER_S, Fluid, allocation
 from tests.policies.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
 from topologies.fabric import Path
 
@@ -105,11 +104,11 @@ def test_what_is_paused_is_so_in_other_bundles_too() -> None:
     fluid.start(np.array([0]), np.array([2 * GB]))
     fluid.run(PS_PER_S)
     fluid.pause(np.array([0]))
-    fluid.relay(make_bundles([GBPS, GBPS], [(0,), (1,)]), np.array([0, 0]))
+    fluid.replace_bundles(make_bundles([GBPS, GBPS], [(0,), (1,)]), np.array([0, 0]))
     fluid.resume(np.array([1]))
     assert (fluid.run(4 * PS_PER_S), fluid.now_ps) == ([1], 1.5 * PS_PER_S)
     with pytest.raises(ValueError, match="bundle 0: it is under way"):
-        fluid.relay(make_bundles([GBPS], [(0,)]), np.array([1]))
+        fluid.replace_bundles(make_bundles([GBPS], [(0,)]), np.array([1]))
     fluid.resume(np.array([0]))
     assert (fluid.run(NEVER_PS), fluid.now_ps) == ([0], 2 * PS_PER_S)
 
@@ -140,7 +139,7 @@ def test_flows_under_way_go_on_in_other_bundles_on_other_paths() -> None:
     fluid.start(np.array([0]), np.array([2 * GB]))
     fluid.run(PS_PER_S)
     after = make_bundles([GBPS, 2 * GBPS], [(0,), (0,), (1,)])
-    fluid.relay(after, np.array([NO_BUNDLE, 0, 0]))
+    fluid.replace_bundles(after, np.array([NO_BUNDLE, 0, 0]))
     assert fluid.run(NEVER_PS) == [2]
     assert fluid.now_ps == 1.25 * PS_PER_S
     assert fluid.run(NEVER_PS) == [1]
@@ -151,7 +150,7 @@ def test_no_flow_under_way_gets_lost() -> None:
     fluid = make_fluid(make_bundles([GBPS], [(0,)], weights=[2.0]))
     fluid.start(np.array([0]), np.array([GB]))
     with pytest.raises(ValueError, match="bundle 0: it is under way"):
-        fluid.relay(make_bundles([GBPS], [(0,)]), np.array([0]))
+        fluid.replace_bundles(make_bundles([GBPS], [(0,)]), np.array([0]))
 
 
 @st.composite

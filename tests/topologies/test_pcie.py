@@ -47,5 +47,5 @@ def test_without_pcie_nothing_is_inside_hosts() -> None:
 @pytest.mark.parametrize("pcie", [Pcie(0, 1e9), Pcie(1, 0.0), Pcie(1, float("inf"))])
 def test_pcie_switches_that_cannot_be_are_refused(pcie: Pcie) -> None:
     fabric = star(1).build()
-    with pytest.raises(ValueError, match="a PCIe switch has NICs and a finite rate above 0"):
+    with pytest.raises(ValueError, match="a PCIe switch with NICs and a finite rate above 0"):
         type(fabric)(fabric.hosts, fabric.switches, fabric.cables, fabric.gpus_per_host, pcie)

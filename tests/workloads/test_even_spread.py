@@ -3,20 +3,19 @@
 import numpy as np
 import pytest
 
+from topologies.clos import ClosSpecification
 from topologies.ecmp import hash_multipliers
+from topologies.fat_tree import DoubleSidedSpecification
 from topologies.graph import GraphSpecification
-from topologies.pods import DoubleSidedSpecification
-from topologies.regular import ClosSpecification
 from topologies.routing import Routing
 from topologies.specification import Topology
-from workloads.alone import run_alone
-from workloads.bounds import fluid_bound_gpu_utilisation
 from workloads.even_spread import EvenSpread
+from workloads.isolated_run import run_isolated
 from workloads.jobs import TrainingJob
-from workloads.schedulers.at_random import RandomPlacement
+from workloads.schedulers.baselines import RandomPlacement
 from workloads.schedulers.cluster import Cluster, ClusterState, GpuRequest
-from workloads.traces.placing import placed
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob, placed_job
+from workloads.utilisation_bounds import fluid_bound_gpu_utilisation
 from workloads.workload import Pattern, PhasesWorkload
 
 THIN = ClosSpecification(
@@ -44,11 +43,11 @@ def random_jobs(topology: Topology, seed: int) -> tuple[list[TrainingJob], Routi
         workload = PhasesWorkload(
             type="phases", compute_s=1.0, comm_start=0.5, bytes=sent_bytes, pattern=Pattern.RING, flows_per_pair=None
         )
-        jobs.append(placed(SimulatedJob(request, "made up", workload, 1.0), allocation, fabric, 0.0))
+        jobs.append(placed_job(SimulatedJob(request, "made up", workload, 1.0), allocation, fabric, 0.0))
 
 
 def most_gpu_utilisation(jobs: list[TrainingJob], routing: Routing) -> float:
-    alone_s = np.array([run_alone(job, routing).iteration_time_s for job in jobs])
+    alone_s = np.array([run_isolated(job, routing).iteration_time_s for job in jobs])
     work = np.array([job.computing_gpu_seconds for job in jobs])
     return EvenSpread.of(jobs, routing).most(np.arange(len(jobs)), work, alone_s) / sum(job.gpus for job in jobs)
 
@@ -59,11 +58,11 @@ def test_where_paths_are_alike_it_is_the_fluid_bound(topology: Topology, seed: i
     jobs, routing = random_jobs(topology, seed)
     assert len(jobs) > 2
     assert EvenSpread.of(jobs, routing).longest_s == pytest.approx(
-        [run_alone(job, routing).iteration_time_s - 0.5 for job in jobs]
+        [run_isolated(job, routing).iteration_time_s - 0.5 for job in jobs]
     )
     bound = fluid_bound_gpu_utilisation(jobs, routing)
     assert bound < 0.99 * sum(
-        job.computing_gpu_seconds / run_alone(job, routing).iteration_time_s for job in jobs
+        job.computing_gpu_seconds / run_isolated(job, routing).iteration_time_s for job in jobs
     ) / sum(job.gpus for job in jobs)
     assert most_gpu_utilisation(jobs, routing) == pytest.approx(bound)
 

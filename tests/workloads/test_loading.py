@@ -189,8 +189,8 @@ def test_repeated_keys_are_refused_with_path_and_line(document: Document, refuse
     text = yaml.safe_dump({"seed": 2}) + yaml.safe_dump(document, sort_keys=False) + "seed: 3\n"
     text = text.replace("name: a\n", "name: a\n  name: b\n")
     assert refuse(text) == [
-        "jobs[0].name: expected once, there again in line 12",
-        f"seed: expected once, there again in line {len(text.splitlines())}",
+        "jobs[0].name: expected once, repeated in line 12",
+        f"seed: expected once, repeated in line {len(text.splitlines())}",
     ]
 
 
@@ -239,8 +239,8 @@ def test_graphs_must_hang_together(document: Document, refuse: Callable[[str], l
         ("", "expected a mapping"),
         ("- name", "expected a mapping"),
         ("jobs: &all [*all]", "jobs[0]: expected a mapping"),
-        ("name: " + "[" * 5000, "not YAML that can be read: "),
-        ("name: 2024-13-45", "not YAML that can be read: "),
+        ("name: " + "[" * 5000, "invalid YAML: "),
+        ("name: 2024-13-45", "invalid YAML: "),
         ("name: !!python/object:os.system x", "line 1, column 7: "),
         ("[a, b]: c", "line 1, column 1: "),
     ],
@@ -252,6 +252,29 @@ def test_what_is_not_a_scenario_at_all_is_refused(text: str, message: str, refus
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"nowhere\.yaml: cannot be read"):
         load_scenario(tmp_path / "nowhere.yaml")
+
+
+def test_null_means_absent(document: Document, tmp_path: Path) -> None:
+    first = document["jobs"][0]
+    asking = {key: value for key, value in first.items() if key != "hosts"}
+    document["jobs"] = [
+        {**first, "gpus": None, "placement": None, "duration_s": None},
+        {**asking, "name": "b", "hosts": None, "gpus": 4, "placement": None, "arrival_s": 1000},
+    ]
+    document["events"] = [
+        {"at_s": 1, "switch": "t0", "link": None, "host": None, "state": "down"},
+        {"at_s": 2, "switch": "t0", "controller": None, "state": "up"},
+    ]
+    path = tmp_path / "nulls.yaml"
+    path.write_text(yaml.safe_dump(document))
+    assert [job.gpus for job in load_scenario(path).jobs] == [None, 4]
+
+
+def test_nulls_hide_no_mistake(document: Document, refuse: Callable[[str], list[str]]) -> None:
+    first = document["jobs"][0]
+    workload = {**first["workload"], "pattern": "pairs"}
+    document["jobs"] = [{**first, "hosts": ["h0", "h1", "h2"], "gpus": None, "workload": workload}]
+    assert refuse(yaml.safe_dump(document)) == ["jobs[0].hosts: expected an even number of hosts for pairs, got 3"]
 
 
 def test_a_job_asks_for_gpus_or_names_its_hosts(document: Document, refuse: Callable[[str], list[str]]) -> None:

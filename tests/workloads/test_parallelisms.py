@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from hostlib.arrangements import coflow, gathers, parameters, scatters, staggered
 from topologies.routing import Routing
 from topologies.specification import StarSpecification
-from workloads.alone import run_alone
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.expansion import expand
+from workloads.isolated_run import run_isolated
 from workloads.jobs import TrainingJob
 from workloads.models import MODELS, ModelName
 from workloads.placement import Placement
@@ -72,7 +72,7 @@ def test_communication_takes_time_and_ends(kind: str) -> None:
     specification = {"name": kind, "hosts": list(fabric.hosts), "gpus_per_host": 1, "iterations": 1}
     specification["workload"] = {"type": kind, "model": "bert", **OTHERS[kind]}
     job = TrainingJob(JobSpecification.model_validate(specification), Placement({}, {}), graph(kind))
-    alone = run_alone(job, Routing(fabric, {"t0": 1}))
+    alone = run_isolated(job, Routing(fabric, {"t0": 1}))
     assert alone.iteration_time_s > MODEL.compute_s
     assert alone.tardiness_s.keys() == {group.name for group in job.graph.flow_groups}
     assert all(late_s > 0 for late_s in alone.tardiness_s.values())

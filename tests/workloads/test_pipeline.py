@@ -11,7 +11,7 @@ from hostlib.arrangements import interleaved, one_forward_one_backward, staggere
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
-from workloads.parallelism.pipeline_schedules import Kind, schedule
+from workloads.parallelism.pipeline_schedules import StepKind, schedule
 from workloads.placement import Placement
 from workloads.task_graph import Computation, TaskGraph
 from workloads.workload import PipelineSchedule, PipelineWorkload
@@ -61,8 +61,8 @@ def test_every_host_computes_each_micro_batch_on_all_its_chunks_both_ways(
         for number in range(micro_batches):
             for chunk in range(chunks):
                 kinds = [step.kind for step in steps if (step.micro_batch, step.chunk) == (number, chunk)]
-                whole = [Kind.FORWARD, Kind.BACKWARD]
-                assert kinds in (whole, [Kind.FORWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT])
+                whole = [StepKind.FORWARD, StepKind.BACKWARD]
+                assert kinds in (whole, [StepKind.FORWARD, StepKind.INPUT_GRADIENT, StepKind.WEIGHT_GRADIENT])
         assert len({(step.micro_batch, step.chunk) for step in steps}) == micro_batches * chunks
 
 

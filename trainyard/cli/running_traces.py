@@ -12,8 +12,8 @@ from trainyard.cli.inputs import load_policies, require_positive
 from trainyard.cli.interruption import interruptible
 from trainyard.cli.traces import AssumptionsOption, FolderArgument, load_summary, require_jobs
 from trainyard.progress import progress
-from workloads.schedulers.scheduler_name import Scheduler
-from workloads.values import LONGEST_S
+from workloads.field_types import LONGEST_S
+from workloads.schedulers.catalogue import Scheduler, admission_function
 
 if TYPE_CHECKING:
     from experiments.traces.results import TraceResult
@@ -60,7 +60,6 @@ def run_trace(
     from experiments.traces.json_form import trace_object
     from experiments.traces.run import TraceOptions, TraceRun
     from experiments.traces.steadiness import ACCURATE, SkipOptions
-    from workloads.schedulers.catalogue import admit_by
 
     if days is not None:
         require_positive("--days", days)
@@ -74,7 +73,7 @@ def run_trace(
     )
     results, problem = [], None
     for decides in load_policies(policy):
-        run = TraceRun(summary.jobs, assumed.fabric, decides, admit_by(scheduler, seed), options)
+        run = TraceRun(summary.jobs, assumed.fabric, decides, admission_function(scheduler, seed), options)
         problem = _to_the_end(run, f"{folder.name} under {decides.name}")
         results.append(run.result())
         if as_json:

@@ -13,8 +13,8 @@ from workloads.loading import ScenarioError
 
 if TYPE_CHECKING:
     from workloads.traces.assumptions import Assumptions
-    from workloads.traces.fit import Unit
-    from workloads.traces.summary import TraceSummary
+    from workloads.traces.comparison import Unit
+    from workloads.traces.statistics import TraceSummary
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder of job.csv, worker.csv and topo.csv, as Lingjun's dataset has.")
@@ -41,11 +41,11 @@ def generate_trace(
     as_json: JsonOption = False,
 ) -> None:
     """Make up a trace like Lingjun's, write it to a folder in the same three files, and show how well it fits."""
-    from workloads.traces.generator import make_trace
-    from workloads.traces.writing import write_trace
+    from workloads.traces.generator import generate_trace
+    from workloads.traces.lingjun_writer import write_trace
 
     try:
-        write_trace(make_trace(jobs, seed), folder)
+        write_trace(generate_trace(jobs, seed), folder)
     except FileExistsError as error:
         refuse((str(error),))
     except OSError as error:
@@ -73,7 +73,7 @@ def load_summary(folder: Path, assumptions: Path | None) -> "tuple[Assumptions, 
 def summary_of(folder: Path, assumed: "Assumptions") -> "TraceSummary":
     """A folder's trace under assumptions; ends the command where it is none."""
     from workloads.traces.csv_rows import TraceError
-    from workloads.traces.summary import summarise
+    from workloads.traces.statistics import summarise
 
     try:
         return summarise(folder, assumed)
@@ -101,7 +101,7 @@ def _show(folder: Path, assumptions: Path | None, *, as_json: bool) -> None:
 def _print_tables(folder: Path, summary: "TraceSummary") -> None:
     from experiments.report.numbers import count, quantity
     from trainyard.cli.layout import number_table
-    from workloads.traces.fit import figures
+    from workloads.traces.comparison import compare_with_published
 
     rules = number_table(f"{folder.name}: cleaning", "Rule", "Rows", "Lines", left=("Lines",))
     for rule, number in summary.trace.counts.items():
@@ -109,7 +109,7 @@ def _print_tables(folder: Path, summary: "TraceSummary") -> None:
         more = ", ..." if number > _SHOWN_ROWS else ""
         rules.add_row(Text(rule.value), count(number), ", ".join(map(str, lines[:_SHOWN_ROWS])) + more)
     fit = number_table(f"{folder.name}: beside the Lingjun dataset", "Figure", "Here", "Published")
-    for figure in figures(summary.statistics):
+    for figure in compare_with_published(summary.statistics):
         fit.add_row(Text(figure.name), _written(figure.here, figure.unit), _written(figure.published, figure.unit))
     work = number_table(f"{folder.name}: for a simulation", "Jobs", "GPUs asked for", "GPU hours", "Too large")
     gpu_hours = sum(job.request.gpus * job.request.run_time_s for job in summary.jobs) / 3600
@@ -120,7 +120,7 @@ def _print_tables(folder: Path, summary: "TraceSummary") -> None:
 
 def _written(value: float | None, unit: "Unit") -> str:
     from experiments.report.numbers import count, percent
-    from workloads.traces.fit import Unit
+    from workloads.traces.comparison import Unit
 
     match unit:
         case Unit.SHARE if value is not None:
@@ -132,7 +132,7 @@ def _written(value: float | None, unit: "Unit") -> str:
 
 
 def _document(folder: Path, summary: "TraceSummary") -> dict[str, Any]:
-    from workloads.traces.fit import figures
+    from workloads.traces.comparison import compare_with_published
 
     statistics = summary.statistics
     return {
@@ -143,7 +143,8 @@ def _document(folder: Path, summary: "TraceSummary") -> dict[str, Any]:
             for finding in summary.trace.findings
         ],
         "figures": [
-            {"name": figure.name, "here": figure.here, "published": figure.published} for figure in figures(statistics)
+            {"name": figure.name, "here": figure.here, "published": figure.published}
+            for figure in compare_with_published(statistics)
         ],
         "status": statistics.status,
         "models": statistics.models,

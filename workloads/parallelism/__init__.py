@@ -1,1 +1,1 @@
-"""How a model is spread over hosts, one kind a module: each makes a job's task graph of an iteration."""
+"""Parallelisms: each module turns workloads of one family into the task graph of an iteration."""

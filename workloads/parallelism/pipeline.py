@@ -1,39 +1,37 @@
-"""Pipeline parallelism: every host holds stages, micro-batches pass forward through all and backward again.
+"""Pipeline parallelism: hosts hold stages; micro-batches pass forward through all stages and back again.
 
-What one host sends another in one direction is a flow group, an EchelonFlow (EchelonFlow, section 3.2, equation 6): its
-flows are released one micro-batch after the other and needed so too. ``pipeline_schedules`` has the orders.
+The flows from one host to another in one direction are a flow group, an EchelonFlow (EchelonFlow, section 3.2, equation
+6): they start, and are needed, one micro-batch after the other. ``pipeline_schedules`` has the orders.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from workloads.flows import flows_between
-from workloads.graph_builder import Done, GraphBuilder
 from workloads.models import MODELS
-from workloads.parallelism.pipeline_schedules import Kind, Slot, Step, schedule, stage_of
+from workloads.parallelism.pipeline_schedules import Slot, Step, StepKind, schedule, stage_of
 from workloads.placement import Placement
-from workloads.task_graph import TaskGraph
+from workloads.task_graph import Done, GraphBuilder, TaskGraph
+from workloads.traffic_patterns import flows_between
 from workloads.workload import PipelineSchedule, PipelineWorkload
 
 Passage = tuple[bool, int, int]
-"""Whether a micro-batch goes forward, the stage, and its number."""
+"""A micro-batch that enters a stage: whether it goes forward, the stage, and the micro-batch."""
 
 
 def expand_pipeline(workload: PipelineWorkload, placement: Placement) -> TaskGraph:
-    """One iteration: every host works through its schedule, each slot waiting for the one before and for its inputs.
+    """Let every host work through its schedule; each slot waits for the previous slot and for its inputs.
 
-    A stage has an equal share of the layers and of the model's computation; a host's GPUs together pass one
-    micro-batch's activations on to the next stage, and the next their gradients back. Of a backward pass that is split,
-    either gradient takes half.
+    A stage has an equal share of the layers and of the computation. A host passes a micro-batch's activations on to the
+    next stage and gets their gradients back. In a split backward pass each of the two gradients takes half the time.
     """
     model = MODELS[workload.model]
     hosts = tuple(placement.gpus)
     kind, number, chunks = workload.schedule, workload.micro_batches, workload.chunks_per_host
     forward_s, backward_s = model.forward_s / number / chunks, model.backward_s / number / chunks
     seconds = {
-        Kind.FORWARD: forward_s,
-        Kind.BACKWARD: backward_s,
-        Kind.INPUT_GRADIENT: backward_s / 2,
-        Kind.WEIGHT_GRADIENT: backward_s / 2,
+        StepKind.FORWARD: forward_s,
+        StepKind.BACKWARD: backward_s,
+        StepKind.INPUT_GRADIENT: backward_s / 2,
+        StepKind.WEIGHT_GRADIENT: backward_s / 2,
     }
     stages = {stage_of(kind, host, chunk, len(hosts)): host for host in range(len(hosts)) for chunk in range(chunks)}
     schedules = [schedule(kind, host, len(hosts), number, chunks) for host in range(len(hosts))]
@@ -44,7 +42,7 @@ def expand_pipeline(workload: PipelineWorkload, placement: Placement) -> TaskGra
     for host, slot in _in_order_of_dependence(kind, schedules, stages):
         after = last_of[host]
         for step in slot:
-            if step.kind is not Kind.WEIGHT_GRADIENT:
+            if step.kind is not StepKind.WEIGHT_GRADIENT:
                 after += arrived.get(_input(kind, host, step, len(hosts)), ())
         name = " and ".join(_name(step) for step in slot)
         last_of[host] = builder.compute(name, (hosts[host],), sum(seconds[step.kind] for step in slot), after)
@@ -67,13 +65,13 @@ def _name(step: Step) -> str:
 
 
 def _input(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage:
-    """What a step takes over: a stage's activations, or the gradients of its output."""
-    return step.kind is Kind.FORWARD, stage_of(kind, host, step.chunk, num_hosts), step.micro_batch
+    """Return the input of a step: a stage's activations, or the gradients of its output."""
+    return step.kind is StepKind.FORWARD, stage_of(kind, host, step.chunk, num_hosts), step.micro_batch
 
 
 def _output(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage | None:
-    """What the next stage takes over from a step; None of the gradients of weights."""
-    if step.kind is Kind.WEIGHT_GRADIENT:
+    """Return what a step passes on; None for the gradients of weights."""
+    if step.kind is StepKind.WEIGHT_GRADIENT:
         return None
     is_forward, stage, micro_batch = _input(kind, host, step, num_hosts)
     return is_forward, stage + (1 if is_forward else -1), micro_batch
@@ -82,10 +80,10 @@ def _output(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Pa
 def _in_order_of_dependence(
     kind: PipelineSchedule, schedules: Sequence[Sequence[Slot]], stages: Mapping[int, int]
 ) -> Iterator[tuple[int, Slot]]:
-    """All slots of all hosts, each behind its host's slot before and the steps that it takes over from.
+    """Yield the slots of all hosts, each behind its host's previous slot and the steps it depends on.
 
-    Backward on the last stage takes over from its own forward, which stands before it. Raises ValueError for schedules
-    that wait for each other.
+    The backward step of the last stage depends on its own forward step, which stands before it. Raises ValueError for
+    schedules that wait for each other.
     """
     given: set[Passage] = set()
     positions = [0] * len(schedules)
@@ -94,7 +92,7 @@ def _in_order_of_dependence(
     def is_ready(host: int, step: Step) -> bool:
         needed = _input(kind, host, step, len(schedules))
         at_the_end = first if needed[0] else last
-        return step.kind is Kind.WEIGHT_GRADIENT or needed[1] == at_the_end or needed in given
+        return step.kind is StepKind.WEIGHT_GRADIENT or needed[1] == at_the_end or needed in given
 
     while any(position < len(slots) for position, slots in zip(positions, schedules, strict=True)):
         before = list(positions)

@@ -1,0 +1,1 @@
+"""Job schedulers: they choose which waiting jobs start, and on which GPUs."""

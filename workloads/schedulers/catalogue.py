@@ -1,16 +1,25 @@
-"""Every scheduler by its name."""
+"""The job schedulers by name."""
 
-from workloads.schedulers.affinity import place_by_affinity
-from workloads.schedulers.at_random import RandomPlacement
+from enum import StrEnum
+
+from workloads.schedulers.admission import Admit, admit_in_groups, admit_in_order
+from workloads.schedulers.baselines import RandomPlacement, place_by_affinity
 from workloads.schedulers.hived import place_in_cells
-from workloads.schedulers.queue import Admit, admit_in_groups, admit_in_order
-from workloads.schedulers.scheduler_name import Scheduler
 
 
-def admit_by(scheduler: Scheduler, seed: int) -> Admit:
-    """Who begins where, as a scheduler has it; ``seed`` is that of what it draws.
+class Scheduler(StrEnum):
+    """Name of a job scheduler, as commands spell it. All but Muri serve first come, first served."""
 
-    Muri, which says nothing of places, has its groups placed by affinity.
+    AFFINITY = "affinity"
+    RANDOM = "random"
+    HIVED = "hived"
+    MURI = "muri"
+
+
+def admission_function(scheduler: Scheduler, seed: int) -> Admit:
+    """Return the admission function of a scheduler.
+
+    ``seed`` seeds random placements. Muri does not choose GPUs, so its groups are placed by affinity.
     """
     match scheduler:
         case Scheduler.AFFINITY:

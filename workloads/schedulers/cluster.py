@@ -1,4 +1,4 @@
-"""The GPUs of a cluster, which of them are free, and what a job asks for: what every job scheduler decides on."""
+"""The state on which every job scheduler decides: the cluster, its free GPUs, and what a job asks for."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -13,10 +13,10 @@ Allocation = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """GPUs for a job, as many on every one of its hosts.
+    """A job's request for GPUs, the same number on each of its hosts.
 
-    Schedulers that order by length use ``run_time_s``, the job's time on GPUs of its own; Muri also ``stages_s``, what
-    an iteration takes of each resource, all jobs naming the same resources in the same order.
+    ``run_time_s`` is the run time on GPUs of its own, for schedulers that order by length. ``stages_s`` is for Muri:
+    how long an iteration uses each resource. All jobs list the same resources in the same order.
     """
 
     name: str
@@ -28,11 +28,12 @@ class GpuRequest:
 
     @property
     def gpus(self) -> int:
+        """GPUs on all hosts together."""
         return self.num_hosts * self.gpus_per_host
 
 
-def host_shape(gpus: int, gpus_per_host: int) -> tuple[int, int]:
-    """On how many hosts a job has how many of its GPUs: as many on each as can be while all have the same."""
+def split_over_hosts(gpus: int, gpus_per_host: int) -> tuple[int, int]:
+    """Split a job's GPUs evenly over hosts; return the number of hosts and the GPUs on each, as many as possible."""
     if gpus < 1:
         raise ValueError(f"expected at least 1 GPU, got {gpus}")
     on_each = next(count for count in range(min(gpus, gpus_per_host), 0, -1) if gpus % count == 0)
@@ -41,14 +42,14 @@ def host_shape(gpus: int, gpus_per_host: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Hosts by rack and racks by pod, in order: hosts of a rack hang off the same ToR switches."""
+    """Hosts by rack, and racks by pod. Hosts of one rack connect to the same ToR switches."""
 
     pods: tuple[tuple[tuple[str, ...], ...], ...]
     gpus_per_host: int
 
     @classmethod
     def of_fabric(cls, fabric: Fabric) -> Self:
-        """Hosts that have their first NIC at one switch are a rack; all racks are one pod."""
+        """Group a fabric's hosts into racks by the switch of their first NIC; all racks form one pod."""
         racks: defaultdict[str, list[str]] = defaultdict(list)
         for host, nics in fabric.nics.items():
             racks[fabric.links[nics[0].link].destination].append(host)
@@ -56,39 +57,42 @@ class Cluster:
 
     @property
     def racks(self) -> tuple[tuple[str, ...], ...]:
+        """All racks in order."""
         return tuple(rack for pod in self.pods for rack in pod)
 
     @property
     def hosts(self) -> tuple[str, ...]:
+        """All hosts in order."""
         return tuple(host for rack in self.racks for host in rack)
 
     def fits(self, request: GpuRequest) -> bool:
-        """Whether the request could be met if all GPUs were free."""
+        """Tell whether an empty cluster could meet the request."""
         return request.gpus_per_host <= self.gpus_per_host and request.num_hosts <= len(self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A cluster and the GPUs that nobody has, by host."""
+    """A cluster and its free GPUs by host."""
 
     cluster: Cluster
     free: Allocation
 
     @classmethod
     def empty(cls, cluster: Cluster) -> Self:
-        """All GPUs are free."""
+        """Return the state in which all GPUs are free."""
         return cls(cluster, dict.fromkeys(cluster.hosts, tuple(range(cluster.gpus_per_host))))
 
     @property
     def num_free(self) -> int:
+        """Free GPUs on all hosts together."""
         return sum(map(len, self.free.values()))
 
-    def having(self, hosts: Iterable[str], gpus: int) -> list[str]:
-        """Those of the hosts that have so many GPUs free, in their order."""
+    def hosts_with_free(self, hosts: Iterable[str], gpus: int) -> list[str]:
+        """Return those of the hosts that have at least ``gpus`` free GPUs, in order."""
         return [host for host in hosts if len(self.free[host]) >= gpus]
 
     def take(self, allocation: Allocation) -> Self:
-        """Without the GPUs given to a job. Raises ValueError where one is not free."""
+        """Return the state after an allocation. Raises ValueError for a GPU that is not free."""
         free = dict(self.free)
         for host, gpus in allocation.items():
             if not set(gpus) <= set(free[host]) or len(set(gpus)) < len(gpus):
@@ -97,7 +101,7 @@ class ClusterState:
         return type(self)(self.cluster, free)
 
     def give_back(self, allocation: Allocation) -> Self:
-        """With the GPUs that a job had. Raises ValueError where one is free already."""
+        """Return the state after an allocation ends. Raises ValueError for a GPU that is already free."""
         free = dict(self.free)
         for host, gpus in allocation.items():
             if set(gpus) & set(free[host]):
@@ -107,4 +111,4 @@ class ClusterState:
 
 
 Place = Callable[[ClusterState, GpuRequest], Allocation | None]
-"""Chooses GPUs that are free for a request; None where there is no room. It depends on nothing else."""
+"""Chooses free GPUs for a request, or returns None where there is no room. It depends on its arguments alone."""

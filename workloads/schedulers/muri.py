@@ -1,8 +1,8 @@
-"""Muri (Zhao et al., SIGCOMM 2022): jobs that use resources in turn share GPUs, each waiting for what the other has.
+"""Muri (Zhao et al., SIGCOMM 2022): jobs that use different resources in turn share GPUs.
 
-An iteration is stages, each on one resource. In a group every job is at another resource at any time: in step s of a
-round job i uses resource s - o_i, and the step lasts as long as its longest stage. Jobs that ask for as many GPUs as
-each other are paired by a matching of maximum weight, and pairs again, until the waiting jobs fit.
+An iteration consists of stages, one per resource. The jobs of a group use different resources at any time: in step s of
+a round, job i uses resource s - o_i, and the step lasts as long as its longest stage. A maximum-weight matching pairs
+jobs that ask for the same GPUs, then pairs of pairs, until the waiting jobs fit.
 """
 
 from collections import defaultdict
@@ -17,24 +17,24 @@ import networkx as nx
 from workloads.schedulers.cluster import GpuRequest
 
 Stages = tuple[float, ...]
-"""Seconds of an iteration on each resource."""
+"""Seconds that an iteration uses each resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """How the jobs of a group take turns: ``offsets`` by job, and how long a round of all resources takes."""
+    """How the jobs of a group take turns: an offset for each job, and the length of a round over all resources."""
 
     offsets: tuple[int, ...]
     round_s: float
     efficiency: float
-    """Share of all resources' time that is used: the sum of the stages over resources times round."""
+    """Share of all resources' time that is in use."""
 
 
 @cache
 def interleave(stages_s: tuple[Stages, ...]) -> Interleaving:
-    """The order of turns with the shortest round; of equal ones the first.
+    """Find the offsets with the shortest round; of equal ones the first.
 
-    Raises ValueError for no jobs, more jobs than resources, and jobs that do not name the same number of them.
+    Raises ValueError for no jobs, for more jobs than resources, and for jobs with different numbers of resources.
     """
     num_resources = len(stages_s[0]) if stages_s else 0
     if not 0 < len(stages_s) <= num_resources or any(len(stages) != num_resources for stages in stages_s):
@@ -55,34 +55,36 @@ def _round_s(stages_s: Sequence[Stages], offsets: Sequence[int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class JobGroup:
-    """Jobs that share one allocation, as large as each of them asked for."""
+    """Jobs that share one allocation; each asked for the same GPUs."""
 
     members: tuple[GpuRequest, ...]
 
     @property
     def request(self) -> GpuRequest:
-        """What is to be placed for the whole group."""
+        """The request to place for the whole group."""
         return self.members[0]
 
     @property
     def interleaving(self) -> Interleaving:
+        """How the members take turns."""
         return interleave(tuple(member.stages_s for member in self.members))
 
-    def joined(self, other: Self) -> Self:
+    def merged_with(self, other: Self) -> Self:
+        """Return the group of the jobs of both."""
         return type(self)((*self.members, *other.members))
 
 
 def group_jobs(requests: Sequence[GpuRequest], num_free: int) -> tuple[JobGroup, ...]:
-    """The jobs in groups, alone where so many free GPUs suffice for all; else paired, and pairs paired, until they do.
+    """Group jobs until the groups fit into ``num_free`` GPUs, or until no more can be paired.
 
-    Groups stand in the order of their first jobs. No group has more jobs than there are resources.
+    Groups are in the order of their first jobs. No group has more jobs than there are resources.
     """
     groups = [JobGroup((request,)) for request in requests]
     while sum(group.request.gpus for group in groups) > num_free:
-        joined = _matched(groups)
-        if len(joined) == len(groups):
+        merged = _matched(groups)
+        if len(merged) == len(groups):
             break
-        groups = joined
+        groups = merged
     return tuple(groups)
 
 
@@ -99,7 +101,7 @@ def _matched(groups: Sequence[JobGroup]) -> list[JobGroup]:
             partner[first] = second
     seconds = set(partner.values())
     return [
-        group.joined(groups[partner[number]]) if number in partner else group
+        group.merged_with(groups[partner[number]]) if number in partner else group
         for number, group in enumerate(groups)
         if number not in seconds
     ]
@@ -107,11 +109,11 @@ def _matched(groups: Sequence[JobGroup]) -> list[JobGroup]:
 
 def _edges(groups: Sequence[JobGroup], numbers: Iterable[int]) -> Iterable[tuple[int, int, float]]:
     for first, second in combinations(numbers, 2):
-        together = groups[first].joined(groups[second])
+        together = groups[first].merged_with(groups[second])
         if len(together.members) <= len(together.request.stages_s):
             yield first, second, together.interleaving.efficiency
 
 
 def shortest_remaining_service_first(requests: Iterable[GpuRequest]) -> list[GpuRequest]:
-    """Muri's order where durations are known (SRSF): by run time times GPUs, then by arrival."""
+    """Sort by run time times GPUs, then by arrival: Muri's order (SRSF) where durations are known."""
     return sorted(requests, key=lambda request: (request.run_time_s * request.gpus, request.arrival_s))

@@ -1,16 +1,16 @@
-"""Jobs on a cluster over time, each running as long as it says: who runs where, and from when."""
+"""Jobs on a cluster over time when their run times are known in advance."""
 
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from workloads.schedulers.admission import Admit
 from workloads.schedulers.cluster import Allocation, Cluster, ClusterState, GpuRequest
-from workloads.schedulers.queue import Admit
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A job's time on its GPUs; what ``shares_with`` it are the other jobs of its group."""
+    """A job's time on its GPUs; ``shares_with`` names the other jobs of its group."""
 
     request: GpuRequest
     start_s: float
@@ -19,21 +19,22 @@ class Run:
 
     @property
     def end_s(self) -> float:
+        """When the job ends."""
         return self.start_s + self.request.run_time_s
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Runs in the order in which they began, and the requests that the whole cluster could not meet."""
+    """Runs in order of their start, and the requests that are too large for the cluster."""
 
     runs: tuple[Run, ...]
     impossible: tuple[GpuRequest, ...]
 
 
 def schedule(requests: Iterable[GpuRequest], cluster: Cluster, admit: Admit) -> Schedule:
-    """Let jobs come at their arrival, wait where there is no room, and give their GPUs back after their run time.
+    """Simulate a queue: jobs arrive, wait until they are admitted, and release their GPUs after their run time.
 
-    A simulation, in which run times depend on who shares links, calls ``admit`` itself at the same events.
+    A simulation in which run times depend on the network calls ``admit`` itself at the same events.
     """
     ordered = sorted(requests, key=lambda request: request.arrival_s)
     impossible = tuple(request for request in ordered if not cluster.fits(request))

@@ -1,4 +1,4 @@
-"""What a trace does not say: the network, and what models compute and send. One file, which another can replace."""
+"""Assumptions about a trace: its network, and what its models compute and send."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -8,18 +8,26 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from topologies.fabric import Fabric
-from topologies.schema import schema_problem
+from topologies.problems import problem_of_error
 from topologies.specification import Topology
+from workloads.field_types import (
+    FlowsPerPair,
+    Fraction,
+    Name,
+    PositiveBytes,
+    PositiveCount,
+    PositiveSeconds,
+    ScenarioModel,
+)
 from workloads.loading import ScenarioError, read_document
 from workloads.models import MODELS, Model, ModelName
-from workloads.values import FlowsPerPair, Fraction, Name, PositiveBytes, PositiveCount, PositiveSeconds, ScenarioModel
 
 SHIPPED_ASSUMPTIONS = Path(__file__).with_name("assumptions.yaml")
-"""The file that comes with Trainyard; ``docs/traces.md`` has the reasons."""
+"""The assumptions that come with Trainyard; ``docs/traces.md`` has the reasons."""
 
 
 class AssumedModel(ScenarioModel):
-    """Numbers of a model, as ``workloads.models.Model`` has them."""
+    """Numbers of a model, as in ``workloads.models.Model``."""
 
     compute_s: PositiveSeconds
     comm_start: Fraction
@@ -28,14 +36,14 @@ class AssumedModel(ScenarioModel):
 
 
 class OtherModel(ScenarioModel):
-    """The model of jobs whose label is not in the table, of so many GPUs or fewer; of all where no number is given."""
+    """The model of jobs whose label is unknown, up to ``up_to_gpus`` GPUs; of any size where that is None."""
 
     up_to_gpus: PositiveCount | None = None
     model: Name
 
 
 class Assumptions(ScenarioModel):
-    """The whole file: ``labels`` name the models of the trace's labels, ``models`` adds some to the model table."""
+    """An assumptions file. ``labels`` maps the trace's labels to models; ``models`` adds models to the model table."""
 
     topology: Topology
     models: Mapping[Name, AssumedModel]
@@ -56,15 +64,15 @@ class Assumptions(ScenarioModel):
 
     @cached_property
     def fabric(self) -> Fabric:
-        """The topology built."""
+        """The fabric of the topology."""
         return self.topology.build()
 
     def on(self, topology: Topology) -> Self:
-        """The same on another topology."""
+        """Return the same assumptions on another topology."""
         return type(self)(topology=topology, models=self.models, labels=self.labels, others=self.others)
 
     def model(self, label: str, gpus: int) -> Model:
-        """The model of a job with this label in the trace, on so many GPUs."""
+        """Return the model of a job with this label in the trace on so many GPUs."""
         if label in self.labels:
             return self._named(self.labels[label])
         fitting = (other for other in self.others if other.up_to_gpus is None or gpus <= other.up_to_gpus)
@@ -78,12 +86,12 @@ class Assumptions(ScenarioModel):
 
 
 def load_assumptions(path: Path = SHIPPED_ASSUMPTIONS) -> Assumptions:
-    """Read a file of assumptions. Raises ScenarioError with all its problems."""
+    """Read an assumptions file. Raises ScenarioError with all its problems."""
     document, problems = read_document(path)
     try:
         assumptions = Assumptions.model_validate(document)
     except ValidationError as error:
-        problems += [schema_problem(fault, document, Assumptions) for fault in error.errors()]
+        problems += [problem_of_error(fault, document, Assumptions) for fault in error.errors()]
     if problems:
         raise ScenarioError(tuple(f"{path}: {problem}" for problem in problems))
     return assumptions

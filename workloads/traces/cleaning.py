@@ -1,7 +1,7 @@
-"""What of a trace can be used: rules that leave rows out or only remark on them, each counted, each with its rows.
+"""Cleaning of a trace: rules that leave rows out or only note them. Each finding names its rule and row.
 
-The rules for workers are applied in their order, and give the counts that two users of the dataset found: of 23,742
-rows 28 have no time, 946 no duration, 2,917 a host that is not in the topology and 5 no resources.
+Worker rules apply in order. They reproduce the counts of two users of the dataset: of 23,742 rows 28 have no time, 946
+no duration, 2,917 a host outside the topology, and 5 no resources.
 """
 
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ from workloads.traces.lingjun import JobRow, LingjunRows, Rack, WorkerRow
 
 
 class Rule(StrEnum):
-    """Something that is the matter with a row; the text says what becomes of it."""
+    """Something wrong with a row; the text says what the cleaning does about it."""
 
     WORKER_UNREADABLE = "worker with a value that cannot be read: left out"
     WORKER_WITHOUT_TIME = "worker without a time: left out"
@@ -39,7 +39,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a row of ``job.csv`` or ``worker.csv`` met; ``detail`` names job, column and value."""
+    """A row of ``job.csv`` or ``worker.csv`` that met a rule; ``detail`` names the job, the column and the value."""
 
     rule: Rule
     line: int
@@ -59,16 +59,18 @@ class LoggedJob:
 
     @property
     def gpus(self) -> int:
+        """GPUs on all hosts together."""
         return sum(self.gpus_by_host.values())
 
     @property
     def run_time_s(self) -> float:
+        """Time from start to end."""
         return self.ended_s - self.running_s
 
 
 @dataclass(frozen=True, slots=True)
 class CleanTrace:
-    """The jobs that are left, in order of submission, the rack of every host, and what was found on the way."""
+    """The remaining jobs in order of submission, the rack of every host, and the findings."""
 
     jobs: tuple[LoggedJob, ...]
     racks: Mapping[str, Rack]
@@ -76,13 +78,13 @@ class CleanTrace:
 
     @property
     def counts(self) -> Mapping[Rule, int]:
-        """How many rows met each rule, those included that none did."""
+        """Number of rows that matched each rule; zero for rules without a match."""
         met = Counter(finding.rule for finding in self.findings)
         return {rule: met[rule] for rule in Rule}
 
 
 def clean(rows: LingjunRows, gpus_per_host: int = 8) -> CleanTrace:
-    """Apply the rules to a trace whose hosts have so many GPUs each."""
+    """Apply the rules to a trace whose hosts have ``gpus_per_host`` GPUs each."""
     findings: list[Finding] = []
     workers, lost = _sound_workers(rows, findings)
     end_s = _end_of_the_log_s(rows)
@@ -111,7 +113,7 @@ def clean(rows: LingjunRows, gpus_per_host: int = 8) -> CleanTrace:
 
 
 def _sound_workers(rows: LingjunRows, findings: list[Finding]) -> tuple[dict[str, list[WorkerRow]], set[str]]:
-    """The workers of every job that no rule leaves out, and the jobs that lost some which asked for GPUs."""
+    """Return the workers of each job that no rule leaves out, and the jobs that lost workers with GPUs."""
     names = {row.name for row in rows.jobs}
     sound: dict[tuple[str, str], WorkerRow] = {}
     lost: set[str] = set()
@@ -148,7 +150,7 @@ def _worker_fault(row: WorkerRow, racks: Mapping[str, Rack], jobs: set[str]) -> 
 
 
 def _fault(row: JobRow, seen: set[str], workers: Sequence[WorkerRow], gpus_per_host: int) -> tuple[Rule | None, str]:
-    """The first rule that leaves a job out."""
+    """Return the first rule that leaves a job out."""
     if row.unreadable or not row.name:
         unnamed = () if row.name else (": job_name is empty",)
         return Rule.JOB_UNREADABLE, "".join((*unnamed, *(f", {bad.column}: {bad.value!r}" for bad in row.unreadable)))

@@ -1,4 +1,4 @@
-"""Rows of a CSV file by the names in its first line; what is broken is told with line and column."""
+"""CSV rows by column name. Errors name line and column."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class TraceError(ValueError):
-    """A trace that is not what its format says; the message names file, line and column."""
+    """A trace that does not follow its format; the message names file, line and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class CsvRow:
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
-    """The rows of a file, of each the values of these columns; other columns may stand beside them.
+    """Read the rows of a file, the values of these columns only.
 
-    Raises TraceError where the file cannot be read, a column is missing or there twice, a row ends before its last
-    column or goes on behind the header's, a quotation does not end, and the last line has no end: it was cut off.
+    Raises TraceError where the file cannot be read, a column is missing or repeated, a row is shorter or longer than it
+    may be, a quotation does not end, or the last line has no line ending and so was cut off.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -60,7 +60,7 @@ def _rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[
             values = {column: fields[position].strip() for column, position in positions.items()}
             yield CsvRow(reader.line_num, values)
     except csv.Error as error:
-        raise TraceError(f"{path}: line {reader.line_num}, column 1: not CSV that can be read: {error}") from error
+        raise TraceError(f"{path}: line {reader.line_num}, column 1: not valid CSV: {error}") from error
 
 
 def _position(path: Path, header: Sequence[str], column: str) -> int:

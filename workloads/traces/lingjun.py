@@ -1,10 +1,11 @@
-"""The Lingjun dataset as it is released (github.com/alibaba/alibaba-lingjun-dataset-2023): three CSV files in a folder.
+"""Reader of the Lingjun dataset (github.com/alibaba/alibaba-lingjun-dataset-2023): three CSV files in a folder.
 
-Two weeks of July 2023 of the cluster that Crux measured (section 2.2): ``job.csv`` with a row per job, ``worker.csv``
-with one per worker, ``topo.csv`` with one per host. Times have minutes, and two forms in one file; what is absent is
-empty, or ``NaN`` where a table was written back. Columns without a name follow the named ones of ``job.csv``.
+The dataset covers two weeks of July 2023 of the cluster that Crux measured (section 2.2). ``job.csv`` has a row per
+job, ``worker.csv`` one per worker, ``topo.csv`` one per host. Times have a resolution of minutes and come in two
+formats, even in one file. Absent values are empty, or ``NaN`` in tables that were written back. ``job.csv`` has unnamed
+columns behind the named ones.
 
-Read here is what is there; ``workloads.traces.cleaning`` judges it.
+The reader takes rows as they are; ``workloads.traces.cleaning`` judges them.
 """
 
 import json
@@ -29,13 +30,13 @@ JOB_COLUMNS = (
     "gmt_job_stopped",
     "gmt_job_finished",
 )
-"""The columns of ``job.csv`` that are read."""
+"""Columns of ``job.csv`` that are read."""
 
 WORKER_COLUMNS = ("job_name", "worker_name", "host_ip", "gmt_pod_running", "gmt_pod_finished", "RES")
-"""The columns of ``worker.csv`` that are read."""
+"""Columns of ``worker.csv`` that are read."""
 
 TOPOLOGY_COLUMNS = ("ip", "DSW", "PSW", "ASW")
-"""The columns of ``topo.csv``: a host, and its core, aggregation and ToR switches or groups of them."""
+"""Columns of ``topo.csv``: a host, and its core, aggregation and ToR switches or groups of them."""
 
 _TIME = re.compile(r"(\d{4})([-/])(\d{1,2})\2(\d{1,2}) (\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 _ABSENT = frozenset({"", "NaN", "nan"})
@@ -43,7 +44,7 @@ _ABSENT = frozenset({"", "NaN", "nan"})
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value that is not what its column holds."""
+    """A value that does not fit its column."""
 
     column: str
     value: str
@@ -79,7 +80,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class Rack:
-    """Where a host is: its group of ToR switches (ASW), whose labels are used again under every PSW and DSW."""
+    """A host's group of ToR switches (ASW). Its label is unique only under one PSW and DSW."""
 
     core: str
     aggregation: str
@@ -88,7 +89,7 @@ class Rack:
 
 @dataclass(frozen=True, slots=True)
 class LingjunRows:
-    """All rows of a folder in the order of its files, and the rack of every host."""
+    """All rows of a folder in file order, and the rack of every host."""
 
     jobs: tuple[JobRow, ...]
     workers: tuple[WorkerRow, ...]
@@ -96,7 +97,7 @@ class LingjunRows:
 
 
 def read_lingjun(folder: Path) -> LingjunRows:
-    """Read the three files of a folder. Raises TraceError for the first thing for which one is not such a file."""
+    """Read the three files of a folder. Raises TraceError for the first defect of a file."""
     racks = read_racks(folder / TOPOLOGY_FILE)
     jobs = tuple(_job(row) for row in read_csv(folder / JOB_FILE, JOB_COLUMNS))
     workers = tuple(_worker(row) for row in read_csv(folder / WORKER_FILE, WORKER_COLUMNS))
@@ -104,7 +105,7 @@ def read_lingjun(folder: Path) -> LingjunRows:
 
 
 def read_racks(path: Path) -> Mapping[str, Rack]:
-    """The rack of every host in ``topo.csv``. Raises TraceError for a host that is there twice or has no switch."""
+    """Read the rack of every host from ``topo.csv``. Raises TraceError for a repeated host or a missing switch."""
     racks: dict[str, Rack] = {}
     for row in read_csv(path, TOPOLOGY_COLUMNS):
         for column in TOPOLOGY_COLUMNS:
@@ -150,19 +151,19 @@ def _worker(row: CsvRow) -> WorkerRow:
 
 
 class _Cells:
-    """The values of a row, and which of them could not be read."""
+    """The values of a row; collects those that cannot be read."""
 
     def __init__(self, row: CsvRow) -> None:
         self._values = row.values
         self.unreadable: list[Unreadable] = []
 
     def text(self, column: str) -> str:
-        """A value as it stands there; empty where absent."""
+        """Return a value as it is; empty where absent."""
         value = self._values[column]
         return "" if value in _ABSENT else value
 
     def time_s(self, column: str) -> float | None:
-        """A time in seconds since 1970."""
+        """Parse a time into seconds since 1970."""
         text = self.text(column)
         if not text:
             return None
@@ -174,7 +175,7 @@ class _Cells:
         return None
 
     def gpus(self, column: str) -> int | None:
-        """The GPUs among the resources of a worker, a JSON object whose keys end in ``/gpu`` for them."""
+        """Count the GPUs in a worker's resources, a JSON object in which keys that end in ``/gpu`` count GPUs."""
         text = self.text(column)
         if not text:
             return None

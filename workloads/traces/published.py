@@ -1,7 +1,7 @@
-"""What was published of the Lingjun dataset: figures of the whole, and the sizes of the jobs whose model has a name.
+"""Published figures of the Lingjun dataset: totals, and the sizes of jobs whose model has a name.
 
-From Crux (section 2.2), from users who counted or plotted the released tables, and from rows of these that they showed.
-Sizes were read off a plot, plus or minus four jobs each; the times of submission between known rows are interpolated.
+Sources are Crux (section 2.2), users who counted or plotted the released tables, and rows that they showed. Sizes were
+read off a plot and are accurate to four jobs; submission times between known rows are interpolated.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ PEAK_JOBS, PEAK_GPUS = 39, 1208
 STATUS: Mapping[str, int] = {"Succeeded": 2242, "Stopped": 1634, "Failed": 1295, "Running": 9}
 
 NEVER_RAN = 803
-"""Jobs that have no time at which they began."""
+"""Jobs without a start time."""
 
 MODELS: Mapping[str, int] = {
     "unknown": 2793, "cognitive": 1067, "llama": 266, "GPT-13b": 205, "ResNet": 118, "GPT-3b": 98, "rl": 93,
@@ -33,7 +33,7 @@ GPUS: Mapping[int, int] = {
     59: 3, 60: 47, 64: 105, 72: 23, 80: 16, 88: 16, 91: 3, 104: 3, 120: 4, 128: 16, 256: 145, 400: 14, 448: 3, 464: 3,
     496: 3, 504: 3, 512: 23, 688: 3,
 }  # fmt: skip
-"""Jobs by their GPUs, of those that have any."""
+"""Number of jobs by their GPUs, without jobs that have none."""
 
 GPUS_BY_MODEL: Mapping[str, Mapping[int, int]] = {
     "llama": {0: 48, 1: 36, 2: 24, 3: 2, 4: 66, 6: 19, 8: 25, 16: 5, 24: 7, 32: 20, 64: 4, 72: 7, 128: 3},
@@ -52,13 +52,13 @@ GPUS_BY_MODEL: Mapping[str, Mapping[int, int]] = {
     "mnist": {0: 15, 1: 1, 8: 20, 16: 3},
     "word_embedding": {0: 1, 256: 7, 400: 14},
 }
-"""Jobs by their GPUs, 0 included, of the models that have a name: 1,045 jobs."""
+"""Number of jobs by their GPUs, zero included, for named models: 1,045 jobs."""
 
 DURATION_MIN: Mapping[float, float] = {0.25: 1, 0.5: 4, 0.75: 18, 0.9: 165, 0.95: 661, 0.99: 3288, 1.0: 20631}
-"""Quantiles of 4,368 jobs that began and ended."""
+"""Quantiles over 4,368 jobs that started and ended."""
 
 QUEUE_MIN: Mapping[float, float] = {0.5: 1, 0.9: 3, 0.99: 36, 1.0: 5416}
-"""Quantiles of 4,376 jobs: from submission to the beginning."""
+"""Quantiles over 4,376 jobs: time from submission to start."""
 
 WORKERS_WITHOUT_TIME = 28
 WORKERS_WITHOUT_DURATION = 946
@@ -74,7 +74,7 @@ SUBMITTED_UP_TO: tuple[tuple[float, int], ...] = (
     (319.97, 4606), (320.58, 4656), (321.7, 4736), (344.97, 5009), (350.67, 5080), (363.75, 5141), (373.87, 5168),
     (382.83, 5180),
 )  # fmt: skip
-"""Hours since the first day began, and how many jobs had been submitted by then."""
+"""Hours since the first day began, and the number of jobs submitted by then."""
 
 RACK_SIZES: Mapping[str, tuple[int, ...]] = {
     "P10": (8, 7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7, 7, 8, 8, 7, 8, 8, 7, 5, 8, 8, 8, 8, 6, 6, 7, 8,
@@ -83,4 +83,4 @@ RACK_SIZES: Mapping[str, tuple[int, ...]] = {
             8, 6, 7, 7, 6, 8),
     "P8": (8, 8, 6, 7, 6, 7, 8, 7, 7, 6, 7, 4, 7, 6, 6, 7, 8, 5, 5, 4, 6, 8, 7, 5, 5, 5, 6, 6, 2),
 }  # fmt: skip
-"""Hosts of every rack, by its group of aggregation switches."""
+"""Number of hosts of every rack, by its group of aggregation switches."""

@@ -1,25 +1,29 @@
-"""What is known of a trace in numbers: those that were published of the Lingjun dataset, of any trace."""
+"""Statistics of a trace: for any trace, the figures that were published of the Lingjun dataset."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from workloads.traces.cleaning import CleanTrace, LoggedJob
-from workloads.traces.lingjun import LingjunRows, Rack
+from workloads.schedulers.cluster import Cluster
+from workloads.traces.assumptions import Assumptions
+from workloads.traces.cleaning import CleanTrace, LoggedJob, clean
+from workloads.traces.lingjun import LingjunRows, Rack, read_lingjun
+from workloads.traces.simulated_jobs import SimulatedJob, simulated_jobs
 
 DURATION_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 QUEUE_QUANTILES = (0.5, 0.9, 0.99, 1.0)
 LARGE_JOB_GPUS = 8
-"""Jobs of so many GPUs count for the peak."""
+"""Jobs of at least this size count for the peak."""
 
 _DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The moment when most jobs of at least 8 GPUs ran: how many, and their GPUs."""
+    """The moment when most jobs of at least 8 GPUs ran: their number and their GPUs."""
 
     jobs: int
     gpus: int
@@ -27,10 +31,10 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class TraceStatistics:
-    """A trace in numbers; durations and queues in minutes, each by quantile.
+    """Figures of a trace; durations and queue times in minutes, by quantile.
 
-    ``contending_share`` is the share of jobs that at some time share the uplink of a rack with another job, where a job
-    that has hosts in more racks than one uses the uplinks of all of them (Crux, section 2.2: 36.3 % of jobs).
+    ``contending_share`` is the share of jobs that at some time share a rack's uplink with another job. A job with hosts
+    in several racks uses the uplinks of all of them (Crux, section 2.2: 36.3 % of jobs).
     """
 
     jobs: int
@@ -49,6 +53,7 @@ class TraceStatistics:
 
     @property
     def gpu_jobs(self) -> int:
+        """Number of jobs with GPUs."""
         return sum(self.gpus.values())
 
     @property
@@ -57,12 +62,12 @@ class TraceStatistics:
         return sum(gpus * jobs for gpus, jobs in self.gpus.items()) / max(self.gpu_jobs, 1)
 
     def share_up_to(self, gpus: int) -> float:
-        """Share of the jobs with GPUs that have at most so many."""
+        """Return the share of jobs with GPUs that have at most ``gpus``."""
         return sum(jobs for size, jobs in self.gpus.items() if size <= gpus) / max(self.gpu_jobs, 1)
 
 
 def describe(rows: LingjunRows, trace: CleanTrace) -> TraceStatistics:
-    """The numbers of a trace. Status, models, durations and queues are those of all rows, as they were published."""
+    """Compute the statistics. Status, models, durations and queue times cover all rows, as in the published figures."""
     ran = [row for row in rows.jobs if row.running_s is not None]
     durations_s = [row.ended_s - row.running_s for row in ran if row.ended_s is not None and row.running_s is not None]
     queues_s = [row.running_s - row.submitted_s for row in ran if row.submitted_s is not None and row.running_s]
@@ -87,7 +92,7 @@ def describe(rows: LingjunRows, trace: CleanTrace) -> TraceStatistics:
 
 
 def contending_share(jobs: Sequence[LoggedJob], racks: Mapping[str, Rack]) -> float:
-    """Share of jobs that at some time share the uplink of a rack with another job."""
+    """Return the share of jobs that at some time share a rack's uplink with another job."""
     by_rack: defaultdict[Rack, list[int]] = defaultdict(list)
     for number, job in enumerate(jobs):
         used = {racks[host] for host in job.gpus_by_host}
@@ -107,7 +112,7 @@ def contending_share(jobs: Sequence[LoggedJob], racks: Mapping[str, Rack]) -> fl
 
 def _peak(jobs: Sequence[LoggedJob]) -> Peak:
     large = [job for job in jobs if job.gpus >= LARGE_JOB_GPUS]
-    # Who ends at a moment is gone before anyone begins.
+    # Ends come before starts of the same moment.
     changes = sorted(
         [(job.running_s, 1, job.gpus) for job in large] + [(job.ended_s, -1, -job.gpus) for job in large],
         key=lambda change: change[:2],
@@ -127,3 +132,27 @@ def _quantiles(times_s: Sequence[float], quantiles: Sequence[float]) -> Mapping[
 
 def _by_count(counts: Counter[str]) -> Mapping[str, int]:
     return dict(counts.most_common())
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A trace with its statistics and jobs; ``too_large`` are jobs that ask for more GPUs than the topology has."""
+
+    trace: CleanTrace
+    statistics: TraceStatistics
+    jobs: tuple[SimulatedJob, ...]
+    too_large: tuple[SimulatedJob, ...]
+
+
+def summarise(folder: Path, assumptions: Assumptions) -> TraceSummary:
+    """Read, clean and describe the trace in a folder. Raises TraceError where it does not hold one."""
+    rows = read_lingjun(folder)
+    trace = clean(rows)
+    cluster = Cluster.of_fabric(assumptions.fabric)
+    jobs = simulated_jobs(trace.jobs, assumptions)
+    return TraceSummary(
+        trace,
+        describe(rows, trace),
+        tuple(job for job in jobs if cluster.fits(job.request)),
+        tuple(job for job in jobs if not cluster.fits(job.request)),
+    )

@@ -1,4 +1,4 @@
-"""Assumptions of a trace, varied one at a time: what its results hang on."""
+"""Variants of a trace's assumptions, each with one change, for sensitivity studies."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -9,7 +9,7 @@ from workloads.traces.assumptions import AssumedModel, Assumptions, OtherModel
 
 
 class Variant(StrEnum):
-    """What is other than assumed."""
+    """The change from the assumptions."""
 
     AS_ASSUMED = "as assumed"
     HALF_VOLUMES = "volumes x0.5"
@@ -40,7 +40,7 @@ _UPLINK_KEYS = ("uplink_gbps", "core_link_gbps", "bottleneck_gbps")
 
 
 def variants_of(assumptions: Assumptions) -> Iterator[Variant]:
-    """Those that the assumed topology has: hosts per ToR are those of a Clos, a star has no uplinks."""
+    """Yield the variants that suit the topology: hosts per ToR need a Clos, and a star has no uplinks."""
     keys = type(assumptions.topology).model_fields
     for variant in Variant:
         if variant in _HOSTS and "hosts_per_tor" not in keys:
@@ -51,9 +51,9 @@ def variants_of(assumptions: Assumptions) -> Iterator[Variant]:
 
 
 def varied(assumptions: Assumptions, variant: Variant) -> Assumptions:
-    """The assumptions with one thing changed, all else as it is; there are as many hosts as before, or a few more.
+    """Return the assumptions with one change. The number of hosts stays the same or grows by a few.
 
-    Raises ValueError for a topology that this cannot be.
+    Raises ValueError for a topology that the change does not suit.
     """
     document = assumptions.model_dump(exclude_unset=True)
     if variant in _VOLUMES | _COMPUTE | _SENDING:
@@ -73,7 +73,7 @@ def varied(assumptions: Assumptions, variant: Variant) -> Assumptions:
 
 
 def _models(assumptions: Assumptions, variant: Variant) -> dict[str, AssumedModel]:
-    """Every model with other numbers, those of the model table too."""
+    """Return every model with changed numbers, those of the model table included."""
     table = {
         str(name): AssumedModel(
             compute_s=model.compute_s,
@@ -95,7 +95,7 @@ def _models(assumptions: Assumptions, variant: Variant) -> dict[str, AssumedMode
 
 
 def _with_rates(keys: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Every rate times a factor, inside hosts and of links that are listed too."""
+    """Scale every rate, including those inside hosts and of listed links."""
     found = dict(keys)
     for key, value in keys.items():
         if key.endswith("gbps"):

@@ -12,7 +12,7 @@ import grpc
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.methods import EXPLAIN, SERVICE, Listing, StateT
 from controller.leadership.leader_gate import LEADS_NOT
-from hostlib.channels import addresses_of
+from hostlib.failover_channel import unique_addresses
 
 _DEADLINE_S = 30.0
 _TAKE_OVER_S = 15.0
@@ -38,7 +38,7 @@ class Operations:
     """
 
     def __init__(self, address: str | Sequence[str]) -> None:
-        self._channels = {each: grpc.insecure_channel(each) for each in addresses_of(address)}
+        self._channels = {each: grpc.insecure_channel(each) for each in unique_addresses(address)}
         self._threads = ThreadPoolExecutor(len(self._channels))
 
     def __enter__(self) -> Self:

@@ -23,8 +23,8 @@ from experiments.scenarios.in_process import InProcessController
 from policies.baselines.ecmp import ecmp
 from policies.flow_arrays import FloatArray, IntArray
 from policies.snapshot import Snapshot
+from topologies.clos import ClosSpecification
 from topologies.ecmp import hash_multipliers
-from topologies.regular import ClosSpecification
 from topologies.routing import Routing
 from workloads.jobs import training_jobs
 from workloads.scenario import JobSpecification, MeasureWindow, Scenario

@@ -18,7 +18,7 @@ from policies.job import Job
 from policies.rates.network import Network
 from simulator.bundles import Bundles
 from simulator.fluid import PS_PER_S
-from simulator.iterating import IteratingJobs, Iterations
+from simulator.iterating_jobs import IteratingJobs, Iterations
 
 ROUNDING = 1e-9
 """Relative; a value this close to a bound has reached it."""

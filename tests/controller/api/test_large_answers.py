@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hostlib.batches import MAX_MESSAGE_BYTES
-from hostlib.messages import flow_group_to_wire
+from hostlib.messages import MAX_MESSAGE_BYTES, flow_group_to_wire
 from hostlib.types import Flow, FlowGroup, Nic
 from tests.driven import DrivenConnection
 from tests.hostlib.served import GPT, served

@@ -23,8 +23,8 @@ from controller.telemetry.telemetry import Telemetry
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.driven.service import DrivenTimeService
 from hostlib.errors import RefusalReason, RefusedError, UnreachableError
-from hostlib.telemetry.agent import ProbeExchange
 from hostlib.telemetry.parsing import parse_probe
+from hostlib.telemetry.probe_agent import ProbeExchange
 from hostlib.telemetry.probes import Mark, Probe, probe_packet
 from hostlib.telemetry.receiver import ProbeReport
 from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile

@@ -64,7 +64,7 @@ async def tell(client: DrivenConnection, request: wire.ExchangeProbesRequest, no
     await client.settle(now_s)
     for host in ("h2", "h0"):
         request.host, request.number, request.clock_ns = host, next(_NUMBERS[host]), round(now_s * 1e9)
-        await client._channels.call(methods.EXCHANGE_PROBES, request, 10.0)
+        await client._channel.call(methods.EXCHANGE_PROBES, request, 10.0)
         del request.reports[:]
     await client.settle(now_s)
 

@@ -10,9 +10,9 @@ from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job
 from policies.profile import Profile
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
+from topologies.clos import ClosSpecification, DumbbellSpecification
+from topologies.fat_tree import FatTreeSpecification
 from topologies.paths import Paths
-from topologies.pods import FatTreeSpecification
-from topologies.regular import ClosSpecification, DumbbellSpecification
 from topologies.routing import Routing
 from topologies.specification import Topology
 

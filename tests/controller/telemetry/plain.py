@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 from controller.telemetry.link_measurements import MAX_REPORTERS, LinkMeasurement
 from controller.telemetry.path_table import REPORTS_TO_CONFIRM
 from controller.telemetry.report_checks import ProbeStream, RejectReason, Reporters
-from hostlib.telemetry.agent import MAX_REPORTS
+from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.int_md import Hop, read_stack
 from tests.controller.telemetry.plain_candidates import PlainCandidates

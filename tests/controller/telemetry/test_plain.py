@@ -13,7 +13,7 @@ from controller.telemetry.link_failures import LinkFailureDetector
 from controller.telemetry.pair_monitor import PairMonitor
 from controller.telemetry.report_checks import RejectReason
 from controller.telemetry.telemetry import PairView, Telemetry
-from hostlib.telemetry.agent import MAX_REPORTS
+from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.plain import PlainTelemetry
 from tests.controller.telemetry.plain_candidates import CandidateRow

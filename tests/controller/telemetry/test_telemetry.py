@@ -12,8 +12,8 @@ from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.path_table import REPORTS_TO_CONFIRM, Freshness
 from controller.telemetry.report_checks import RejectReason
 from controller.telemetry.telemetry import Telemetry
-from hostlib.telemetry.agent import MAX_REPORTS
 from hostlib.telemetry.parsing import Malformed
+from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.probed import flow_between
 from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, samples, stack

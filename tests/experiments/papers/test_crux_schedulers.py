@@ -1,6 +1,6 @@
 from experiments.papers.crux_schedulers import CruxSchedulers
 from tests.experiments.papers.trace_results import made_up_case, made_up_result
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 
 DASH = "\N{EN DASH}"
 

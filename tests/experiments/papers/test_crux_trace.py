@@ -4,7 +4,7 @@ import pytest
 
 from experiments.papers.crux_trace import PUBLISHED, CruxTrace
 from tests.experiments.papers.trace_results import made_up_case, made_up_result
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 
 DASH = "\N{EN DASH}"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from experiments.papers.echelon_mixes import MEASURED, SINGLE_KINDS, WARM_UP, Kind, drawn_mix, offered_load
-from topologies.regular import DumbbellSpecification
+from topologies.clos import DumbbellSpecification
 from workloads.jobs import training_jobs
 from workloads.scenario import Scenario
 

@@ -1,8 +1,8 @@
 import pytest
 
 from experiments.papers.random_jobs import KINDS, FabricName, random_arrivals, random_mix
-from workloads.problems import find_problems
 from workloads.scenario import Scenario
+from workloads.validation import find_problems
 
 
 def scenarios(seed: int) -> list[Scenario]:

@@ -11,7 +11,7 @@ from experiments.papers.robustness import (
     RobustnessCase,
 )
 from tests.experiments.papers.combining import combine_all
-from workloads.problems import find_problems
+from workloads.validation import find_problems
 
 ECMP, CRUX = "ecmp", "crux"
 

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.papers.trace_loads import LoadCase, LoadResult, TraceLoads, closed
 from experiments.papers.traces import TraceSource, TraceTopology
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 
 DASH, SPACE = "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 

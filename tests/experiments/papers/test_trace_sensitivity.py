@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from experiments.papers.trace_sensitivity import TraceSensitivity
 from tests.experiments.papers.trace_results import made_up_case, made_up_result
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant
 
 DASH = "\N{EN DASH}"

@@ -7,7 +7,7 @@ import numpy as np
 from experiments.papers.traces import TraceCase, TraceSource, TraceTopology
 from experiments.traces.results import Counts, GpuSeries, TraceJobResult, TraceResult
 from policies.enforcement import Enforcement
-from workloads.schedulers.scheduler_name import Scheduler
+from workloads.schedulers.catalogue import Scheduler
 
 
 def made_up_case(policy: str, scheduler: Scheduler) -> TraceCase:

@@ -39,7 +39,7 @@ def make_job(
     level: int | None = 7,
     intensity: float | None = 10.0,
     compute_s: float = 0.5,
-    profile: ProfileSource = ProfileSource.TOLD,
+    profile: ProfileSource = ProfileSource.REPORTED,
 ) -> JobResult:
     """Computes ``compute_s`` at the beginning of every second and communicates for the rest of it."""
     seconds = range(int(ENDED_S))

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from topologies.regular import DumbbellSpecification
+from topologies.clos import DumbbellSpecification
+from workloads.schedulers.admission import Admit, admit_in_order
 from workloads.schedulers.cluster import Allocation, ClusterState, GpuRequest
-from workloads.schedulers.queue import Admit, admit_in_order
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob
 from workloads.workload import Pattern, PhasesWorkload
 
 DUMBBELL = DumbbellSpecification(
@@ -38,7 +38,7 @@ def on_hosts(hosts: Mapping[str, Sequence[str]]) -> Admit:
     """First come, first served, each job on its hosts."""
 
     def place(state: ClusterState, request: GpuRequest) -> Allocation | None:
-        if len(state.having(hosts[request.name], request.gpus_per_host)) < request.num_hosts:
+        if len(state.hosts_with_free(hosts[request.name], request.gpus_per_host)) < request.num_hosts:
             return None
         return {host: state.free[host][: request.gpus_per_host] for host in hosts[request.name]}
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from experiments.traces.joining import joined
 from experiments.traces.network_job import NetworkJob
 from tests.experiments.traces.jobs import DUMBBELL, simulated
-from workloads.traces.placing import placed
+from workloads.traces.simulated_jobs import placed_job
 
 
 def going_by(links: list[int], number: int, shared: int) -> NetworkJob:
     simple = simulated(str(number), 1.0, 1.0, 2.0, 1)
-    training = placed(simple, {"h0": tuple(range(8)), "h2": tuple(range(8))}, DUMBBELL, 0.0)
+    training = placed_job(simple, {"h0": tuple(range(8)), "h2": tuple(range(8))}, DUMBBELL, 0.0)
     return NetworkJob(simple, training, 0, [tuple(links)], [()], np.zeros(10), shared)
 
 

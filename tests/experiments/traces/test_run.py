@@ -13,11 +13,10 @@ from experiments.traces.steadiness import ACCURATE, SkipOptions
 from tests.experiments.traces.jobs import DUMBBELL, on_hosts, simulated
 from topologies.specification import ClosSpecification
 from workloads.scenario import Scenario
-from workloads.schedulers.affinity import place_by_affinity
-from workloads.schedulers.at_random import RandomPlacement
+from workloads.schedulers.admission import admit_in_groups, admit_in_order
+from workloads.schedulers.baselines import RandomPlacement, place_by_affinity
 from workloads.schedulers.cluster import Allocation, ClusterState, GpuRequest
-from workloads.schedulers.queue import admit_in_groups, admit_in_order
-from workloads.traces.sequence import SimulatedJob
+from workloads.traces.simulated_jobs import SimulatedJob
 from workloads.workload import PhasesWorkload
 
 ACROSS = {"a": ("h0", "h2"), "b": ("h1", "h3")}

@@ -6,17 +6,17 @@ from experiments.traces.run import TraceOptions
 from experiments.traces.stays import run_stays
 from experiments.traces.steadiness import ACCURATE, SkipOptions
 from tests.experiments.traces.jobs import DUMBBELL, simulated
-from workloads.traces.stays import Stay
+from workloads.traces.gpu_occupancy import Occupancy
 
 SECOND_BYTES = 12.5e9
 """What the bottleneck carries in a second."""
 
 
-def stay(name: str, from_s: float, to_s: float) -> Stay:
+def stay(name: str, from_s: float, to_s: float) -> Occupancy:
     """A job that computes for 1 s and sends for 1 s, alone."""
     hosts = {"a": ("h0", "h2"), "b": ("h1", "h3")}[name]
     allocation = {host: tuple(range(8)) for host in hosts}
-    return Stay(simulated(name, 1.0, SECOND_BYTES, 2.0, 10), allocation, from_s, to_s)
+    return Occupancy(simulated(name, 1.0, SECOND_BYTES, 2.0, 10), allocation, from_s, to_s)
 
 
 @pytest.mark.parametrize("skip", [ACCURATE, SkipOptions(), SkipOptions(tolerance=None)])

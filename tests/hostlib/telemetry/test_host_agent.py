@@ -15,9 +15,9 @@ import pytest
 
 from hostlib import agent
 from hostlib.connection import Connection
-from hostlib.telemetry.agent import ProbeAgent
 from hostlib.telemetry.host_agent import HostAgent
 from hostlib.telemetry.interfaces import Interface
+from hostlib.telemetry.probe_agent import ProbeAgent
 from hostlib.telemetry.sockets import ProbeSockets
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
@@ -250,7 +250,7 @@ def test_the_command_says_what_it_does_and_ends_when_told(cabled: Namespaces, tm
     ("options", "status", "problem"),
     [
         (("--nic", "eth7"), 2, "--nic eth7: there is no such interface; there are lo, eth0"),
-        (("--nic", "eth0=10.0.0.1@1", "--nic", "lo=10.0.0.1@1"), 2, "--nic eth0: address 10.0.0.1 is given twice"),
+        (("--nic", "eth0=10.0.0.1@1", "--nic", "lo=10.0.0.1@1"), 2, "--nic eth0: address 10.0.0.1 is repeated"),
         (("--nic", "eth0=10.0.0.7@1"), 1, "the agent failed: eth0 with address 10.0.0.7: Cannot assign requested"),
         (("--nic", "eth0@1", "--owner-token-file", "/proc/none"), 2, "--owner-token-file /proc/none: "),
     ],

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interface
+from hostlib.telemetry.probe_ingress_filter import ProbeIngressFilter
 from hostlib.telemetry.probes import IPV4_BYTES, Mark, Probe, probe_packet
 from hostlib.telemetry.sockets import ProbeSockets
-from hostlib.telemetry.swallowing import Swallowing
 from hostlib.types import FiveTuple
 from tests.namespaces import Namespaces, namespaces
 from tests.patience import PATIENCE_S
@@ -96,7 +96,7 @@ def test_swallowed_probes_are_seen_and_neither_answered_nor_given_to_sockets(
     cabled: Namespaces, sender: ProbeSockets, receiver: ProbeSockets
 ) -> None:
     with cabled.entered("there"):
-        swallowing = Swallowing("eth0", THERE)
+        swallowing = ProbeIngressFilter("eth0", THERE)
     before = answers(cabled)
     with closing(swallowing):
         send_all(sender, receiver)
@@ -143,7 +143,7 @@ def test_nothing_else_is_let_through_or_swallowed(
     packet = bytearray(probe_packet(probe(1)))
     NOISE[noise](packet)
     with cabled.entered("there"):
-        swallowing = Swallowing("eth0", THERE)
+        swallowing = ProbeIngressFilter("eth0", THERE)
         # Sockets for one protocol see what the program at the ingress leaves.
         left = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, socket.htons(IPV4_PROTOCOL))
     with closing(swallowing), closing(left):

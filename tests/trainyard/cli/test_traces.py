@@ -70,7 +70,7 @@ def test_a_folder_that_has_a_trace_is_left_alone(folder: Path, trainyard: Trainy
     before = (folder / "job.csv").read_bytes()
     ended = trainyard("generate-trace", folder, "--jobs", "3")
     assert (ended.exit_code, (folder / "job.csv").read_bytes()) == (2, before)
-    assert "is there already" in ended.stderr
+    assert "exists already" in ended.stderr
 
 
 @pytest.mark.slow

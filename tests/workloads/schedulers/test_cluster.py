@@ -4,24 +4,24 @@ from hypothesis import strategies as st
 
 from tests.workloads.schedulers.builders import CLUSTER, ask, state_without
 from topologies.specification import ClosSpecification
-from workloads.schedulers.cluster import Cluster, ClusterState, host_shape
+from workloads.schedulers.cluster import Cluster, ClusterState, split_over_hosts
 
 
 @pytest.mark.parametrize(("gpus", "shape"), [(1, (1, 1)), (7, (1, 7)), (8, (1, 8)), (12, (2, 6)), (60, (10, 6))])
 def test_hosts_of_a_job_have_as_many_gpus_each_as_can_be(gpus: int, shape: tuple[int, int]) -> None:
-    assert host_shape(gpus, 8) == shape
+    assert split_over_hosts(gpus, 8) == shape
 
 
 @given(st.integers(1, 700), st.integers(1, 16))
 def test_a_shape_has_all_the_gpus(gpus: int, gpus_per_host: int) -> None:
-    num_hosts, on_each = host_shape(gpus, gpus_per_host)
+    num_hosts, on_each = split_over_hosts(gpus, gpus_per_host)
     assert num_hosts * on_each == gpus
     assert on_each <= gpus_per_host
 
 
 def test_nobody_asks_for_no_gpus() -> None:
     with pytest.raises(ValueError, match="at least 1 GPU, got 0"):
-        host_shape(0, 8)
+        split_over_hosts(0, 8)
 
 
 def test_hosts_at_one_switch_are_a_rack() -> None:

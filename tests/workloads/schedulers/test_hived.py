@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.workloads.schedulers.builders import CLUSTER, ask, rack_of, state_without, states
 from workloads.schedulers.cluster import ClusterState
-from workloads.schedulers.hived import Buddy, free_cells, place_in_cells
+from workloads.schedulers.hived import GpuCell, free_cells, place_in_cells
 
 WHOLE = tuple(range(8))
 
@@ -12,13 +12,13 @@ WHOLE = tuple(range(8))
 @pytest.mark.parametrize(
     ("free", "cells"),
     [
-        (WHOLE, [Buddy(8, 0)]),
-        ((1, 2, 3, 4), [Buddy(1, 1), Buddy(1, 4), Buddy(2, 2)]),  # 1 and 2 are no buddies
-        ((0, 1, 2, 3, 6, 7), [Buddy(2, 6), Buddy(4, 0)]),
+        (WHOLE, [GpuCell(8, 0)]),
+        ((1, 2, 3, 4), [GpuCell(1, 1), GpuCell(1, 4), GpuCell(2, 2)]),  # 1 and 2 are no buddies
+        ((0, 1, 2, 3, 6, 7), [GpuCell(2, 6), GpuCell(4, 0)]),
         ((), []),
     ],
 )
-def test_free_cells_are_aligned_and_as_large_as_can_be(free: tuple[int, ...], cells: list[Buddy]) -> None:
+def test_free_cells_are_aligned_and_as_large_as_can_be(free: tuple[int, ...], cells: list[GpuCell]) -> None:
     assert list(free_cells(free, 8)) == cells
 
 

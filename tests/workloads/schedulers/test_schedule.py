@@ -3,11 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workloads.schedulers.builders import CLUSTER, ask
-from workloads.schedulers.affinity import place_by_affinity
-from workloads.schedulers.at_random import RandomPlacement
+from workloads.schedulers.admission import Admit, admit_in_groups, admit_in_order
+from workloads.schedulers.baselines import RandomPlacement, place_by_affinity
 from workloads.schedulers.cluster import Cluster, ClusterState, GpuRequest
 from workloads.schedulers.hived import place_in_cells
-from workloads.schedulers.queue import Admit, admit_in_groups, admit_in_order
 from workloads.schedulers.schedule import Schedule, schedule
 
 TWO_HOSTS = Cluster(((("h0", "h1"),),), gpus_per_host=8)

@@ -6,19 +6,19 @@ import pytest
 
 from workloads.traces import published
 from workloads.traces.cleaning import CleanTrace, Rule, clean
-from workloads.traces.draws import LARGE_GPUS, Status, draw_jobs
-from workloads.traces.fit import Unit, figures
-from workloads.traces.generator import GPUS_PER_HOST, make_trace
+from workloads.traces.comparison import Unit, compare_with_published
+from workloads.traces.generator import GPUS_PER_HOST, generate_trace
 from workloads.traces.lingjun import LingjunRows, read_lingjun
+from workloads.traces.lingjun_writer import write_trace
+from workloads.traces.sampling import LARGE_GPUS, Status, sample_jobs
 from workloads.traces.statistics import TraceStatistics, describe
-from workloads.traces.writing import write_trace
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> LingjunRows:
     """The made-up trace of as many jobs as the real one, written and read."""
     folder = tmp_path_factory.mktemp("trace")
-    write_trace(make_trace(published.NUM_JOBS, seed=1), folder)
+    write_trace(generate_trace(published.NUM_JOBS, seed=1), folder)
     return read_lingjun(folder)
 
 
@@ -34,7 +34,11 @@ def statistics(rows: LingjunRows, trace: CleanTrace) -> TraceStatistics:
 
 @pytest.mark.slow
 def test_the_published_figures_are_met(statistics: TraceStatistics) -> None:
-    off = {figure.name: (figure.here, figure.published) for figure in figures(statistics) if not _meets(figure)}
+    off = {
+        figure.name: (figure.here, figure.published)
+        for figure in compare_with_published(statistics)
+        if not _meets(figure)
+    }
     assert off == {}
 
 
@@ -77,7 +81,7 @@ def test_no_host_ever_has_more_gpus_in_use_than_it_has(trace: CleanTrace) -> Non
 
 def test_a_seed_makes_one_trace(tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        write_trace(make_trace(60, seed), tmp_path / name)
+        write_trace(generate_trace(60, seed), tmp_path / name)
     a, b, c = (
         [(tmp_path / name / file).read_text() for file in ("job.csv", "worker.csv", "topo.csv")] for name in "abc"
     )
@@ -86,7 +90,7 @@ def test_a_seed_makes_one_trace(tmp_path: Path) -> None:
 
 
 def test_columns_and_times_are_those_released(tmp_path: Path) -> None:
-    write_trace(make_trace(300, seed=1), tmp_path)
+    write_trace(generate_trace(300, seed=1), tmp_path)
     header, *rows = (tmp_path / "job.csv").read_text().splitlines()
     assert header.startswith("id,uid,job_name,kind,namespace,model,status,reason,reason_code,etcd_version,cluster_id,")
     assert header.endswith("sub_status,job_restart_times" + "," * 98)
@@ -97,7 +101,7 @@ def test_columns_and_times_are_those_released(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("num_jobs", [1, 2, 7, 100, 5181])
 def test_any_number_of_jobs_can_be_drawn(num_jobs: int) -> None:
-    jobs = draw_jobs(num_jobs, np.random.default_rng(num_jobs))
+    jobs = sample_jobs(num_jobs, np.random.default_rng(num_jobs))
     assert len(jobs) == num_jobs
     assert [job.submitted_min for job in jobs] == sorted(job.submitted_min for job in jobs)
     for job in jobs:
@@ -108,13 +112,13 @@ def test_any_number_of_jobs_can_be_drawn(num_jobs: int) -> None:
 
 def test_a_trace_has_a_job() -> None:
     with pytest.raises(ValueError, match="at least 1 job, got 0"):
-        make_trace(0, seed=1)
+        generate_trace(0, seed=1)
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "worker.csv").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"worker\.csv: is there already"):
-        write_trace(make_trace(3, seed=1), tmp_path)
+    with pytest.raises(FileExistsError, match=r"worker\.csv: exists already"):
+        write_trace(generate_trace(3, seed=1), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["worker.csv"]
-    with pytest.raises(FileExistsError, match=r"worker\.csv: is there already, and no folder"):
-        write_trace(make_trace(3, seed=1), tmp_path / "worker.csv")
+    with pytest.raises(FileExistsError, match=r"worker\.csv: exists, and is not a folder"):
+        write_trace(generate_trace(3, seed=1), tmp_path / "worker.csv")

@@ -78,7 +78,7 @@ def test_gpus_are_among_the_resources(tmp_path: Path, resources: str, gpus: int 
             "job.csv: line 2, column 6: gmt_job_running: missing; the",
         ),
         ("job.csv", "00:05,,", "00:05,,,more", "line 2, column 11: expected the end of the line, got 'more'"),
-        ("worker.csv", '}"', "", "worker.csv: line 2, column 1: not CSV"),
+        ("worker.csv", '}"', "", "worker.csv: line 2, column 1: not valid CSV"),
         ("topo.csv", ",S2", ",", "topo.csv: line 4, column ASW: empty"),
         ("topo.csv", "x1", "x0", "topo.csv: line 3, column ip: expected every host once, x0"),
         ("topo.csv", TOPOLOGY[15:], "", "topo.csv: line 2, column 1: expected hosts"),

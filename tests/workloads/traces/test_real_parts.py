@@ -9,7 +9,7 @@ import pytest
 from tests.workloads.traces.builders import WORKER_HEADER
 from workloads.traces import published
 from workloads.traces.cleaning import Rule, clean
-from workloads.traces.hosts import cluster_of
+from workloads.traces.generator import cluster_of
 from workloads.traces.lingjun import Rack, read_lingjun, read_racks
 
 _FOLDER = Path(__file__).parents[4] / "shared/data/lingjun"

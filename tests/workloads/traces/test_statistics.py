@@ -4,7 +4,7 @@ import pytest
 
 from tests.workloads.traces.builders import job, worker, write
 from workloads.traces.cleaning import LoggedJob, clean
-from workloads.traces.fit import figures
+from workloads.traces.comparison import compare_with_published
 from workloads.traces.lingjun import Rack, read_lingjun
 from workloads.traces.statistics import Peak, TraceStatistics, contending_share, describe
 
@@ -63,5 +63,5 @@ def test_a_trace_in_numbers(statistics: TraceStatistics) -> None:
 
 def test_a_figure_that_a_trace_does_not_have_is_none(tmp_path: Path) -> None:
     rows = read_lingjun(write(tmp_path, [], []))
-    here = {figure.name: figure.here for figure in figures(describe(rows, clean(rows)))}
+    here = {figure.name: figure.here for figure in compare_with_published(describe(rows, clean(rows)))}
     assert (here["jobs"], here["duration, p50"], here["jobs that meet contention"]) == (0, None, 0.0)

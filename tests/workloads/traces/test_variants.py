@@ -2,8 +2,8 @@
 
 import pytest
 
+from topologies.clos import StarSpecification
 from topologies.graph import GraphSpecification
-from topologies.regular import StarSpecification
 from workloads.models import MODELS, ModelName
 from workloads.traces.assumptions import Assumptions, load_assumptions
 from workloads.traces.variants import Variant, variants_of, varied

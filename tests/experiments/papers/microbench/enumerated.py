@@ -11,7 +11,7 @@ from experiments.papers.microbench.components import Choice, choices
 from policies.rates.network import Network
 from simulator.bundles import Bundles
 from simulator.fluid import PS_PER_S
-from simulator.iterating import IteratingJobs, Iterations
+from simulator.iterating_jobs import IteratingJobs, Iterations
 from workloads.scenario import MeasureWindow
 
 Levels = tuple[int, ...]
