@@ -20,7 +20,7 @@ def address() -> Iterator[str]:
     """Of a controller that has heard at 1 s that the cable to h2 is down; now it is 4 s."""
     controller = planned_controller()
     [link] = [link for link in controller.fabric.links_from["t1"] if link.destination == "h2"]
-    controller.planner.links.note({"t1": {link.source_port: False}}, 1.0)
+    controller.planner.links.set_port_states({"t1": {link.source_port: False}}, 1.0)
     asyncio.run(controller.planner.settle())
     with served(controller) as address:
         yield address
@@ -71,7 +71,7 @@ def test_decisions_that_fail_are_shown(trainyard: Trainyard) -> None:
 
 def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "t.db"), DrivenClock())
-    store.database.health.note("database t.db: disk is full")
+    store.database.health.set_port_states("database t.db: disk is full")
     store.trail.num_lost = 7
     with closing(store.database), served(planned_controller(), store) as address:
         [state] = json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout)["controller"]
