@@ -23,6 +23,13 @@ from hostlib.types import (
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION
 
+MAX_MESSAGE_BYTES = 4 << 20
+"""gRPC's default limit, which both ends of the wire use."""
+
+_BATCH_BYTES = 1 << 20
+
+MessageT = TypeVar("MessageT", bound=Message)
+
 
 def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobRequest:
     """Convert a registration of a job that arrived ``age_s`` ago."""
@@ -140,14 +147,6 @@ def _nic_from_wire(message: wire.Nic) -> Nic:
 
 def _path_from_wire(message: wire.Path) -> Path:
     return Path(tuple(message.nodes), tuple(message.links))
-
-
-MAX_MESSAGE_BYTES = 4 << 20
-"""gRPC's default limit, which both ends of the wire use."""
-
-_BATCH_BYTES = 1 << 20
-
-MessageT = TypeVar("MessageT", bound=Message)
 
 
 def batches(messages: Sequence[MessageT]) -> Iterator[Sequence[MessageT]]:

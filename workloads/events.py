@@ -8,6 +8,12 @@ from pydantic import Field, model_validator
 
 from workloads.field_types import Name, NonNegativeCount, ScenarioModel, Seconds
 
+EVENT_KEYS = ("link", "switch", "host", "controller")
+"""Keys of which an event has exactly one."""
+
+Span = tuple[float, float]
+"""Start and end in seconds."""
+
 
 class ElementState(StrEnum):
     """State of an element of the cluster."""
@@ -47,14 +53,6 @@ class ScenarioEvent(ScenarioModel):
         else:
             element = f"switch {self.switch}" if self.switch else f"host {self.host}" if self.host else "controller"
         return f"{element} {self.state}"
-
-
-EVENT_KEYS = ("link", "switch", "host", "controller")
-"""Keys of which an event has exactly one."""
-
-
-Span = tuple[float, float]
-"""Start and end in seconds."""
 
 
 class HostDowntime:

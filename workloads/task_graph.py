@@ -4,6 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+Done = tuple[int, ...]
+"""Numbers of tasks that must have ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class FlowSpec:
@@ -102,10 +105,6 @@ class TaskGraph:
     def computing_host_seconds(self) -> float:
         """Seconds of computation per iteration, summed over hosts."""
         return sum(len(task.hosts) * task.duration_s for task in self.tasks if isinstance(task, Computation))
-
-
-Done = tuple[int, ...]
-"""Numbers of tasks that must have ended."""
 
 
 class GraphBuilder:

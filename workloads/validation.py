@@ -19,6 +19,13 @@ from workloads.placement import GpuLedger, choose_hosts, end_s
 from workloads.scenario import DEFAULT_RECOVERY_S, PlacementPolicy, Scenario
 from workloads.workload import Pattern
 
+LONGEST_RUN_S = 9e6
+"""A run's clock counts picoseconds in 63 bits."""
+
+_PORTS = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
+
+_TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
+
 
 def find_problems(document: object, policies: Collection[str] | None = None) -> list[Problem]:
     """Return all problems of a scenario document; an empty list means that it can be planned and run.
@@ -29,11 +36,11 @@ def find_problems(document: object, policies: Collection[str] | None = None) -> 
     scenario: Scenario | None = None
     try:
         scenario = Scenario.model_validate(document)
-    except ValidationError as invalid:
-        errors = invalid.errors()
+    except ValidationError as raised:
+        errors = raised.errors()
     problems = [problem_of_error(error, document, Scenario) for error in errors if not _is_consequence(error)]
-    faulty = {problem.location for problem in problems}
-    problems += consistency_problems(as_mapping(document), faulty, policies)
+    invalid = {problem.location for problem in problems}
+    problems += consistency_problems(as_mapping(document), invalid, policies)
     # Only a valid scenario can be expanded.
     return problems if problems or scenario is None else list(size_problems(scenario))
 
@@ -43,32 +50,29 @@ def _is_consequence(error: ErrorDetails) -> bool:
     return error["type"] == "too_short" and bool(error["input"])
 
 
-_TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
-
-
 def consistency_problems(
-    document: Mapping[str, Any], faulty: set[Location], policies: Collection[str] | None
+    document: Mapping[str, Any], invalid: set[Location], policies: Collection[str] | None
 ) -> Iterator[Problem]:
     """Yield problems across valid parts of the document, so that no mistake hides another.
 
     Workloads need not be valid: only the ends of their flows matter here.
     """
     jobs = {
-        number: _without_nulls(_sound_part(as_mapping(job), ("jobs", number), faulty))
+        number: _drop_nulls(_valid_part(as_mapping(job), ("jobs", number), invalid))
         | {"workload": as_mapping(job).get("workload")}
         for number, job in enumerate(as_list(document.get("jobs")))
     }
-    yield from _unknown_policy(_sound_part(document, (), faulty), policies)
+    yield from _unknown_policy(_valid_part(document, (), invalid), policies)
     yield from _repeated_names(jobs)
-    yield from _mixed_work(jobs)
-    yield from _nothing_measured(_sound_part(document, (), faulty), jobs)
+    yield from _missing_flops(jobs)
+    yield from _empty_measurements(_valid_part(document, (), invalid), jobs)
     for number, job in jobs.items():
-        yield from _traffic_outside_the_job(number, job)
-        yield from _hosts_that_do_not_suit(number, job)
-    events = _sound_events(document, faulty)
-    yield from event_problems(events, _sound_part(document, (), faulty).get("recovery_s", DEFAULT_RECOVERY_S))
+        yield from _transfers_outside_the_job(number, job)
+        yield from _unsuitable_numbers_of_hosts(number, job)
+    events = _valid_events(document, invalid)
+    yield from event_problems(events, _valid_part(document, (), invalid).get("recovery_s", DEFAULT_RECOVERY_S))
     try:
-        topology = _TOPOLOGY.validate_python(_sound_part(as_mapping(document.get("topology")), ("topology",), faulty))
+        topology = _TOPOLOGY.validate_python(_valid_part(as_mapping(document.get("topology")), ("topology",), invalid))
     except ValidationError:
         return
     fabric = topology.build()
@@ -76,10 +80,10 @@ def consistency_problems(
     yield from unknown_element_problems(events, fabric)
 
 
-def _sound_events(document: Mapping[str, Any], faulty: set[Location]) -> Events:
+def _valid_events(document: Mapping[str, Any], invalid: set[Location]) -> Events:
     events = enumerate(as_list(document.get("events")))
-    wrong = {location[1] for location in faulty if location[:1] == ("events",) and len(location) > 1}
-    return {number: _without_nulls(event) for number, event in events if number not in wrong}
+    wrong = {location[1] for location in invalid if location[:1] == ("events",) and len(location) > 1}
+    return {number: _drop_nulls(event) for number, event in events if number not in wrong}
 
 
 def _unknown_policy(document: Mapping[str, Any], policies: Collection[str] | None) -> Iterator[Problem]:
@@ -97,7 +101,7 @@ def _repeated_names(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
             yield Problem(("jobs", number, "name"), f"expected a name of its own, {name!r} is jobs[{first[name]}]")
 
 
-def _mixed_work(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
+def _missing_flops(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
     workloads = {number: job["workload"] for number, job in jobs.items() if isinstance(job["workload"], Mapping)}
     without = [number for number, workload in workloads.items() if workload.get("flops") is None]
     if len(without) < len(workloads):
@@ -108,7 +112,7 @@ def _mixed_work(jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
             )
 
 
-def _nothing_measured(document: Mapping[str, Any], jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
+def _empty_measurements(document: Mapping[str, Any], jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
     warm_up = document.get("warm_up_iterations")
     for number, job in jobs.items():
         iterations = job.get("iterations")
@@ -122,7 +126,7 @@ def _nothing_measured(document: Mapping[str, Any], jobs: Mapping[int, Mapping[st
         yield Problem(("measure", "to_s"), f"expected more than the first arrival, which is {min(arrivals)}")
 
 
-def _traffic_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Problem]:
+def _transfers_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Problem]:
     workload = as_mapping(job["workload"])
     hosts = as_list(job.get("hosts"))
     if "gpus" in job and as_list(workload.get("flows")):
@@ -138,7 +142,7 @@ def _traffic_outside_the_job(number: int, job: Mapping[str, Any]) -> Iterator[Pr
             yield Problem((*here, "destination"), f"expected another host than the source {ends[0]!r}")
 
 
-def _hosts_that_do_not_suit(number: int, job: Mapping[str, Any]) -> Iterator[Problem]:
+def _unsuitable_numbers_of_hosts(number: int, job: Mapping[str, Any]) -> Iterator[Problem]:
     workload = as_mapping(job["workload"])
     asks_for_gpus = job.keys() >= {"gpus", "gpus_per_host"}
     num_hosts = job["gpus"] // job["gpus_per_host"] if asks_for_gpus else len(as_list(job.get("hosts")))
@@ -180,26 +184,20 @@ def _hosts_and_gpus(jobs: Mapping[int, Mapping[str, Any]], fabric: Fabric) -> It
                     yield Problem(here, str(error))
 
 
-def _sound_part(mapping: Mapping[str, Any], location: Location, faulty: set[Location]) -> dict[str, Any]:
+def _valid_part(mapping: Mapping[str, Any], location: Location, invalid: set[Location]) -> dict[str, Any]:
     """Return the keys of the mapping at this location that have no problem below them."""
     depth = len(location) + 1
-    bad = {fault[:depth] for fault in faulty}
+    bad = {fault[:depth] for fault in invalid}
     return {key: value for key, value in mapping.items() if (*location, key) not in bad}
 
 
-def _without_nulls(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping without keys that are null: null means absent."""
+def _drop_nulls(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the keys that are null, because null means absent."""
     return {key: value for key, value in mapping.items() if value is not None}
 
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, ... {names[-1]}"
-
-
-LONGEST_RUN_S = 9e6
-"""A run's clock counts picoseconds in 63 bits."""
-
-_PORTS = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
 
 
 def size_problems(scenario: Scenario) -> Iterator[Problem]:

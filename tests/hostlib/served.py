@@ -1,4 +1,4 @@
-"""A controller over gRPC on loopback, in the test's own process, whose switches remember what they were told."""
+"""An in-process controller over gRPC on loopback, whose southbound records what it receives."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -60,7 +60,7 @@ async def served(
     cadence: Cadence = Cadence.JOB_EVENT,
     fabric_hash: FabricHash = FabricHash.KNOWN,
 ) -> AsyncIterator[Served]:
-    """A controller that knows nothing yet; with another clock than its own it goes by virtual time."""
+    """Serve a controller that knows no job; with another clock than its own it uses virtual time."""
     fabric = _CLOS.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, seed=1))
     clock = clock or DrivenClock()

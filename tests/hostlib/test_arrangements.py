@@ -1,4 +1,4 @@
-"""Closed forms by hand; what they have in common with task graphs is tested with these."""
+"""Closed forms computed by hand; their agreement with task graphs is tested with the task graphs."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def test_in_1f1b_distances_grow_when_the_first_backward_comes_back() -> None:
 
 
 def test_an_interleaved_pipeline_waits_for_the_first_backward() -> None:
-    """The last host of two warms up for a round, the one before for two steps more and waits a unit."""
+    """The last of two hosts warms up for a round, the other one two steps longer and waits a unit."""
     assert interleaved(2, 2, 2, 1, 1.0, 2.0) == (0.0, 1.0, 2.0, 5.0)
 
 

@@ -1,4 +1,4 @@
-"""The blocking client never hangs a job: without a controller, at the end of the interpreter, in forked children."""
+"""The blocking client never hangs a job: without a controller, at interpreter exit, or in forked children."""
 
 import asyncio
 import subprocess
@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 
 @contextmanager
 def _serving() -> Iterator[Served]:
-    """A controller in a thread with an event loop of its own."""
+    """A controller in a thread with its own event loop."""
     started, stop = threading.Event(), asyncio.Event()
     found: list[Served] = []
 
@@ -40,7 +40,7 @@ def _serving() -> Iterator[Served]:
 
 
 def _run(program: str, *arguments: str) -> str:
-    """What a program prints; it must end by itself."""
+    """Return what a program prints; it must end by itself."""
     command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout
 

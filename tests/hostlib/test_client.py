@@ -1,8 +1,11 @@
-"""The client of a training job: it returns at once, says everything again after every loss, and never fails a job."""
+"""The client returns at once, registers everything again after every loss, and never fails a job."""
 
 import asyncio
+import inspect
+import textwrap
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,6 +23,23 @@ def _run(scenario: Callable[[Served, Client], Awaitable[None]]) -> None:
             await asyncio.wait_for(scenario(controller, client), PATIENCE_S)
 
     asyncio.run(connected())
+
+
+def test_the_snippet_in_the_docstring_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario(controller: Served, _: Client) -> None:
+        snippet = inspect.cleandoc(Client.__doc__ or "").split("\n\n", 1)[1].partition("\n\nCalls that report")[0]
+        code, _, run = textwrap.dedent(snippet).rpartition("\n\n")
+        assert run == "asyncio.run(main())"
+        namespace: dict[str, Any] = {}
+        exec(code.replace("controller:4790", controller.address), namespace)
+        following = asyncio.create_task(namespace["main"]())
+        while "Path(nodes=('h0'" not in (output := capsys.readouterr().out):
+            assert output == ""
+            await asyncio.sleep(0.01)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+    _run(scenario)
 
 
 def test_what_is_said_is_registered_and_answered() -> None:

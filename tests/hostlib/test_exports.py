@@ -1,4 +1,4 @@
-"""The names that a training job may rely on: exactly those of ``hostlib.__all__``."""
+"""The public names are exactly those of ``hostlib.__all__``."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the host library has gRPC write to stderr: errors, unless somebody wants more."""
+"""The host library lets gRPC log errors only, unless the environment asks for more."""
 
 import os
 import subprocess

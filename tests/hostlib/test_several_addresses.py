@@ -1,4 +1,4 @@
-"""Clients that know several addresses, of which one answers."""
+"""Clients with several addresses, one of which answers."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _NOBODY = "127.0.0.1:1"
 
 
 class _Standby(grpc.GenericRpcHandler):
-    """Leads no longer, or not yet."""
+    """A passive controller."""
 
     def service(self, _: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def refuse(_: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
@@ -30,7 +30,7 @@ class _Standby(grpc.GenericRpcHandler):
 
 
 class _Hung(grpc.GenericRpcHandler):
-    """Has sent one message of directives, and answers nothing any longer."""
+    """Sends one message of directives and answers nothing afterwards."""
 
     def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def answer(_: bytes, __: object) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""A start shift is applied once, and again where iterations have drifted off by more than 5 %."""
+"""A start shift is applied once, and again where iterations have drifted by more than 5 %."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ def test_a_shift_is_applied_once_and_a_new_one_again() -> None:
 
 
 def test_a_job_that_came_into_the_beat_of_others_waits_for_its_own() -> None:
-    """It has run three iterations, slowed down, before it is told: beats count from its arrival."""
+    """The job ran three slow iterations before it got its shift; beats count from its arrival."""
     shift = StartShift(10.0)
     assert [shift.delay_s(now_s, None, 1.0) for now_s in (10.0, 11.5, 13.0)] == [0.0, 0.0, 0.0]
     assert shift.delay_s(14.5, 0.25, 1.0) == 0.75

@@ -1,4 +1,4 @@
-"""Coflows on one big switch: by hand, against a plain version that looks at every flow, and in any order."""
+"""Coflows on one big switch: by hand, compared with a plain implementation, and in any order."""
 
 import random
 from collections.abc import Callable
@@ -144,7 +144,7 @@ def test_no_coflow_of_the_benchmark_is_faster_than_its_busiest_port_allows() -> 
 
 
 def plain_ends_s(trace: CoflowTrace, policy: CoflowPolicy, *, at_every_flow: bool) -> list[float]:
-    """The same once more: all flows looked at at every event, rates by the plain allocators."""
+    """A reference that visits all flows at every event and uses the plain allocators."""
     left = dict(enumerate((trace.size_bytes / 2**20).tolist()))
     paths = [
         (int(source), trace.num_ports + int(destination))

@@ -1,4 +1,4 @@
-"""The engine: cases that a hand computes, and properties that hold at every event."""
+"""The fluid engine: cases computed by hand, and properties that hold at every event."""
 
 from collections.abc import Callable, Sequence
 
@@ -42,7 +42,7 @@ def make_fluid(bundles: Bundles, allocator: Allocator = Allocator.MAX_MIN) -> Fl
 
 
 def ends_s(fluid: Fluid, starts: dict[int, tuple[float, float]]) -> dict[int, float]:
-    """When each bundle has arrived that starts at (time in s) with (bytes)."""
+    """Return when each bundle arrives, given its start in seconds and its bytes."""
     ends: dict[int, float] = {}
     pending = sorted((round(at_s * PS_PER_S), bundle, size) for bundle, (at_s, size) in starts.items())
     while pending or len(ends) < len(starts):
@@ -99,7 +99,7 @@ def test_a_bundle_that_is_paused_keeps_what_it_has_left_and_leaves_its_links_to_
 
 
 def test_what_is_paused_is_so_in_other_bundles_too() -> None:
-    """Half of what a bundle of two flows has left goes on, on another link; the other half stays where it is."""
+    """Half of the rest of a bundle of two flows moves to another link; the other half stays."""
     fluid = make_fluid(make_bundles([GBPS, GBPS], [(0,)], weights=[2.0]))
     fluid.start(np.array([0]), np.array([2 * GB]))
     fluid.run(PS_PER_S)
@@ -134,7 +134,7 @@ def test_another_order_from_now_on() -> None:
 
 
 def test_flows_under_way_go_on_in_other_bundles_on_other_paths() -> None:
-    """Of two flows that share a link one moves to another, where it has the rate of that alone."""
+    """One of two flows on a link moves to another link, which it has for itself."""
     fluid = make_fluid(make_bundles([GBPS, 2 * GBPS], [(0,)], weights=[2.0]))
     fluid.start(np.array([0]), np.array([2 * GB]))
     fluid.run(PS_PER_S)
@@ -193,7 +193,7 @@ def test_bytes_and_capacities_are_kept_at_every_event(
 def test_the_order_of_flows_and_links_does_not_matter(
     load: tuple[list[float], list[Path], list[int], list[tuple[float, float]], Allocator], chance: object
 ) -> None:
-    """With explicit paths and without ties: under max-min, which has none."""
+    """With explicit paths, under max-min, which has no ties."""
     capacities, paths, tiers, starts, _ = load
     permutation, relabelled = list(range(len(paths))), list(range(len(capacities)))
     chance.shuffle(permutation)  # type: ignore[attr-defined]
@@ -225,7 +225,7 @@ def plain_ends_s(
     starts: list[tuple[float, float]],
     allocate: Callable[[Case], list[float]],
 ) -> dict[int, float]:
-    """The engine once more, plain and slow: at every event all rates anew, and everything brought up to date."""
+    """A plain, slow engine that recomputes everything at every event."""
     now_s, left, ends = 0.0, dict[int, float](), dict[int, float]()
     while len(ends) < len(paths):
         for flow, (start_s, size_bytes) in enumerate(starts):

@@ -1,4 +1,4 @@
-"""Jobs that iterate: cases that a hand computes, and the same ends as the general engine, to the picosecond."""
+"""Iterating jobs: cases computed by hand, and the same ends as the fluid engine, to the picosecond."""
 
 import heapq
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def make_jobs(
     rhythm: tuple[float, float] | None = None,
     shared: Sequence[int] | None = None,
 ) -> Iterations:
-    """Of each: seconds of computation before and beside its transfer, when it begins, and sizes of its bundles."""
+    """For each job: seconds of computation before and beside its transfer, its start, and its bundles' sizes."""
     before_s, beside_s, begins_s, sizes = zip(*jobs, strict=True)
     period_s, beat_s = rhythm or (0.0, 0.0)
     return Iterations(
@@ -96,7 +96,7 @@ def test_example_2_of_crux(tiers: list[int], computed_s: list[float], carried_s:
 
 
 def test_two_jobs_of_a_tier_share_a_link() -> None:
-    """Both send 1 s of bytes from 1 on: until 3. Alone each would be done at 2."""
+    """Both send 1 s of bytes from 1 s to 3 s; an isolated job would end at 2 s."""
     jobs = make_jobs((1, 0, 0, [GB]), (1, 0, 0, [GB]))
     run = IteratingJobs(jobs, make_bundles([GBPS], [(0,), (0,)], [0, 0]), num_kept=2)
     run.run(num_iterations=2)
@@ -112,7 +112,7 @@ def test_two_jobs_of_a_tier_share_a_link() -> None:
     ],
 )
 def test_two_jobs_on_the_same_gpus_compute_in_turns(compute_s: float, expected_s: tuple[list[float], ...]) -> None:
-    """Each sends for 1 s on a link of its own, while the other computes: as long, longer, and not as long."""
+    """Each sends for 1 s on its own link while the other computes for as long, longer, or less long."""
     jobs = make_jobs((compute_s, 0, 0, [GB]), (compute_s, 0, 0, [GB]), shared=[1, 1])
     run = IteratingJobs(jobs, make_bundles([GBPS, GBPS], [(0,), (1,)], [0, 0]), num_kept=4)
     run.run(num_iterations=4)
@@ -120,7 +120,7 @@ def test_two_jobs_on_the_same_gpus_compute_in_turns(compute_s: float, expected_s
 
 
 def test_who_has_waited_longest_for_gpus_is_next() -> None:
-    """Three jobs that only compute; the second comes last of all, when both others have asked before it."""
+    """Three jobs only compute; the second is last, because both others asked before it."""
     jobs = make_jobs((1, 0, 0, []), (0, 1, 0.75, []), (1, 0, 0.25, []), shared=[4, 4, 4])
     run = IteratingJobs(jobs, make_bundles([GBPS], [], []), num_kept=2)
     run.run(num_iterations=2)
@@ -141,7 +141,7 @@ def test_a_job_that_waits_has_the_gpus_once_the_other_is_gone() -> None:
 
 
 def test_a_job_out_of_its_rhythm_waits_for_its_beat() -> None:
-    """Beats at 0.5, 2.5, ...; what takes 2 s keeps them, what is made to take 3 s waits for every second one."""
+    """Beats are at 0.5, 2.5, ...; iterations of 2 s keep them, iterations of 3 s wait for every second one."""
     fast = IteratingJobs(make_jobs((1, 0, 0, [GB]), rhythm=(2, 0.5)), make_bundles([GBPS], [(0,)], [0]), num_kept=3)
     fast.run(num_iterations=3)
     assert ends_s(fast, 0) == [2.0, 4.5, 6.5]
@@ -151,7 +151,7 @@ def test_a_job_out_of_its_rhythm_waits_for_its_beat() -> None:
 
 
 def test_later_by_a_while() -> None:
-    """What is in the middle of an iteration goes on from there, on another path and some time later."""
+    """A state inside an iteration continues on another path and at a later time."""
     jobs, paths = make_jobs((1, 1, 0, [2 * GB])), [(0,)]
     run = IteratingJobs(jobs, make_bundles([GBPS, 2 * GBPS], paths, [0]), num_kept=1)
     run.run(until_ps=2 * PS_PER_S)
@@ -261,7 +261,7 @@ def test_in_pieces_and_with_little_memory_as_at_once(case: Case, piece_s: int) -
 
 
 def plain_ends_ps(jobs: Iterations, bundles: Bundles, until_ps: int) -> tuple[list[list[int]], list[float]]:
-    """Ends of iterations by job, and bytes by link, with the general engine and a calendar."""
+    """Return ends of iterations by job, and bytes by link, computed by the fluid engine and an event queue."""
     fluid = Fluid(bundles, allocation(Allocator.MAX_MIN))
     num_jobs, first = len(jobs.before_ps), np.cumsum([0, *jobs.num_bundles])
     calendar = [(int(begins_ps), job, "begin") for job, begins_ps in enumerate(jobs.begins_ps)]
@@ -334,7 +334,7 @@ def plain_ends_ps(jobs: Iterations, bundles: Bundles, until_ps: int) -> tuple[li
 
 
 def test_the_same_ends_as_a_run_of_the_scenario() -> None:
-    """Three jobs on a Clos fabric, left to the hash, against the run in which they are replayed event by event."""
+    """Three jobs on a Clos with hashed paths, compared with a run that replays them event by event."""
     jobs = [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""Fabrics that several tests look at, and a way to refuse and to draw others."""
+"""Fabrics shared by several tests, a strategy for random ones, and the problems of invalid ones."""
 
 from typing import Any
 
@@ -30,14 +30,14 @@ Location = tuple[str | int, ...]
 
 
 def refusals(document: dict[str, Any]) -> dict[Location, str]:
-    """What is wrong with a topology, by place."""
+    """Return the problems of a topology by location."""
     with pytest.raises(ValidationError) as raised:
         TOPOLOGY.validate_python(document)
     return {fault["loc"][1:]: fault["msg"] for fault in raised.value.errors()}
 
 
 def degrees(fabric: Fabric, prefix: str) -> set[int]:
-    """Numbers of links at the nodes whose names begin so."""
+    """Return the numbers of links at the nodes with this prefix."""
     return {len(links) for node, links in fabric.links_from.items() if node.startswith(prefix)}
 
 
@@ -46,7 +46,7 @@ def num_nodes(fabric: Fabric, prefix: str) -> int:
 
 
 def neighbours(fabric: Fabric, node: str) -> list[str]:
-    """What the links of a node lead to, in port order."""
+    """Return the neighbours of a node in port order."""
     return [link.destination for link in fabric.links_from[node]]
 
 
@@ -83,7 +83,7 @@ def _regular_documents() -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def _graph_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Any connected graph, with parallel links and hosts of several NICs."""
+    """Draw a connected graph with parallel links and hosts of several NICs."""
     switches = [f"s{number}" for number in range(draw(st.integers(1, 6)))]
     hosts = [f"h{number}" for number in range(draw(st.integers(1, 4)))]
     ends = [(draw(st.sampled_from(switches[:number])), switches[number]) for number in range(1, len(switches))]

@@ -31,7 +31,7 @@ def longest_match(routes: tuple[Route, ...], address: int) -> Route:
 
 
 def shortest_paths(fabric: Fabric, source: Nic, destination: Nic, dead: frozenset[int] = frozenset()) -> set[Path]:
-    """The reference: all shortest ways between the two ToRs, every choice of parallel links along them."""
+    """Reference: all shortest paths between the two ToRs, with every choice of parallel links."""
     alive = [cable.ends for number, cable in enumerate(fabric.cables) if 2 * number not in dead]
     graph = nx.Graph(ends for ends in alive if not set(ends) & set(fabric.hosts))
     first, last = (fabric.links[nic.link].destination for nic in (source, destination))

@@ -1,4 +1,4 @@
-"""What the tests of this package share: scenarios in few words, and a runner that is a single shared link."""
+"""Fixtures of this package: small scenarios."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def document() -> Document:
-    """A sound scenario: two switches, two hosts of four GPUs on each, one job on the first host of either side."""
+    """A valid scenario: two switches, each with two hosts of four GPUs, and one job on the first host of each side."""
     return {
         "name": "small",
         "topology": {
@@ -46,7 +46,7 @@ def document() -> Document:
 
 @pytest.fixture
 def load() -> Callable[[Document], tuple[tuple[TrainingJob, ...], Routing]]:
-    """Jobs of a scenario document and the routing of its fabric."""
+    """Return the jobs of a scenario document and the routing of its fabric."""
 
     def jobs_and_routing(document: Document) -> tuple[tuple[TrainingJob, ...], Routing]:
         scenario = Scenario.model_validate(document)

@@ -77,7 +77,7 @@ def with_graph(job: TrainingJob, graph: TaskGraph) -> TrainingJob:
 
 
 def sent(task: Computation | GroupTransfer, graph: TaskGraph) -> object:
-    """A computation, or what a transfer waits for and sends, whatever its group is called."""
+    """Return a computation, or what a transfer waits for and sends, without the name of its group."""
     if isinstance(task, Computation):
         return task
     (group,) = (group for group in graph.flow_groups if group.name == task.group)

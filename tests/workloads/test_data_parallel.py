@@ -1,4 +1,4 @@
-"""FSDP against the closed forms of its two arrangements, and what waits for what."""
+"""Data parallelism, plain and fully sharded: arrangements compared with closed forms, and dependences."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def sharded(hosts: int = 2, prefetch: int = 1) -> TaskGraph:
 
 
 def offsets(graph: TaskGraph, group: str) -> list[float]:
-    """Of each coflow, whose flows must agree."""
+    """Return the offset of each coflow, whose flows must agree."""
     flows = next(one.flows for one in graph.flow_groups if one.name == group)
     by_coflow = [{flow.offset_s for flow in flows[number : number + 2]} for number in range(0, len(flows), 2)]
     assert all(len(found) == 1 for found in by_coflow)
@@ -77,7 +77,7 @@ def test_gathers_are_due_when_their_layers_begin() -> None:
 
 
 def test_scatters_are_due_when_the_one_buffer_is_needed_again() -> None:
-    """One after the other, the last with the optimizer, as the one before it."""
+    """Scatters are due one after the other; the optimizer needs the last two."""
     assert offsets(sharded(), REDUCE_SCATTER) == pytest.approx([0.0, BACKWARD_S, 2 * BACKWARD_S, 2 * BACKWARD_S])
 
 

@@ -1,4 +1,4 @@
-"""The fluid bound spread evenly, beside the one whose paths are free."""
+"""The fluid bound with even spreading, compared with the one whose paths are free."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ DOUBLE_SIDED = DoubleSidedSpecification(
 
 
 def random_jobs(topology: Topology, seed: int) -> tuple[list[TrainingJob], Routing]:
-    """Jobs at random until there is no room; they send one to four times as long as they compute."""
+    """Place random jobs until the cluster is full; they send one to four times as long as they compute."""
     fabric, random = topology.build(), np.random.default_rng(seed)
     state, place = ClusterState.empty(Cluster.of_fabric(fabric)), RandomPlacement(seed)
     jobs: list[TrainingJob] = []

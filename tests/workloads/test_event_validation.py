@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def messages(document: Document, tmp_path: Path) -> Callable[..., list[str]]:
-    """What loading the small scenario with these events says, less the name of the file."""
+    """Return the messages of loading the small scenario with these events, without the file name."""
 
     def found(*events: object, **more: Any) -> list[str]:
         path = tmp_path / "events.yaml"

@@ -1,4 +1,4 @@
-"""Computations stand still while a host of theirs is down, and no longer."""
+"""A computation pauses exactly while one of its hosts is down."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ def pauses(spans: dict[str, list[tuple[int, int]]]) -> HostDowntime:
 
 @st.composite
 def spans(draw: st.DrawFn) -> dict[str, list[tuple[int, int]]]:
-    """Every host down for some whole seconds now and then, never twice at a time."""
+    """Every host is down for whole seconds now and then, without overlaps."""
     found = {}
     for host in HOSTS:
         bounds = sorted(draw(st.sets(ticks, max_size=6)))

@@ -12,7 +12,7 @@ from workloads.workload import PhasesWorkload
 
 
 def job(hosts: int, **keys: Any) -> tuple[PhasesWorkload, Placement]:
-    """A workload, and NICs 4 to 7 of every host, but only 4 and 5 on the last."""
+    """Expand a workload on NICs 4 to 7 of every host, but only 4 and 5 on the last."""
     names = [f"h{number}" for number in range(hosts)]
     workload = PhasesWorkload.model_validate({"type": "phases", "compute_s": 2.0, "comm_start": 0.25, **keys})
     nics = dict.fromkeys(names, (4, 5, 6, 7)) | {names[-1]: (4, 5)}

@@ -1,4 +1,4 @@
-"""Jobs alone, against what can be counted by hand."""
+"""Isolated runs, compared with numbers computed by hand."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def flow(seconds: float, offset_s: float = 0.0) -> FlowSpec:
 
 
 def test_of_a_jobs_own_transfers_the_one_needed_first_goes_first(routing: Routing) -> None:
-    """Both released at 1 s, 2 s long: the second in the graph is needed at 1 s, the first only at the end."""
+    """Both start at 1 s and take 2 s; the second in the graph is needed at 1 s, the first at the end."""
     graph = TaskGraph(
         (
             Computation("produce", ("h0",), 1.0),
@@ -46,7 +46,7 @@ def test_of_a_jobs_own_transfers_the_one_needed_first_goes_first(routing: Routin
 
 
 def test_tardiness_counts_from_the_head_and_the_offsets(routing: Routing) -> None:
-    """Two flows, 1 s and 1 s, released at 1 s and 2 s, ideally done 0 s and 1.5 s after the first one's start."""
+    """Two flows of 1 s each start at 1 s and 2 s; their ideal finishes are 0 s and 1.5 s after the first start."""
     graph = TaskGraph(
         (
             Computation("first", ("h0",), 1.0),

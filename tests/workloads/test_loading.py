@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def refuse(tmp_path: Path) -> Callable[[str], list[str]]:
-    """What loading a text says, less the name of the file, which every line must begin with."""
+    """Return the messages of loading a text, without the file name that starts every line."""
 
     def messages(text: str) -> list[str]:
         path = tmp_path / "bad.yaml"

@@ -1,4 +1,4 @@
-"""Every parallelism as a task graph: what is sent, what waits for what, and arrangements against their closed forms."""
+"""Every parallelism: bytes sent, dependences, and arrangements compared with closed forms."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def graph(kind: str, num_hosts: int = 4, **keys: object) -> TaskGraph:
 
 
 def offsets(of: TaskGraph, group: str, coflow_size: int) -> list[float]:
-    """Of each coflow of a group, whose flows must agree."""
+    """Return the offset of each coflow of a group, whose flows must agree."""
     (flows,) = (one.flows for one in of.flow_groups if one.name == group)
     parts = [
         {flow.offset_s for flow in flows[number : number + coflow_size]} for number in range(0, len(flows), coflow_size)
@@ -108,7 +108,7 @@ def test_sharded_models_have_their_closed_forms(layers: int, hosts: int, prefetc
 
 
 def test_replicas_reduce_what_was_scattered() -> None:
-    """Of four hosts in two replicas h0 shares its parameters with h1, and reduces its share with h2."""
+    """In two replicas of two hosts, h0 shares parameters with h1 and reduces its share with h2."""
     hybrid = graph("fsdp")
     towards = {
         group.name: {flow.destination_host for flow in group.flows if flow.source_host == "h0"}

@@ -1,4 +1,4 @@
-"""Pipelines: what every host computes, the zero-communication makespans, and arrangements against closed forms."""
+"""Pipelines: schedules, makespans without communication, and arrangements compared with closed forms."""
 
 import re
 from itertools import pairwise
@@ -35,7 +35,7 @@ def pipeline(kind: PipelineSchedule, num_hosts: int, micro_batches: int, chunks:
 
 
 def offsets(graph: TaskGraph) -> dict[tuple[str, int, int], list[float]]:
-    """By direction, sending and receiving host."""
+    """Offsets by direction, sending and receiving host."""
     found = {}
     for group in graph.flow_groups:
         direction, source, destination = re.split("[ >]", group.name)

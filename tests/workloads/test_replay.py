@@ -147,7 +147,7 @@ def graphs(draw: st.DrawFn) -> tuple[Task, ...]:
 
 @given(tasks=graphs(), iterations=st.integers(1, 4), data=st.data())
 def test_replay_keeps_the_order_of_any_graph(tasks: tuple[Task, ...], iterations: int, data: st.DataObject) -> None:
-    """Whatever the transfers take: each task runs once per iteration, after all it waits for, and never late."""
+    """For any transfer times, each task runs once per iteration, as soon as everything it waits for has ended."""
     replay = replay_of(tasks, iterations=iterations)
     events: list[tuple[float, int]] = []
     time_s, actions = 10.0, replay.start(10.0)

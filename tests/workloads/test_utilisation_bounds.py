@@ -47,7 +47,7 @@ def test_the_nics_bound_a_job_when_the_fabric_does_not(document: Document, load:
 
 
 def two_jobs(document: Document, gigabits: float) -> Document:
-    """Job b beside job a, the same but from h1 to h3 and with all communication after its computation."""
+    """Add job b: like job a, but from h1 to h3 and with all communication after its computation."""
     workload = {**document["jobs"][0]["workload"], "comm_start": 1.0, "bytes": gigabits * 1e9 / 8}
     document["jobs"][0]["workload"] = workload
     document["jobs"].append({**document["jobs"][0], "name": "b", "hosts": ["h1", "h3"]})
@@ -72,7 +72,7 @@ def test_the_fluid_bound_serves_the_more_intense_job_first(document: Document, l
 def test_the_fluid_bound_may_use_paths_unevenly(
     wide_gigabits: float, wide_rate: float, document: Document, load: Load
 ) -> None:
-    """Two ways of 10 Gbit/s, one of which a job needs for itself: the other job has the free one."""
+    """Two paths of 10 Gbit/s: one job needs one of them, the other job can use the other."""
     job = document["jobs"][0]
     document["topology"] = {
         "kind": "graph",

@@ -56,11 +56,6 @@ class TraceStatistics:
         """Number of jobs with GPUs."""
         return sum(self.gpus.values())
 
-    @property
-    def mean_gpus(self) -> float:
-        """Mean GPUs of the jobs that have any."""
-        return sum(gpus * jobs for gpus, jobs in self.gpus.items()) / max(self.gpu_jobs, 1)
-
     def share_up_to(self, gpus: int) -> float:
         """Return the share of jobs with GPUs that have at most ``gpus``."""
         return sum(jobs for size, jobs in self.gpus.items() if size <= gpus) / max(self.gpu_jobs, 1)

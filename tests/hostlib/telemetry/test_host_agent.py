@@ -1,4 +1,4 @@
-"""Agents of two hosts at work, over a cable between two namespaces, with a controller that notes what it is told."""
+"""Agents of two hosts, connected by a cable between two namespaces, with a controller that records exchanges."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ PORTS = (50_000, 50_001, 50_002)
 
 
 class NotedController:
-    """Answers every exchange with the same targets, and remembers it; may be told to refuse."""
+    """Answers every exchange with the same targets and records it; can be set to refuse."""
 
     def __init__(self) -> None:
         self.refuses = False
@@ -56,7 +56,7 @@ class NotedController:
         await self._server.stop(None)
 
     def reports(self, host: str, session: int | None = None) -> list[wire.ProbeReport]:
-        """What a host has reported, of one session of its sender or of all."""
+        """Return the reports of a host, of one session of the sender or of all."""
         told = [report for exchange in self.exchanges if exchange.host == host for report in exchange.reports]
         return [report for report in told if session in (None, report.session)]
 
@@ -90,7 +90,7 @@ def cabled() -> Iterator[Namespaces]:
 
 @asynccontextmanager
 async def at_work(cabled: Namespaces, host: str, address: str, session: int) -> AsyncIterator[HostAgent]:
-    """A host's agent, whose packets are the namespace's and whose controller is this process's."""
+    """A host's agent inside a namespace, with the controller of this process."""
     with cabled.entered(host):
         sockets = ProbeSockets(Interface("eth0", HOSTS[host], 10e9))
     with closing(sockets):
@@ -216,7 +216,7 @@ def test_a_host_of_another_name_is_told_what_is_wrong(cabled: Namespaces) -> Non
 
 @contextmanager
 def command(cabled: Namespaces, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The agent of the host ``here`` as a process; ended in any case."""
+    """Run the agent of the host ``here`` as a process, and end it in any case."""
     line = (sys.executable, "-m", "hostlib.agent", "--host", "here", *arguments)
     process = subprocess.Popen(cabled.command("here", *line), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -1,4 +1,4 @@
-"""Probes built here, by another hand and by scapy, taken apart; and everything else refused with its reason."""
+"""Parsing of probes built here and by scapy; other packets are refused with the reason."""
 
 import struct
 from dataclasses import replace
@@ -103,7 +103,7 @@ words = st.integers(0, 0xFFFF_FFFF)
 
 @given(bitmap=st.integers(1, 0xFFFF), spare_words=st.integers(0, 5), num_hops=st.integers(0, 4), data=st.data())
 def test_every_bitmap_is_read_word_by_word(bitmap: int, spare_words: int, num_hops: int, data: st.DataObject) -> None:
-    """Against a reader that walks the bitmap's bits in order and takes their words one by one."""
+    """Compare with a reader that takes the words of the bitmap's bits one by one."""
     hop_words = words_of(bitmap) + spare_words
     stacks = [data.draw(st.lists(words, min_size=hop_words, max_size=hop_words)) for _ in range(num_hops)]
     expected = []

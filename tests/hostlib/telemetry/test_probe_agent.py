@@ -1,4 +1,4 @@
-"""A host's receiver and its talk with the controller."""
+"""The receiver of a host, and its exchanges with the controller."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -23,7 +23,7 @@ def packet(sequence: int, session: int = 1, flow: FiveTuple = FLOW) -> bytes:
 
 
 def out_of_room(octets: bytes) -> bytes:
-    """The probe with INT's M bit, and no UDP checksum, which is none of this test's business."""
+    """Return the probe with INT's M bit and without a UDP checksum."""
     changed = bytearray(octets)
     changed[26:28] = bytes(2)
     changed[20 + 8 + 4] |= 0b10

@@ -1,4 +1,4 @@
-"""Which probes a host sends: every port in turn, known ones again and again, never more than its share."""
+"""The prober explores every port in turn, refreshes kept ports, and never exceeds its share."""
 
 from collections import Counter
 from ipaddress import IPv4Address
@@ -34,7 +34,7 @@ def prober(pace: Pace = PACE) -> Prober:
 
 
 def sent(prober: Prober, from_s: float, to_s: float) -> list[tuple[float, Probe]]:
-    """All probes up to a time, taken as soon as the prober asks for it."""
+    """Return all probes up to a time, each taken as soon as it is due."""
     found, now_s = [], from_s
     while now_s <= to_s:
         found += [(now_s, probe) for probe in prober.take(now_s)]
@@ -110,7 +110,7 @@ def test_rounds_keep_the_order_of_ports_also_after_a_pause() -> None:
 
 
 def test_probes_see_all_of_what_repeats_as_often_as_they_do() -> None:
-    """Also what is as long as a round takes on average, and where all ports have begun at once."""
+    """Includes a period as long as an average round, and ports that all start at once."""
     for period_s in (0.25, 0.5, 0.75, 1.0, 2.0):
         for session in range(5):
             keeping = Prober({NIC: RATE_BPS}, session, PACE)

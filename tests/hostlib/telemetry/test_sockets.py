@@ -1,4 +1,4 @@
-"""Probes out of one namespace and into another: what the kernel sends, lets through, keeps away and answers."""
+"""Probes between two namespaces: what the kernel sends, passes, filters and answers."""
 
 import socket
 import time
@@ -25,7 +25,7 @@ QUIET_S = 0.2
 
 @pytest.fixture
 def cabled() -> Iterator[Namespaces]:
-    """Two hosts with a cable between them, of their own for each test: kernels limit how many answers they give."""
+    """Two hosts with a cable, new for each test because kernels limit the rate of their answers."""
     with namespaces("here", "there") as made:
         made.cable(("here", "eth0"), ("there", "eth0"))
         made.ip("here", "address", "add", f"{HERE}/24", "dev", "eth0")
@@ -54,7 +54,7 @@ def probe(number: int, protocol: int = 17) -> Probe:
 
 
 def received(sockets: ProbeSockets, at_least: int) -> list[bytes]:
-    """What has come, once it is so much and nothing more comes."""
+    """Return what has arrived, once it is that many packets and no more follow."""
     packets: list[bytes] = []
     until_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
@@ -67,7 +67,7 @@ def received(sockets: ProbeSockets, at_least: int) -> list[bytes]:
 
 
 def answers(cabled: Namespaces) -> tuple[int, int]:
-    """ICMP messages and TCP resets that the receiving host has sent."""
+    """Return the ICMP messages and TCP resets that the receiving host sent."""
     rows = cabled.run("there", "cat", "/proc/net/snmp").splitlines()
     table: dict[str, dict[str, int]] = {}
     for names, values in zip(rows[::2], rows[1::2], strict=True):
@@ -77,7 +77,7 @@ def answers(cabled: Namespaces) -> tuple[int, int]:
 
 
 def send_all(sender: ProbeSockets, receiver: ProbeSockets) -> list[bytes]:
-    """UDP and TCP probes, to a port that nothing listens at; returns what came."""
+    """Send UDP and TCP probes to a port without a listener; return what arrived."""
     probes = [probe(number, protocol) for number in range(NUM_PROBES) for protocol in (17, 6)]
     for one in probes:
         sender.send(one)

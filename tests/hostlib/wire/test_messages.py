@@ -1,4 +1,4 @@
-"""The generated code is that of the .proto, and the method table that of the service."""
+"""The generated code matches the .proto, and the method table matches the service."""
 
 import ast
 import sys

@@ -1,4 +1,4 @@
-"""Numbers that come in any order, against a reference that remembers all of them."""
+"""Numbers in any order, compared with a reference that remembers all of them."""
 
 import pytest
 from hypothesis import given

@@ -14,7 +14,7 @@ def ask(num_hosts: int, gpus_per_host: int, name: str = "job", **times: object) 
 
 
 def state_without(**taken: tuple[int, ...]) -> ClusterState:
-    """The cluster with these GPUs taken, by host."""
+    """Return the cluster with these GPUs allocated, by host."""
     return ClusterState.empty(CLUSTER).take(taken)
 
 
@@ -25,6 +25,6 @@ def rack_of(host: str) -> str:
 states = st.dictionaries(
     st.sampled_from(CLUSTER.hosts), st.sets(st.integers(0, 7), min_size=1).map(lambda gpus: tuple(sorted(gpus)))
 ).map(lambda taken: ClusterState.empty(CLUSTER).take(taken))
-"""The cluster with any GPUs taken."""
+"""A cluster with any GPUs allocated."""
 
 requests = st.builds(ask, st.integers(1, 10), st.integers(1, 8))

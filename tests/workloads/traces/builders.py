@@ -10,19 +10,19 @@ TOPOLOGY = "ip,DSW,PSW,ASW\nx0,G6,P1,S1\nx1,G6,P1,S1\ny0,G6,P1,S2\nz0,G6,P2,S1\n
 
 
 def at(minute: int | None) -> str:
-    """A time of the day as the dataset writes it; empty for None."""
+    """Format a time of the day like the dataset; empty for None."""
     return "" if minute is None else f"2023/7/15 {minute // 60:02}:{minute % 60:02}"
 
 
 def job(
     name: str, submitted: int | None, running: int | None, ended: int | None, status: str = "Succeeded", model: str = ""
 ) -> str:
-    """A row of job.csv."""
+    """Return a row of job.csv."""
     return f"1,{name},{model},{status},{at(submitted)},{at(running)},,{at(ended)},,"
 
 
 def worker(job: str, name: str, host: str, running: int | None, ended: int | None, gpus: int | None = 8) -> str:
-    """A row of worker.csv; without resources for None."""
+    """Return a row of worker.csv; None means no resources."""
     resources = "" if gpus is None else json.dumps({"cpu": "8", "nvidia.com/gpu": str(gpus)}).replace('"', '""')
     return f'1,{job},{name},worker,{host},{at(running)},{at(running)},{at(ended)},"{resources}"'
 

@@ -16,7 +16,7 @@ from workloads.traces.statistics import TraceStatistics, describe
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> LingjunRows:
-    """The made-up trace of as many jobs as the real one, written and read."""
+    """A synthetic trace with as many jobs as the real one, written and read back."""
     folder = tmp_path_factory.mktemp("trace")
     write_trace(generate_trace(published.NUM_JOBS, seed=1), folder)
     return read_lingjun(folder)

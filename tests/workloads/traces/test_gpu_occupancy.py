@@ -1,4 +1,4 @@
-"""Stays of jobs, and the load that they offer, by hand."""
+"""GPU occupancy and offered load, computed by hand."""
 
 import pytest
 
@@ -10,13 +10,13 @@ from workloads.traces.gpu_occupancy import Occupancy, busiest_window, gpu_occupa
 from workloads.traces.offered_load import OfferedLoad
 
 SECOND_BYTES = 12.5e9
-"""What the bottleneck carries in a second."""
+"""Bytes that the bottleneck carries in a second."""
 ACROSS = {"a": ("h0", "h2"), "b": ("h1", "h3"), "c": ("h1",)}
 ROUTING = Routing(DUMBBELL, hash_multipliers(DUMBBELL.switches, 1))
 
 
 def two_and_one() -> tuple[Occupancy, ...]:
-    """Two jobs that alone send for half of their 2 s, from 0 to 200 s and from 100 to 300 s, and then one on a host."""
+    """Two jobs that send for half of their isolated 2 s, from 0 to 200 s and from 100 to 300 s, and one on one host."""
     jobs = [
         simulated("a", 1.0, SECOND_BYTES, 2.0, 100),
         simulated("b", 1.0, SECOND_BYTES, 2.0, 100, arrival_s=100.0),
@@ -42,7 +42,7 @@ def test_the_busiest_part_is_that_of_jobs_that_send() -> None:
 
 
 def test_the_load_is_the_mean_over_time_of_the_hottest_link() -> None:
-    """Each alone uses the cable for half of the time, and together they are there for a third of it."""
+    """Each isolated job uses the cable half of the time; both are present for a third of it."""
     offered = OfferedLoad(two_and_one(), ROUTING)
     assert offered.at(1.0) == pytest.approx((0.5 + 1.0 + 0.5) / 3)
     assert offered.alone_s(2.0).tolist() == pytest.approx([3.0, 3.0])
@@ -55,7 +55,7 @@ def test_the_load_is_the_mean_over_time_of_the_hottest_link() -> None:
 
 
 def test_the_bound_is_that_of_the_jobs_that_are_there() -> None:
-    """Where both are there and send twice as much, the cable is enough for three quarters of what they ask."""
+    """While both are present and send twice as much, the cable carries three quarters of the demand."""
     offered = OfferedLoad(two_and_one(), ROUTING)
     assert offered.gpu_s == 2 * 200.0 * 16
     assert offered.ideal_gpu_s(2.0) == pytest.approx(16 * 400 / 3)

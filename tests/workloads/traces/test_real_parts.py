@@ -1,4 +1,4 @@
-"""What is known of the real dataset, where parts of it lie in the folder beside the checkout."""
+"""Known figures of the real dataset, checked where parts of it are in a folder beside the checkout."""
 
 import csv
 from collections import Counter

@@ -53,7 +53,7 @@ def test_a_trace_in_numbers(statistics: TraceStatistics) -> None:
     assert (statistics.jobs, statistics.workers, statistics.hosts, statistics.racks) == (4, 4, 4, 3)
     assert statistics.status == {"Failed": 3, "Succeeded": 1}
     assert statistics.models == {"": 3, "llama": 1}
-    assert (statistics.gpus, statistics.gpu_jobs, statistics.mean_gpus) == ({8: 2, 16: 1}, 3, pytest.approx(32 / 3))
+    assert (statistics.gpus, statistics.gpu_jobs) == ({8: 2, 16: 1}, 3)
     assert (statistics.share_up_to(8), statistics.share_up_to(16)) == (pytest.approx(2 / 3), 1.0)
     assert (statistics.duration_min[0.5], statistics.duration_min[1.0]) == (4.0, 10.0)
     assert (statistics.queue_min[0.5], statistics.queue_min[1.0]) == (1.0, 3.0)

@@ -1,4 +1,4 @@
-"""Assumptions with one thing changed: what changes, and that nothing else does."""
+"""A variant changes what it names and nothing else."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from workloads.traces.variants import Variant, variants_of, varied
 
 SHIPPED = load_assumptions()
 LABELS = ("GPT", "mnist", "llama", "unknown")
-"""A model of the table, one of a connection each, one of the file, none."""
+"""Labels of a table model, of a one-connection model, of a model of the file, and an unknown one."""
 
 
 def ideal_send_s(assumptions: Assumptions, label: str) -> float:
