@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
 
 from controller.config import ControllerConfig, SwitchAddress
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.compiler.program import compile_program
@@ -54,7 +54,7 @@ class ControlledFabric:
         self,
         emulated: EmulatedFabric,
         routing: Routing,
-        controller: Controller,
+        controller: ControllerCore,
         southbound: P4RuntimeSouthbound,
         clock: DrivenClock,
     ) -> None:
@@ -177,7 +177,7 @@ async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterato
         )
         southbound = P4RuntimeSouthbound(addresses, routing, config.pipeline, config.election_id)
         clock = DrivenClock()
-        controller = Controller(config, routing, southbound, clock)
+        controller = ControllerCore(config, routing, southbound, clock)
         jobs = training_jobs(scenario, fabric)
         connections = open_connections(jobs, fabric)
         for job in jobs:

@@ -138,21 +138,21 @@ async def serve_without_switches(database: str | None = None) -> None:
 
     from controller.api.service import SERVER_OPTIONS
     from controller.clock import WallClock
-    from controller.process.core import Controller
-    from controller.process.daemon import favour_answers
+    from controller.process.core import ControllerCore
+    from controller.process.daemon import tune_for_latency
     from controller.southbound.recording import RecordingSouthbound
     from controller.store.store import Store
     from topologies.ecmp import hash_multipliers
     from topologies.routing import Routing
 
-    favour_answers()
+    tune_for_latency()
     fabric = LARGE.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
     switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in fabric.switches)
     config = ControllerConfig(topology=LARGE, switches=switches, lease_s=600.0)
     clock = WallClock()
     store = None if database is None else Store.open(database, clock)
-    controller = Controller(config, routing, RecordingSouthbound(), clock, store)
+    controller = ControllerCore(config, routing, RecordingSouthbound(), clock, store)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     server.add_generic_rpc_handlers(controller.handlers)
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)

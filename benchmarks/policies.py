@@ -30,7 +30,7 @@ from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
 from benchmarks.orders import IntArray, Mix
 from benchmarks.path_choice import path_ratios
 from benchmarks.provenance import print_figures, provenance
-from controller.process.daemon import favour_answers
+from controller.process.daemon import tune_for_latency
 from experiments.papers.open_loop_policies import random_cases, tardiness_gap
 from policies.compiled import Loop
 from policies.crux.correction_factor import GainOptions, correction_factors
@@ -99,7 +99,7 @@ def _ratio(weights: FloatArray, num_groups: int, optimum: float, num_orders: int
 
 def crux_500() -> Figures:
     """500 jobs on 10,240 GPUs, a flow per NIC."""
-    favour_answers()
+    tune_for_latency()
     snapshot = CLUSTER_500.snapshot(SEED)
     decide(find_policy("crux"), snapshot)
     after_events = [_seconds(lambda after=after: decide(find_policy("crux"), after)) for after in _events(snapshot)]
@@ -257,7 +257,7 @@ def paths() -> Figures:
 
 def trainyard_500() -> Figures:
     """The same cluster after one event after the other, each decided with regard for the Plan in force."""
-    favour_answers()
+    tune_for_latency()
     Loop.compile_all()
     snapshot = CLUSTER_500.snapshot(SEED)
     plan = decide(find_policy("trainyard"), snapshot)

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.emulator import TESTBED
 from benchmarks.provenance import print_figures, provenance
-from controller.registry.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
@@ -49,7 +49,7 @@ async def _times_ms(registry: Registry, at_once: int, step: Callable[[str], None
     async def work() -> None:
         for name in names:
             step(name)
-            await registry.stored()
+            await registry.commit()
 
     processor_s, wall_s = time.process_time(), time.perf_counter()
     await asyncio.gather(*(work() for _ in range(at_once)))
@@ -69,7 +69,7 @@ async def _costs(database: str | None, at_once: int) -> dict[str, dict[str, floa
     steps: dict[str, Callable[[str], object]] = {
         "register_job": register_job,
         "register_flow_groups": lambda name: registry.register_flow_groups(name, [_RING]),
-        "start_flow_groups": lambda name: registry.note_instances(name, {"ring": InstanceRequest(1)}, 1.0),
+        "start_flow_groups": lambda name: registry.update_instances(name, {"ring": InstanceRequest(1)}, 1.0),
         "heartbeat": lambda name: registry.renew(name, 2.0),
     }
     try:

@@ -34,7 +34,7 @@ from benchmarks.exchanges import Exchanges, reports_per_s, reports_per_s_by_grpc
 from benchmarks.period_error import period_errors
 from benchmarks.provenance import print_figures, provenance
 from controller.api.messages import probe_answer, probe_exchange
-from controller.process.daemon import favour_answers
+from controller.process.daemon import tune_for_latency
 from controller.telemetry.telemetry import Telemetry
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall
@@ -175,7 +175,7 @@ def main() -> None:
     steady = probed.taken()
     probed.run(probed.now_s + STEADY_S)
     probe_share = probed.share_since(steady)
-    favour_answers()  # as the controller's process does
+    tune_for_latency()  # as the controller's process does
     speeds = [reports_per_s(knows_nothing(routing), probed.exchanges) for _ in range(3)]
     by_grpc = [reports_per_s_by_grpc(knows_nothing(routing), probed.exchanges) for _ in range(3)]
     figures = {

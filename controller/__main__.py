@@ -1,17 +1,17 @@
-"""``python -m controller --config FILE`` runs the controller, as ``trainyard controller`` does."""
+"""Run the controller: ``python -m controller --config FILE``, the same as ``trainyard controller``."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from controller.config_file import ConfigError, load_config
+from controller.config import ConfigError, load_config
 from controller.errors import StoreError
 from controller.process.daemon import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the controller until SIGTERM or SIGINT; returns 0, 1 where it failed, or 2 where its configuration is bad."""
+    """Run the controller until SIGTERM or SIGINT; returns 0, 1 where it fails, or 2 for a bad configuration."""
     parser = argparse.ArgumentParser("controller", description="Run the controller until SIGTERM or SIGINT.")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML file of its configuration")
     try:

@@ -1,20 +1,23 @@
-"""The time that leases and plans go by."""
+"""The clock of leases and Plans."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds since some moment of the clock's own, the same for a controller that is started again."""
+    """A clock in seconds since some origin, which stays the same when a controller is restarted."""
 
-    def now_s(self) -> float: ...
+    def now_s(self) -> float:
+        """Return the time."""
+        ...
 
 
 class WallClock:
-    """Unix time as it was at the start, and from then on as time passes, unaffected by changes of the date."""
+    """Unix time at the start, which then advances monotonically: changes of the system date do not affect it."""
 
     def __init__(self) -> None:
         self._origin_s = time.time() - time.monotonic()
 
     def now_s(self) -> float:
+        """Return the time."""
         return self._origin_s + time.monotonic()

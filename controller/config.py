@@ -1,18 +1,33 @@
-"""The controller's configuration: one frozen object, unknown keys refused."""
+"""The controller's configuration: one frozen object, read from a YAML file.
+
+Example::
+
+    listen: 127.0.0.1:4790
+    topology: {kind: dumbbell, hosts_per_side: 2, host_link_gbps: 400, bottleneck_gbps: 100}
+    switches:
+      - {name: t0, address: "127.0.0.1:9559"}
+      - {name: t1, address: "127.0.0.1:9559", device_id: 2}
+    policy: crux
+    database: controller.db
+
+Unknown keys are refused. ``load_config`` reports all problems of a file at once.
+"""
 
 import re
 import socket
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
-from controller.record_config import RecordConfig
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.ecmp import FabricHash
+from topologies.problems import problem_of_error
 from topologies.specification import Topology
 from topologies.steering import Steering
 
@@ -24,7 +39,7 @@ _LAST_PORT = 0xFFFF
 
 
 def check_host_port(address: str) -> str:
-    """The address, where it is HOST:PORT; IPv6 addresses stand in brackets. Raises ValueError where it is not."""
+    """Return the address, which must be HOST:PORT with IPv6 addresses in brackets. Raises ValueError."""
     matched = _HOST_PORT.fullmatch(address)
     if matched is None or int(matched[1]) > _LAST_PORT:
         raise ValueError(f"expected HOST:PORT with a port up to {_LAST_PORT}")
@@ -32,11 +47,11 @@ def check_host_port(address: str) -> str:
 
 
 HostPort = Annotated[str, AfterValidator(check_host_port)]
-"""Where something listens, or is to listen: a name or an address, and a port (0 for any that is free)."""
+"""The address of a listener: a host name or an IP address, and a port (0 for any that is free)."""
 
 
 class SwitchAddress(BaseModel):
-    """Where a switch of the topology answers P4Runtime, and where gNMI if that is another address."""
+    """The P4Runtime address of a switch of the topology, and its gNMI address if that differs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,56 +62,69 @@ class SwitchAddress(BaseModel):
 
 
 class LeadershipConfig(BaseModel):
-    """How a controller takes turns with others: ``lease_s`` after its last sign of life another may lead.
-
-    ``name`` tells people which one it is.
-    """
+    """The lease by which one of several controllers leads."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lease_s: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
+    """How long after the leader's last renewal another controller may lead."""
     name: Annotated[str, Field(min_length=1, max_length=256)] = Field(default_factory=socket.gethostname)
+    """The name that operators see."""
+
+
+class RecordConfig(BaseModel):
+    """The length of the record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    plans: Annotated[int, Field(ge=1)] = 10_000
+    """How many of the last Plans are kept."""
+    audit_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    """For how many days the requests to switches are kept."""
 
 
 class ControllerConfig(BaseModel):
-    """All that the controller process is told.
-
-    ``listen`` is the address of its gRPC service (port 0: any free one); ``hash`` says whether the switches' is
-    known, ``hash_seed`` gives every switch its own; ``policy`` is a registered one, or ``module:attribute``, which the
-    controller imports; ``seed`` is the policies' randomness; a decision that takes longer than ``policy_time_limit_s``
-    is abandoned and the Plan before it stays in force (None: there is no limit); ``steering`` is what makes flows leave
-    the paths of the hash; ``pipeline`` is the folder of the compiled P4 program, ``utilisation_window_us`` how long the
-    switches' windows are in which they count bytes.
-    ``reads_ports``: the switches are asked by gNMI which ports are up; ``damping`` is for cables that flap (None: one
-    that is up is used). ``database`` is a path or an SQLAlchemy URL (None: nothing outlives the process), ``record``
-    how long decisions stay there. ``leadership`` is what several controllers on it have (None: it is the only one).
-    ``profiling`` says how jobs that tell nothing of themselves are measured; ``bytes_per_count`` is what a byte that
-    switches count of them stands for, more than 1 where rates and sizes are divided.
-    """
+    """The configuration of a controller."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: HostPort = "127.0.0.1:4790"
+    """The address of the gRPC services."""
     topology: Topology
     switches: tuple[SwitchAddress, ...]
     hash: FabricHash = FabricHash.KNOWN
+    """Whether the hash of the switches is known."""
     hash_seed: int = 1
+    """The seed from which every switch has a hash of its own."""
     policy: PolicySource = DEFAULT_POLICY
+    """The name of a registered policy, or ``module:attribute``, which the controller imports."""
     steering: Steering = Steering.RULE
+    """The means by which flows leave the path of the hash."""
     seed: int = 1
+    """The seed of the policy's randomness."""
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8
     lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    """The lease of a job: it is removed this long after its last heartbeat."""
     policy_time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 30.0
+    """A longer decision is abandoned, and the Plan before stays in force; None: no limit."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
+    """The folder of the compiled P4 program."""
     database: Annotated[str, Field(min_length=1)] | None = None
+    """A path (SQLite) or an SQLAlchemy URL; None: no state outlives the process."""
     record: RecordConfig = RecordConfig()
     utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = UTILISATION_WINDOW_US
+    """The length of the windows in which switches count bytes."""
     reads_ports: bool = True
+    """Whether the controller asks switches by gNMI which ports are up."""
     damping: Damping | None = Damping()
+    """Damping of cables that flap; None: a cable that is up is used."""
     profiling: ProfilingOptions = ProfilingOptions()
+    """Measurement of jobs that report no profile."""
     bytes_per_count: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    """The bytes for which one byte that switches count stands: more than 1 where rates and sizes are scaled down."""
     leadership: LeadershipConfig | None = None
+    """Set where several controllers share the database; None: this is the only one."""
 
     @model_validator(mode="after")
     def _leadership_has_what_it_needs(self) -> Self:
@@ -115,3 +143,26 @@ class ControllerConfig(BaseModel):
         if len(names) != len(set(names)):
             raise ValueError("switches: a name is listed twice")
         return self
+
+
+class ConfigError(DaemonError, ValueError):
+    """A configuration that cannot be used; ``messages`` has one line per problem: file, key path and problem."""
+
+    def __init__(self, messages: tuple[str, ...]) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
+
+
+def load_config(path: Path) -> ControllerConfig:
+    """Read the configuration from a YAML file. Raises ConfigError with all its problems."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError((f"{path}: cannot be read: {error}",)) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError((f"{path}: not YAML that can be read: {' '.join(str(error).split())}",)) from error
+    try:
+        return ControllerConfig.model_validate(document)
+    except ValidationError as error:
+        problems = [problem_of_error(fault, document, ControllerConfig) for fault in error.errors()]
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error

@@ -1,13 +1,34 @@
-"""What goes wrong with a database, told apart from the library that speaks to it: that takes a while to import."""
+"""The errors that the controller raises, as one tree.
+
+* ``DaemonError``
+
+  * ``StoreError``: the database cannot be used, or has not committed what it was given.
+
+    * ``UnknownOutcomeError``: it may have committed it, or may still do so.
+    * ``OutOfTermError``: another controller leads now.
+
+  * ``RegistrationError`` (``controller.registry.errors``): a request that the registry refuses, with a subclass for
+    each reason.
+  * ``RateLimitError`` (``controller.api.rate_limiter``): a connection asks for more than its share.
+  * ``ConfigError`` (``controller.config``): a configuration file that cannot be used.
+  * ``RecordError`` (``controller.record.facts``): a record that cannot be read.
+
+``OperationsError`` (``controller.api.operations.client``) stands apart: the programs of operators raise it, not the
+controller.
+"""
 
 
-class StoreError(Exception):
-    """A database that cannot be used, or has not taken what it was given; the message names it."""
+class DaemonError(Exception):
+    """The base of the errors that the controller daemon raises; the host library has errors of its own."""
+
+
+class StoreError(DaemonError):
+    """The database cannot be used, or has not committed what it was given; the message names the database."""
 
 
 class UnknownOutcomeError(StoreError):
-    """The database has not said whether it has taken what it was given; it may yet."""
+    """The database has not said whether it committed what it was given; it may still do so."""
 
 
 class OutOfTermError(StoreError):
-    """Another controller leads by now; the database itself is well."""
+    """Another controller leads now; the database itself works."""

@@ -1,1 +1,1 @@
-"""The gRPC services of the controller: hosts register with one, operators ask the other."""
+"""The gRPC services of the controller: one for the host library, and one for operators."""

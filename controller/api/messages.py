@@ -1,16 +1,11 @@
-"""Between the messages of the wire format and the controller's own types."""
+"""Converts between the messages of the wire format and the controller's types."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from controller.planning.decision import Decision, FlowDirective, JobDirectives
-from controller.registry.registration import (
-    FlowGroupRequest,
-    FlowRequest,
-    JobRequest,
-    NicReference,
-    RegisteredFlowGroup,
-)
+from controller.registry.jobs import RegisteredFlowGroup
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.telemetry.exchange import ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
 from hostlib.wire import trainyard_pb2 as wire
 from policies.flows import Flow
@@ -23,19 +18,22 @@ Item = TypeVar("Item")
 
 
 _FLOWS_PER_PAGE = 2_000
-"""About half a mebibyte."""
+"""A message with so many flows has about half a mebibyte."""
 
 
 def job_request(message: wire.RegisterJobRequest) -> JobRequest:
-    told = profile(message.profile) if message.HasField("profile") else None
-    return JobRequest(message.name, tuple(message.hosts), message.gpus, told)
+    """Decode a request to register a job."""
+    reported = profile(message.profile) if message.HasField("profile") else None
+    return JobRequest(message.name, tuple(message.hosts), message.gpus, reported)
 
 
 def profile(message: wire.Profile) -> Profile:
+    """Decode a profile."""
     return Profile(message.compute_s, message.comm_start, message.work)
 
 
 def flow_group_request(message: wire.FlowGroup) -> FlowGroupRequest:
+    """Decode a request to register a flow group."""
     return FlowGroupRequest(message.name, tuple(_flow_request(flow) for flow in message.flows))
 
 
@@ -61,6 +59,7 @@ def _five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
 
 
 def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignment:
+    """Encode the 5-tuples of a registered flow group."""
     five_tuples = [_five_tuple_to_wire(flow.five_tuple) for flow in group.flows]
     return wire.FlowGroupAssignment(name=group.name, five_tuples=five_tuples)
 
@@ -114,7 +113,7 @@ def _probe_target(target: ProbeTarget) -> wire.ProbeTarget:
 
 
 def directives_pages(directives: JobDirectives, fabric: Fabric) -> Iterator[wire.DirectivesResponse]:
-    """The messages of one plan's directives, at least one."""
+    """Encode the directives of one Plan in messages, at least one."""
     pages = list(_pages(directives.flows)) or [()]
     for number, flows in enumerate(pages, start=1):
         yield wire.DirectivesResponse(
@@ -129,7 +128,7 @@ def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirect
     return wire.FlowDirective(
         flow_group=directive.key.group,
         flow=directive.key.flow,
-        path=_path_to_wire(directive.path, fabric),
+        path=path_message(directive.path, fabric),
         level=directive.level,
         order=directive.order,
         source_port=directive.source_port,
@@ -137,7 +136,7 @@ def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirect
 
 
 def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanResponse]:
-    """A decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names."""
+    """Encode a decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names."""
 
     def page(jobs: Sequence[JobPlan] = (), flows: Sequence[Flow] = ()) -> wire.GetPlanResponse:
         return wire.GetPlanResponse(
@@ -182,7 +181,7 @@ def _flow_decision(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowD
         source=_nic_to_wire(flow.five_tuple.source_address, fabric),
         destination=_nic_to_wire(flow.five_tuple.destination_address, fabric),
         five_tuple=_five_tuple_to_wire(flow.five_tuple),
-        path=_path_to_wire(plan.path or flow.hashed_path, fabric),
+        path=path_message(plan.path or flow.hashed_path, fabric),
         steered=plan.path is not None,
         level=plan.level,
         order=plan.order,
@@ -204,5 +203,6 @@ def _five_tuple_to_wire(five_tuple: FiveTuple) -> wire.FiveTuple:
     )
 
 
-def _path_to_wire(path: Path, fabric: Fabric) -> wire.Path:
+def path_message(path: Path, fabric: Fabric) -> wire.Path:
+    """Encode a path by the names of its nodes."""
     return wire.Path(nodes=fabric.nodes_of(path), links=[fabric.parallel_index(link) for link in path])

@@ -1,39 +1,46 @@
-"""What one connection may ask of the controller, so that none can take it from the others."""
+"""A rate limit for every connection, so that none can starve the others."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from controller.errors import DaemonError
+
 UNITS_PER_S = 1_000
 BURST_UNITS = 10_000
 BYTES_PER_UNIT = 4_096
-"""A call costs a unit, and another for each so many bytes of it: what takes about as long to handle."""
+"""A call costs one unit, and one more for this many bytes: both take about as long to handle."""
 
 MAX_DELAY_S = 5.0
 MAX_HELD_BYTES = 16 << 20
 PENALTY_S = 2.0
 MAX_STREAMS_PER_CONNECTION = 1024
-"""Calls of a connection that gRPC lets through at once: with the penalty, what bounds the rate of refusals."""
+"""Concurrent calls of a connection, which gRPC limits. With the penalty, this bounds the rate of refusals."""
 
 
-class FloodError(Exception):
-    """The connection has asked for more than it may; the message says of what."""
+class RateLimitError(DaemonError):
+    """The connection asks for more than its share; the message says of what."""
 
 
 @dataclass(slots=True)
 class _Account:
-    """What a connection has left; below 0, what it owes. ``held_bytes`` are those of its calls under way."""
+    """The units that a connection has left, negative where it owes some; ``held_bytes`` are those of its calls."""
 
     units: float
     counted_s: float
     held_bytes: int = 0
 
 
-class FloodGate:
-    """Lets a connection's calls pass as fast as it may have them answered: bursts at once, then at a steady rate.
+class RateLimiter:
+    """Admits the calls of every connection: a burst at once, then a steady rate.
 
-    In wall time whatever clock the controller goes by, since it is processors that it guards.
+    It counts wall-clock time whatever clock the controller uses, since it protects the processor.
+
+    Example::
+
+        async with limiter.admitted(context.peer(), len(request)):
+            return answer(request)
     """
 
     def __init__(self) -> None:
@@ -41,11 +48,11 @@ class FloodGate:
 
     @asynccontextmanager
     async def admitted(self, connection: str, size_bytes: int) -> AsyncIterator[None]:
-        """Pass when it is the connection's turn. Raises FloodError, late, where that would be too late."""
+        """Wait until the connection may make a call. Raises RateLimitError, after a penalty, if that takes too long."""
         account = self._account(connection)
         if account.held_bytes + size_bytes > MAX_HELD_BYTES:
             await asyncio.sleep(PENALTY_S)
-            raise FloodError(f"this connection has more than {MAX_HELD_BYTES:,} bytes of requests waiting")
+            raise RateLimitError(f"this connection has more than {MAX_HELD_BYTES:,} bytes of requests waiting")
         account.held_bytes += size_bytes
         try:
             await self._pay(account, 1 + size_bytes / BYTES_PER_UNIT)
@@ -54,14 +61,16 @@ class FloodGate:
             account.held_bytes -= size_bytes
 
     async def charge(self, connection: str, size_bytes: int) -> None:
-        """Wait until the connection may have so many bytes more in answer. Raises FloodError as ``admitted``."""
+        """Wait until the connection may receive another answer of this size. Raises RateLimitError as ``admitted``."""
         await self._pay(self._account(connection), size_bytes / BYTES_PER_UNIT)
 
     async def _pay(self, account: _Account, units: float) -> None:
         delay_s = (units - account.units) / UNITS_PER_S
         if delay_s > MAX_DELAY_S:
             await asyncio.sleep(PENALTY_S)
-            raise FloodError(f"this connection calls more often than {UNITS_PER_S} times a second, or sends as much")
+            raise RateLimitError(
+                f"this connection calls more often than {UNITS_PER_S} times a second, or sends as much"
+            )
         account.units -= units
         if delay_s > 0:
             await asyncio.sleep(delay_s)
@@ -77,7 +86,7 @@ class FloodGate:
         return account
 
     def _forget_idle(self, now_s: float) -> None:
-        """Drop the accounts that are full again by now: a new one would say the same."""
+        """Drop the accounts that are full again by now: a new one is equal."""
         self._accounts = {
             connection: account
             for connection, account in self._accounts.items()

@@ -1,4 +1,4 @@
-"""The gRPC service ``trainyard.v1.Controller`` over the registry and the planner."""
+"""The gRPC service ``trainyard.v1.Controller``, by which hosts register jobs and receive directives."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,6 +8,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
+from controller.api.context import ServiceContext
 from controller.api.messages import (
     directives_pages,
     flow_group_assignment,
@@ -18,32 +19,27 @@ from controller.api.messages import (
     probe_exchange,
     profile,
 )
-from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION, FloodError, FloodGate
-from controller.clock import Clock
+from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION, RateLimiter, RateLimitError
 from controller.planning.decision import Decision
-from controller.planning.directive_publisher import DirectiveBoard
-from controller.planning.planner import Planner
 from controller.registry.admission import check_name
-from controller.registry.registration import (
+from controller.registry.errors import (
+    CommitError,
     ConflictError,
     ExhaustedError,
-    InstanceRequest,
     InvalidFieldError,
     NotOwnerError,
-    NotStoredError,
     RegistrationError,
     UnknownJobError,
 )
-from controller.registry.registry import Registry
+from controller.registry.requests import InstanceRequest
 from controller.telemetry.planned_loads import PlannedLoads
-from controller.telemetry.telemetry import Telemetry
 from hostlib.messages import MAX_MESSAGE_BYTES
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method, RequestT, ResponseT
 
 SERVER_OPTIONS = (
-    # Without this a second controller could listen on the same port.
+    # Otherwise a second controller could listen on the same port.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
@@ -55,32 +51,25 @@ _STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     ConflictError: grpc.StatusCode.ALREADY_EXISTS,
     NotOwnerError: grpc.StatusCode.PERMISSION_DENIED,
     ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    FloodError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    NotStoredError: grpc.StatusCode.INTERNAL,
+    RateLimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    CommitError: grpc.StatusCode.INTERNAL,
 }
 
 
 class ControllerService:
-    """Answers host libraries; a request that is refused changes nothing."""
+    """Answers the host library. A request that is refused changes nothing."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        planner: Planner,
-        board: DirectiveBoard,
-        clock: Clock,
-        telemetry: Telemetry,
-    ) -> None:
-        self._registry = registry
-        self._planner = planner
-        self._board = board
-        self._clock = clock
-        self._telemetry = telemetry
+    def __init__(self, context: ServiceContext) -> None:
+        self._registry = context.registry
+        self._planner = context.planner
+        self._directives = context.directives
+        self._clock = context.clock
+        self._telemetry = context.telemetry
         self._probed_for: Decision | None = None
-        self._gate = FloodGate()
+        self._rate_limiter = RateLimiter()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """The methods by name, for a gRPC server."""
+        """The handler of all methods, for a gRPC server."""
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
@@ -93,7 +82,7 @@ class ControllerService:
                 methods.HEARTBEAT.name: self._unary(methods.HEARTBEAT, self._heartbeat),
                 methods.DEREGISTER_JOB.name: self._unary(methods.DEREGISTER_JOB, self._deregister_job),
                 methods.EXCHANGE_PROBES.name: self._unary(methods.EXCHANGE_PROBES, self._exchange_probes),
-                methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._directives),
+                methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._follow_directives),
                 methods.GET_PLAN.name: self._streaming(methods.GET_PLAN, self._get_plan),
             },
         )
@@ -104,68 +93,70 @@ class ControllerService:
         self._registry.authorise(request.name, request.owner_token)
         job = job_request(request)
         is_new = self._registry.register_job(job, self._clock.now_s(), request.owner_token, request.age_s)
-        await self._stored(is_change=is_new)
+        await self._commit(is_change=is_new)
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
     async def _register_flow_groups(self, request: wire.RegisterFlowGroupsRequest) -> wire.RegisterFlowGroupsResponse:
         self._registry.authorise(request.job, request.owner_token)
         requests = [flow_group_request(group) for group in request.flow_groups]
         is_new, groups = self._registry.register_flow_groups(request.job, requests)
-        await self._stored(is_change=is_new)
+        await self._commit(is_change=is_new)
         return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
 
     async def _report_profile(self, request: wire.ReportProfileRequest) -> wire.ReportProfileResponse:
         self._registry.authorise(request.job, request.owner_token)
         is_new = self._registry.report_profile(request.job, profile(request.profile))
-        await self._stored(is_change=is_new)
+        await self._commit(is_change=is_new)
         return wire.ReportProfileResponse()
 
     async def _start_flow_groups(self, request: wire.StartFlowGroupsRequest) -> wire.StartFlowGroupsResponse:
         self._registry.authorise(request.job, request.owner_token)
-        told = {
+        reports = {
             instance.flow_group: InstanceRequest(instance.iteration, instance.has_ended)
             for instance in request.instances
         }
-        if self._registry.note_instances(request.job, told, self._clock.now_s()):
+        if self._registry.update_instances(request.job, reports, self._clock.now_s()):
             self._planner.mark_groups_changed()
-        await self._stored(is_change=False)
+        await self._commit(is_change=False)
         return wire.StartFlowGroupsResponse()
 
     async def _heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
         self._registry.authorise(request.job, request.owner_token)
         if self._registry.renew(request.job, self._clock.now_s()):
-            await self._stored(is_change=False)
+            await self._commit(is_change=False)
         return wire.HeartbeatResponse()
 
     async def _deregister_job(self, request: wire.DeregisterJobRequest) -> wire.DeregisterJobResponse:
         self._registry.authorise(request.job, request.owner_token)
         was_there = self._registry.deregister(request.job)
-        await self._stored(is_change=was_there)
+        await self._commit(is_change=was_there)
         return wire.DeregisterJobResponse()
 
-    async def _stored(self, *, is_change: bool) -> None:
-        """What the registry has been told outlives this process; only then it is planned with, and answered.
+    async def _commit(self, *, is_change: bool) -> None:
+        """Plan and reply only after commit.
 
-        Of what changes nothing the same may still be on its way to the disk. What is stored is planned with even where
-        the caller has gone meanwhile.
+        A request that changes nothing waits too: an equal one before it may not be committed yet. A committed change is
+        planned even where the caller has gone meanwhile.
         """
-        stored = self._registry.stored()
+        committed = self._registry.commit()
 
-        async def store() -> None:
-            await stored
+        async def commit() -> None:
+            await committed
             if is_change:
                 self._planner.mark_changed()
 
-        storing = asyncio.ensure_future(store())
-        # Where the caller has gone, nobody else asks what has become of it.
-        storing.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.shield(storing)
+        committing = asyncio.ensure_future(commit())
+        # Retrieves the error where the caller has gone.
+        committing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(committing)
 
-    async def _directives(self, request: wire.DirectivesRequest, _: str) -> AsyncIterator[wire.DirectivesResponse]:
+    async def _follow_directives(
+        self, request: wire.DirectivesRequest, _: str
+    ) -> AsyncIterator[wire.DirectivesResponse]:
         if request.job not in self._registry:
             raise UnknownJobError(f"job: {request.job!r} is not registered")
         self._registry.authorise(request.job, request.owner_token)
-        async for directives in self._board.follow(request.job):
+        async for directives in self._directives.follow(request.job):
             for page in directives_pages(directives, self._registry.fabric):
                 yield page
 
@@ -203,16 +194,16 @@ class ControllerService:
             yield wire.GetPlanResponse()
             return
         for page in plan_pages(decision, self._registry.fabric):
-            await self._gate.charge(connection, page.ByteSize())
+            await self._rate_limiter.charge(connection, page.ByteSize())
             yield page
 
     def _unary(
         self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT], Awaitable[ResponseT]]
     ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
-        """A handler of the bytes of a request, which are read only once the connection may ask."""
+        """A handler that parses a request only once the rate limiter has admitted it."""
 
         async def handle(request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]) -> ResponseT | None:
-            async with _refusals(context), self._gate.admitted(context.peer(), len(request)):
+            async with _refusals(context), self._rate_limiter.admitted(context.peer(), len(request)):
                 return await answer(_read(method, request))
             return None
 
@@ -221,13 +212,13 @@ class ControllerService:
     def _streaming(
         self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT, str], AsyncIterator[ResponseT]]
     ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
-        """The same for an answer in several messages, each of which waits until the reader has taken the one before."""
+        """The same for an answer in several messages; each waits until the client has taken the one before."""
 
         async def handle(
             request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]
         ) -> AsyncIterator[ResponseT]:
             async with _refusals(context):
-                async with self._gate.admitted(context.peer(), len(request)):
+                async with self._rate_limiter.admitted(context.peer(), len(request)):
                     message = _read(method, request)
                 async for response in answer(message, context.peer()):
                     yield response
@@ -237,10 +228,10 @@ class ControllerService:
 
 @asynccontextmanager
 async def _refusals(context: grpc.aio.ServicerContext[bytes, ResponseT]) -> AsyncIterator[None]:
-    """Own errors as gRPC statuses."""
+    """Answer errors with their gRPC statuses."""
     try:
         yield
-    except (RegistrationError, FloodError) as error:
+    except (RegistrationError, RateLimitError) as error:
         await context.abort(_STATUS_OF[type(error)], str(error))
 
 

@@ -1,1 +1,1 @@
-"""Several controllers for one fabric, of which one leads: only it plans and writes."""
+"""Leader election among controllers that share a database: only the leader plans and writes to switches."""

@@ -1,4 +1,4 @@
-"""Whom calls reach: the controller in office, and without one a refusal, at which hosts try their next address."""
+"""The gRPC handler that passes calls to the active controller, and refuses them while this process does not lead."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -8,14 +8,14 @@ from typing import Any
 import grpc
 import grpc.aio
 
-LEADS_NOT = "this controller does not lead"
-"""So a refusal begins."""
+NOT_LEADING = "this controller does not lead"
+"""The beginning of a refusal; a host that gets one tries its next address."""
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class _Office:
-    """The handlers of a controller, and the calls that they are at, which end with it."""
+class _ActiveCalls:
+    """The handlers of the active controller and the calls in progress, which end when it does."""
 
     def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self.handlers = tuple(handlers)
@@ -30,7 +30,7 @@ class _Office:
 
     @contextmanager
     def holding(self, call: asyncio.Timeout) -> Iterator[None]:
-        """A call is being answered meanwhile."""
+        """Have ``end`` end this call while the context lasts."""
         self._calls[call] = None
         try:
             yield
@@ -38,47 +38,59 @@ class _Office:
             del self._calls[call]
 
 
-class Reception(grpc.GenericRpcHandler):
-    """The handler of a server: it hands calls to whoever is seated. ``known`` says who leads, if that is known."""
+class LeaderGate(grpc.GenericRpcHandler):
+    """Passes calls to the controller that is being served; refuses them where there is none.
 
-    def __init__(self, known: Callable[[], str]) -> None:
-        self._known = known
-        self._office: _Office | None = None
+    ``leader`` returns a sentence about who leads, for refusals; it is empty where that is unknown.
+
+    Example::
+
+        gate = LeaderGate(lambda: leadership.known)
+        server.add_generic_rpc_handlers((gate,))
+        with gate.serving(controller.handlers):
+            ...
+    """
+
+    def __init__(self, leader: Callable[[], str]) -> None:
+        self._leader = leader
+        self._active: _ActiveCalls | None = None
 
     @contextmanager
-    def seated(self, handlers: Sequence[grpc.GenericRpcHandler]) -> Iterator[None]:
-        """Let these answer meanwhile; calls that they are at when it ends are refused."""
-        self._office = office = _Office(handlers)
+    def serving(self, handlers: Sequence[grpc.GenericRpcHandler]) -> Iterator[None]:
+        """Pass calls to these handlers while the context lasts; refuse those in progress when it ends."""
+        self._active = active = _ActiveCalls(handlers)
         try:
             yield
         finally:
-            self._office = None
-            office.end()
+            self._active = None
+            active.end()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """See gRPC."""
-        office = self._office
-        if office is None:
-            return grpc.unary_unary_rpc_method_handler(self._refused)
-        for handler in office.handlers:
+        """Return the handler of a call; see gRPC."""
+        active = self._active
+        if active is None:
+            return grpc.unary_unary_rpc_method_handler(self._refuse)
+        for handler in active.handlers:
             if (found := handler.service(handler_call_details)) is not None:
-                return self._within(office, found)
+                return self._ending_with(active, found)
         return None
 
-    def _within(self, office: _Office, found: "grpc.RpcMethodHandler[Any, Any]") -> "grpc.RpcMethodHandler[Any, Any]":
-        """A handler of one request that answers as this one as long as the office lasts."""
+    def _ending_with(
+        self, active: _ActiveCalls, found: "grpc.RpcMethodHandler[Any, Any]"
+    ) -> "grpc.RpcMethodHandler[Any, Any]":
+        """The same handler, whose calls are refused once the controller is not active any more."""
         coders = found.request_deserializer, found.response_serializer
-        # One of the two; they are declared as those of servers with threads.
+        # One of the two is set. gRPC declares them as those of its threaded server.
         respond: Any = found.unary_stream if found.response_streaming else found.unary_unary
 
         async def answer(request: Any, context: _Context) -> Any:
-            async with self._during(office, context):
+            async with self._during(active, context):
                 return await respond(request, context)
 
         async def stream(request: Any, context: _Context) -> AsyncIterator[Any]:
             responses = respond(request, context)
             while True:
-                async with self._during(office, context):
+                async with self._during(active, context):
                     try:
                         response = await anext(responses)
                     except StopAsyncIteration:
@@ -90,16 +102,16 @@ class Reception(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(answer, *coders)
 
     @asynccontextmanager
-    async def _during(self, office: _Office, context: _Context) -> AsyncIterator[None]:
+    async def _during(self, active: _ActiveCalls, context: _Context) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(0 if office.is_over else None) as call:
-                with office.holding(call):
+            async with asyncio.timeout(0 if active.is_over else None) as call:
+                with active.holding(call):
                     yield
         except TimeoutError:
-            if not office.is_over:
+            if not active.is_over:
                 raise
-            await self._refused(None, context)
+            await self._refuse(None, context)
 
-    async def _refused(self, _: object, context: _Context) -> None:
-        known = self._known()
-        await context.abort(grpc.StatusCode.UNAVAILABLE, f"{LEADS_NOT}: {known}" if known else LEADS_NOT)
+    async def _refuse(self, _: object, context: _Context) -> None:
+        leader = self._leader()
+        await context.abort(grpc.StatusCode.UNAVAILABLE, f"{NOT_LEADING}: {leader}" if leader else NOT_LEADING)

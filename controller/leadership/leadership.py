@@ -1,4 +1,4 @@
-"""Waiting for the lease on a fabric, leading while it is held, and stepping back before it can be another's."""
+"""Leader election: wait for the lease, lead while it is held, and step down before another can hold it."""
 
 import asyncio
 import logging
@@ -7,71 +7,81 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from controller.errors import StoreError
-from controller.leadership.lease import LOOK_SHARE, Hold, LeaseRecord, Watch
+from controller.leadership.lease import OBSERVE_SHARE, HeldLease, LeaseObserver, LeaseRecord
 
 _LOG = logging.getLogger(__name__)
 
-_FAREWELL_S = 1.0
+_GIVE_BACK_S = 1.0
 _SILENT_SHARE = 0.5
-"""Of a lease: whoever leads is heard of every quarter."""
+"""The share of a lease after which its holder counts as silent; it renews the lease every quarter."""
 
 
 class LeaseTable(Protocol):
-    """Where the lease stands; every method is one transaction, and raises StoreError where its outcome is not known."""
+    """The stored lease. Every method is one transaction, and raises StoreError where its outcome is not known."""
 
-    async def read(self) -> LeaseRecord: ...
+    async def read(self) -> LeaseRecord:
+        """Read the lease."""
+        ...
 
     async def take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
-        """Put ``record`` in the place of the one ``seen``; False where that is no longer there."""
+        """Replace the record ``seen`` by another; returns False where it has changed meanwhile."""
+        ...
 
     async def renew(self, term: int) -> bool:
-        """Count a renewal; False where the lease is of another term."""
+        """Count a renewal; returns False where the lease is of another term."""
+        ...
 
     async def give_back(self, term: int) -> None:
-        """Let others take the lease at once, where it is still of this term."""
+        """Let others take the lease at once, if it is still of this term."""
+        ...
 
 
 class Lease:
-    """The lease as whoever leads by it sees it, by the time of the event loop."""
+    """The lease of the controller that leads, by the time of the event loop."""
 
-    def __init__(self, hold: Hold) -> None:
-        self.hold = hold
+    def __init__(self, held: HeldLease) -> None:
+        self.held = held
         self._confirmed = asyncio.Event()
         self._doubted = asyncio.Event()
 
     @property
     def term(self) -> int:
-        """Which take-over of the lease this was."""
-        return self.hold.term
+        """The number of this take-over of the lease."""
+        return self.held.term
 
     async def granted(self) -> None:
-        """Return as soon as something may be written, which is to be sent then and there."""
-        while not self.hold.may_write(_now_s()):
+        """Wait until the controller may write; what it writes must be sent at once."""
+        while not self.held.may_write(_now_s()):
             self._confirmed.clear()
             await self._confirmed.wait()
 
     def doubt(self) -> None:
-        """A switch obeys another controller: nothing is written until the database has confirmed the lease."""
-        self.hold = self.hold.doubt(_now_s())
+        """Write nothing until the database has confirmed the lease: a switch obeys another controller."""
+        self.held = self.held.doubt(_now_s())
         self._doubted.set()
 
     def confirm(self, asked_s: float) -> None:
-        """A renewal that was asked for at ``asked_s`` has succeeded."""
-        self.hold = self.hold.confirm(asked_s)
+        """Take note of a renewal that was asked for at ``asked_s``."""
+        self.held = self.held.confirm(asked_s)
         self._confirmed.set()
 
     async def renewal_due(self) -> None:
-        """Return when the lease is to be renewed."""
+        """Wait until the lease is to be renewed."""
         self._doubted.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self.hold.renewal_due_s):
+            async with asyncio.timeout_at(self.held.renewal_due_s):
                 await self._doubted.wait()
 
 
 class Leadership:
-    """A controller's part in who leads, under a name that tells people which one it is.
+    """A controller's part in the election.
 
-    ``known`` is what it knows of who leads, in words; empty where it leads itself, or has not looked yet.
+    ``known`` is a sentence about who leads; it is empty where this controller leads, or has not read the lease yet.
+
+    Example::
+
+        leadership = Leadership(table, name="controller-1", lease_s=5.0)
+        await leadership.run(lead)  # calls lead(lease) in every term, and cancels it when the term ends
     """
 
     def __init__(self, table: LeaseTable, name: str, lease_s: float) -> None:
@@ -82,10 +92,10 @@ class Leadership:
         self._former_term: int | None = None
 
     async def run(self, lead: Callable[[Lease], Coroutine[Any, Any, None]]) -> None:
-        """Have ``lead`` run whenever the lease is held, cancelled when it may no longer be, until it ends by itself.
+        """Run ``lead`` in every term, and cancel it before the term ends; return once it has returned by itself.
 
-        Raises what it raises, but for StoreError: then it is another's turn. Where all this ends though the lease is
-        held, that is given back.
+        An error of ``lead`` is raised, except StoreError, after which another controller may lead. A lease that is held
+        in the end is given back.
         """
         is_over = False
         while not is_over:
@@ -93,42 +103,42 @@ class Leadership:
             try:
                 is_over = await self._lead(lease, lead)
             except StoreError as error:
-                _LOG.error("stepping back from term %d: %s", lease.term, error)
+                _LOG.error("stepping down from term %d: %s", lease.term, error)
                 self.known = str(error)
                 await asyncio.sleep(self._lease_s)
 
-    async def _campaign(self) -> Hold:
-        """Wait until the lease is this controller's."""
-        watch: Watch | None = None
+    async def _campaign(self) -> HeldLease:
+        """Wait until this controller holds the lease."""
+        observer: LeaseObserver | None = None
         problem = ""
         while True:
             try:
                 record = await self._table.read()
-                watch = Watch(record, _now_s()) if watch is None else watch.look(record, _now_s())
+                observer = LeaseObserver(record, _now_s()) if observer is None else observer.observe(record, _now_s())
                 is_own = record.term == self._former_term
-                self.known = _in_words(watch, is_own=is_own)
-                # What this controller held itself it has let go of.
-                if watch.may_take or is_own:
-                    hold = Hold(record.term + 1, self._lease_s, _now_s())
-                    if await self._take(record, LeaseRecord(self._name, hold.term, 0, self._lease_s)):
-                        self.known, self._former_term = "", hold.term
-                        if hold.may_write(_now_s()):
-                            return hold
+                self.known = _describe(observer, is_own=is_own)
+                # A lease that was this controller's own needs no waiting: it has stopped writing.
+                if observer.may_take or is_own:
+                    held = HeldLease(record.term + 1, self._lease_s, _now_s())
+                    if await self._take(record, LeaseRecord(self._name, held.term, 0, self._lease_s)):
+                        self.known, self._former_term = "", held.term
+                        if held.may_write(_now_s()):
+                            return held
                 problem = ""
             except StoreError as error:
                 if not problem:
                     _LOG.warning("who leads is not known: %s", error)
                 problem, self.known = str(error), f"who leads is not known: {error}"
-            await asyncio.sleep(LOOK_SHARE * self._lease_s)
+            await asyncio.sleep(OBSERVE_SHARE * self._lease_s)
 
     async def _take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
         taking = asyncio.ensure_future(self._table.take(seen, record))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # Only what it holds then: another may have taken the lease in a term of the same number.
+            # Only a lease that was taken: another controller may hold one of the same term.
             with suppress(StoreError, TimeoutError):
-                if await asyncio.wait_for(taking, _FAREWELL_S):
+                if await asyncio.wait_for(taking, _GIVE_BACK_S):
                     await self._give_back(record.term)
             raise
 
@@ -150,37 +160,37 @@ class Leadership:
         return is_held
 
     async def _keep(self, lease: Lease) -> None:
-        """Renew a lease; returns when it is lost, or so late that it may be."""
-        while not lease.hold.is_over(_now_s()):
+        """Renew the lease; returns when it is lost, or may be because a renewal is late."""
+        while not lease.held.is_over(_now_s()):
             await lease.renewal_due()
             asked_s = _now_s()
             try:
-                async with asyncio.timeout_at(lease.hold.end_s):
+                async with asyncio.timeout_at(lease.held.end_s):
                     is_held = await self._table.renew(lease.term)
             except TimeoutError:
                 break
             except StoreError as error:
                 _LOG.warning("the lease is not renewed: %s", error)
-                await asyncio.sleep(LOOK_SHARE * self._lease_s)
+                await asyncio.sleep(OBSERVE_SHARE * self._lease_s)
                 continue
             if not is_held:
-                _LOG.warning("stepping back from term %d: another controller leads", lease.term)
+                _LOG.warning("stepping down from term %d: another controller leads", lease.term)
                 return
             lease.confirm(asked_s)
-        _LOG.warning("stepping back from term %d: the lease was not renewed in time", lease.term)
+        _LOG.warning("stepping down from term %d: the lease was not renewed in time", lease.term)
 
     async def _give_back(self, term: int) -> None:
         with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
+            async with asyncio.timeout(_GIVE_BACK_S):
                 await self._table.give_back(term)
 
 
-def _in_words(watch: Watch, *, is_own: bool) -> str:
-    if is_own or not watch.record.lease_s:
+def _describe(observer: LeaseObserver, *, is_own: bool) -> str:
+    if is_own or not observer.record.lease_s:
         return "nobody does"
-    if watch.unchanged_s <= _SILENT_SHARE * watch.record.lease_s:
-        return f"{watch.record.holder} does"
-    return f"{watch.record.holder} did, and has not been heard of for {watch.unchanged_s:.1f} s"
+    if observer.unchanged_s <= _SILENT_SHARE * observer.record.lease_s:
+        return f"{observer.record.holder} does"
+    return f"{observer.record.holder} did, and has not been heard of for {observer.unchanged_s:.1f} s"
 
 
 def _now_s() -> float:

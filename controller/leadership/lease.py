@@ -1,8 +1,8 @@
-"""The lease on a fabric: who may write to its switches, and until when. Pure: every step is told the time.
+"""The leader's lease: who may write to switches, and until when. Pure: callers pass the time.
 
-No clock is compared with another: a holder counts from when it asked for its last renewal, and whoever waits from when
-it has last seen one, so that the holder is done before the other begins (Gray and Cheriton, "Leases: an efficient
-fault-tolerant mechanism for distributed file cache consistency", SOSP 1989, section 2). Only the rates of their clocks
+Clocks are never compared with one another. The holder counts from when it asked for its last renewal, and a candidate
+from when it last saw one, so that the holder stops before the other begins (Gray and Cheriton, "Leases: an efficient
+fault-tolerant mechanism for distributed file cache consistency", SOSP 1989, section 2). Only the rates of the clocks
 have to agree, within the margin that the holder keeps.
 """
 
@@ -10,20 +10,22 @@ import math
 from dataclasses import dataclass, replace
 
 _RENEWAL_SHARE = 0.25
+"""How often the holder renews the lease, as a share of it."""
 _MARGIN_SHARE = 0.25
-LOOK_SHARE = 0.125
-"""Of a lease: how often it is renewed, how long before its end its holder stops writing, how often others look."""
+"""How long before the end of the lease the holder stops writing."""
+OBSERVE_SHARE = 0.125
+"""How often candidates read the lease."""
 
-_LONGEST_LOOKS = 2
-"""A clock that jumps, or a controller that was stopped, has not watched: between two looks no more counts than this."""
+_MAX_OBSERVED_INTERVALS = 2
+"""The most that counts between two observations: after a jump of the clock, or a stopped process, the rest does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
     """The lease as the database has it.
 
-    ``term`` counts take-overs and ``renewals`` those of this term; others leave the holder alone for ``lease_s`` after
-    the last one. 0: the lease was given back.
+    ``term`` counts take-overs and ``renewals`` the renewals of this term. Another controller may take the lease once
+    ``lease_s`` have passed without a renewal; 0: the lease was given back.
     """
 
     holder: str
@@ -33,35 +35,35 @@ class LeaseRecord:
 
 
 VACANT = LeaseRecord("", 0, 0, 0.0)
-"""What a new database has."""
+"""The lease in a new database."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """What a controller that waits for the lease has seen: a record, for how long it has been so, and the last look."""
+class LeaseObserver:
+    """A candidate's view of the lease: the record, for how long it has not changed, and when it was read last."""
 
     record: LeaseRecord
-    looked_s: float
+    observed_s: float
     unchanged_s: float = 0.0
 
-    def look(self, record: LeaseRecord, now_s: float) -> "Watch":
-        """The record as it was read just before ``now_s``."""
+    def observe(self, record: LeaseRecord, now_s: float) -> "LeaseObserver":
+        """The view after the record was read again, just before ``now_s``."""
         if record != self.record:
-            return Watch(record, now_s)
-        longest_s = _LONGEST_LOOKS * LOOK_SHARE * record.lease_s
-        return Watch(record, now_s, self.unchanged_s + min(max(0.0, now_s - self.looked_s), longest_s))
+            return LeaseObserver(record, now_s)
+        longest_s = _MAX_OBSERVED_INTERVALS * OBSERVE_SHARE * record.lease_s
+        return LeaseObserver(record, now_s, self.unchanged_s + min(max(0.0, now_s - self.observed_s), longest_s))
 
     @property
     def may_take(self) -> bool:
-        """Whether the holder, if there is one, has let the lease end."""
+        """Whether the lease is free: its holder, if there is one, has let it end."""
         return self.unchanged_s >= self.record.lease_s
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The lease in a controller's hands: the renewal confirmed last was asked for at ``confirmed_s``.
+class HeldLease:
+    """The lease that a controller holds; it asked for the last confirmed renewal at ``confirmed_s``.
 
-    Since ``doubted_s`` something speaks against it: only a renewal that is asked for later shows that it still holds.
+    Since ``doubted_s`` the holder has reason to doubt the lease: only a renewal asked for later confirms it again.
     """
 
     term: int
@@ -71,26 +73,26 @@ class Hold:
 
     @property
     def end_s(self) -> float:
-        """When the holder has to have stopped, though others wait longer."""
+        """When the holder must have stopped; candidates wait longer."""
         return self.confirmed_s + (1 - _MARGIN_SHARE) * self.lease_s
 
     @property
     def renewal_due_s(self) -> float:
-        """When the database is to be asked again."""
+        """When the lease is to be renewed."""
         return self.confirmed_s + _RENEWAL_SHARE * self.lease_s if self.doubted_s < self.confirmed_s else self.doubted_s
 
     def is_over(self, now_s: float) -> bool:
-        """Whether the holder is to step back; so it is where its clock goes back."""
+        """Whether the holder must step down; it must, too, where its clock has gone back."""
         return not self.confirmed_s <= now_s < self.end_s
 
     def may_write(self, now_s: float) -> bool:
-        """Whether nobody else can hold the lease now."""
+        """Whether no other controller can hold the lease now."""
         return not self.is_over(now_s) and self.doubted_s < self.confirmed_s
 
-    def confirm(self, asked_s: float) -> "Hold":
-        """A renewal that was asked for at ``asked_s`` has succeeded."""
+    def confirm(self, asked_s: float) -> "HeldLease":
+        """The lease after a renewal that was asked for at ``asked_s``."""
         return replace(self, confirmed_s=max(self.confirmed_s, asked_s))
 
-    def doubt(self, now_s: float) -> "Hold":
-        """Something has shown that another may hold it."""
+    def doubt(self, now_s: float) -> "HeldLease":
+        """The lease after a sign that another controller may hold it."""
         return replace(self, doubted_s=now_s)

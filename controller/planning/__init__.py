@@ -1,1 +1,1 @@
-"""From the registry to a Plan in force: Snapshots, the planner, directives and fail-over."""
+"""Planning: Snapshots of the registry, the decision pipeline, the planning loop, directives and fail-over."""

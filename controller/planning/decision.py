@@ -1,4 +1,4 @@
-"""A decision: a Plan with what it was decided on, and what of it every job is told."""
+"""A decision: a Plan with its Snapshot and its rules, and the directives that it has for every job."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,19 +23,19 @@ class Decision:
 
     @property
     def switch_rules(self) -> RulesBySwitch:
-        """What every switch is to hold."""
+        """All rules of every switch."""
         switches = self.rules.keys() | self.job_rules.keys()
         return {switch: self.rules.get(switch, ()) + self.job_rules.get(switch, ()) for switch in switches}
 
     @property
     def num_rules(self) -> int:
-        """Rules for single flows, over all switches."""
+        """The number of rules for single flows, over all switches."""
         return sum(len(rules) for rules in self.rules.values())
 
 
 @dataclass(frozen=True, slots=True)
 class FlowDirective:
-    """How one flow travels, and from which port: the Plan's path, or the hash's where it leaves it to the fabric."""
+    """The path, level, order and source port of one flow; the path is that of the hash where the Plan sets none."""
 
     key: FlowKey
     path: Path
@@ -46,7 +46,7 @@ class FlowDirective:
 
 @dataclass(frozen=True, slots=True)
 class JobDirectives:
-    """A job's part of a Plan; one of the same name that has arrived at another time is another job."""
+    """A job's part of a Plan; ``arrival_s`` tells apart jobs of the same name."""
 
     plan_number: int
     arrival_s: float
@@ -55,7 +55,7 @@ class JobDirectives:
 
 
 def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
-    """Directives by job."""
+    """The directives of a decision, by job."""
     plans = {job.name: job for job in decision.plan.jobs}
     return {
         job.name: JobDirectives(

@@ -24,7 +24,7 @@ from topologies.routing import Routing
 from topologies.steering import Steering
 
 if TYPE_CHECKING:
-    # gRPC takes a while to import, and decisions alone do not need it.
+    # gRPC is slow to import, and decisions do not need it.
     from controller.telemetry.probed_paths import ProbedPaths
 
 

@@ -1,4 +1,4 @@
-"""The board on which every job finds the newest of its directives."""
+"""Publishes directives to jobs that follow them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -7,8 +7,8 @@ from controller.planning.decision import JobDirectives
 from controller.registry.registry import Registry
 
 
-class DirectiveBoard:
-    """Newest directives by job; a reader that is slow misses older ones, never the newest."""
+class DirectivePublisher:
+    """The newest directives by job; a slow follower misses older ones, but never the newest."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -22,9 +22,9 @@ class DirectiveBoard:
             self._published.notify_all()
 
     async def follow(self, job: str) -> AsyncIterator[JobDirectives]:
-        """A job's directives as soon as there are any, then every newer ones, until a plan without the job.
+        """Yield a job's directives as soon as there are any, then newer ones, until a Plan without the job.
 
-        What was decided for a job that had the name before is not for this one.
+        Directives for an earlier job of the same name are left out.
         """
         arrival_s = self._registry.arrival_s(job)
         directives: JobDirectives | None = None
@@ -36,10 +36,10 @@ class DirectiveBoard:
             directives = self._newest.get(job)
             return directives if directives is not None and directives.arrival_s == arrival_s else None
 
-        def is_news() -> bool:
+        def is_new() -> bool:
             has_gone = self._registry.arrival_s(job) != arrival_s
             return newest() is not seen or (seen is None and has_gone)
 
         async with self._published:
-            await self._published.wait_for(is_news)
+            await self._published.wait_for(is_new)
             return newest()

@@ -1,4 +1,4 @@
-"""What becomes of a Plan where links have died: rules that are taken back, and flows that have no path left."""
+"""Fail-over: the rules of a decision without dead links, and the Plan of flows that have no path left."""
 
 from collections.abc import Set
 from dataclasses import replace
@@ -9,10 +9,11 @@ from policies.plan import Plan
 from policies.snapshot import Snapshot
 
 
-def without_dead_ways(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
-    """A decision's rules without those that lead flows whose way crosses a dead link, on any switch.
+def without_dead_paths(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
+    """The rules of a decision, without the next links of flows whose paths cross a dead link.
 
-    Such a flow is left to base routing everywhere: led by a part of its rules it could go in a circle. Its level stays.
+    Such a flow is left to base routing on all switches, since a part of its rules could send it in a circle. Its
+    level stays.
     """
     plans = decision.plan.flows
     cut = {
@@ -35,7 +36,7 @@ def without_dead_ways(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
 
 
 def best_effort_where_cut_off(plan: Plan, snapshot: Snapshot) -> Plan:
-    """The Plan with flows that have no path left handed to the fabric, at the least urgent level."""
+    """The Plan, with flows that have no path left at the lowest level and on the path of the hash."""
     cut_off = [flow.key for job in snapshot.jobs for flow in job.flows if flow.is_cut_off]
     if not cut_off:
         return plan

@@ -1,145 +1,111 @@
-"""The planning loop: a change of the registry becomes a Plan, the Plan rules on switches and directives to jobs.
+"""The planning loop: it turns changes of the registry into a Plan, and the Plan into rules and directives.
 
-Links that die come before it: nothing is led over them any longer, and then a Plan is made.
+A link that goes down is handled first: the planner withdraws the rules that use it, and then makes a new Plan.
 """
 
 import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
-from controller.clock import Clock
 from controller.links.link_health import LinkHealth
 from controller.links.link_log import change_messages
 from controller.planning.contained_policy import ContainedPolicy
+from controller.planning.context import PlannerContext
 from controller.planning.decision import Decision, directives_of
 from controller.planning.decision_pipeline import DecisionPipeline, Draft
-from controller.planning.directive_publisher import DirectiveBoard
-from controller.planning.failover_rules import without_dead_ways
-from controller.planning.snapshots import Snapshots
-from controller.registry.registration import NotStoredError
-from controller.registry.registry import Registry
-from controller.southbound.southbound import Southbound, SouthboundError
-from controller.telemetry.probed_paths import ProbedPaths
+from controller.planning.failover_rules import without_dead_paths
+from controller.registry.errors import CommitError
+from controller.southbound.southbound import SouthboundError
 from policies.enforcement import Cadence
 from policies.flows import FlowKey
-from policies.plan import Plan
-from policies.policy import Policy, decide
+from policies.policy import decide
 from policies.snapshot import Snapshot
-from topologies.ecmp import FabricHash
 from topologies.routing import Routing
-from topologies.steering import Steering
 
 _LOG = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _GATHER_S = 0.005
-"""A job's flow groups come right after the job itself: one Plan is for both."""
+"""How long the planner waits for further changes: a job's flow groups follow the job at once."""
 _LONG_S = 0.2
-"""After a Plan that has taken longer the next one waits as long, so that half of the time is the registrations'."""
-_STORED_WITHIN_S = 0.25
-"""A Plan does not wait for the database for longer."""
-
-
-class PlanRecorder(Protocol):
-    """Where every Plan is recorded; ``controller.store.recorder`` writes it to the database.
-
-    ``number`` and ``plan`` are those of the last Plan of a former controller, ``recorded_number`` that of the last
-    Plan that is recorded by now.
-    """
-
-    number: int
-    plan: Plan | None
-    recorded_number: int
-
-    def begin(self, number: int) -> None:
-        """What is written to switches from now on is for this Plan."""
-
-    def record(self, number: int, snapshot: Snapshot, plan: Plan) -> None:
-        """A Plan has come into force; it is recorded in the background."""
-
-    async def recorded(self) -> None:
-        """Return once all is recorded, or could not be."""
+"""After a Plan that took longer than this, wait as long as it took, so that half of the time is left for requests."""
+_COMMIT_LIMIT_S = 0.25
+"""How long a Plan waits for the database."""
 
 
 class Planner:
-    """Plans once at a time; changes that come meanwhile wait together for the next Plan.
+    """Makes one Plan at a time; changes that come meanwhile are planned together with the next one.
 
-    ``decision`` is what is in force: written to the switches and published to the jobs. None before the first. Until
-    ``grace_end_s`` jobs that a former controller knew may still come back, and their rules stay; None: for one lease
-    from the start. Nothing is led over the dead ones of ``links``. A ``recorder`` knows the last Plan of a former
-    controller, and is told of every Plan.
+    Attributes:
+        decision: The decision in force: written to the switches and published to the jobs. None before the first.
+        links: The health of links. The planner sends nothing over those that are down.
+        policy: The policy, with its failures.
+
+    Example::
+
+        planner = Planner(PlannerContext(registry=registry, ...))
+        planner.mark_changed()
+        await planner.settle()  # the Plan of the registry's state is in force
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        snapshots: Snapshots,
-        routing: Routing,
-        policy: Policy,
-        steering: Steering,
-        southbound: Southbound,
-        board: DirectiveBoard,
-        clock: Clock,
-        fabric_hash: FabricHash = FabricHash.KNOWN,
-        cadence: Cadence = Cadence.JOB_EVENT,
-        probed: ProbedPaths | None = None,
-        links: LinkHealth | None = None,
-        grace_end_s: float | None = None,
-        recorder: PlanRecorder | None = None,
-        policy_time_limit_s: float | None = None,
-    ) -> None:
+    def __init__(self, context: PlannerContext) -> None:
+        policy, registry, recorder = context.policy, context.registry, context.recorder
         self.decision: Decision | None = None
         self._registry = registry
-        self._snapshots = snapshots
-        self._routing = routing
-        # Looked up at each call, so that tests can replace it.
-        self._pipeline = DecisionPipeline(lambda snapshot: decide(policy, snapshot), steering, fabric_hash, probed)
-        self.policy = ContainedPolicy(policy.name, self._pipeline.decide, policy_time_limit_s)
-        self._southbound = southbound
-        self._board = board
-        self._clock = clock
-        self._cadence = cadence
-        self._probed = probed
-        self.links = links or LinkHealth(routing.fabric, None)
+        self._snapshots = context.snapshots
+        self._routing = context.routing
+        self._pipeline = DecisionPipeline(
+            lambda snapshot: decide(policy, snapshot),  # looked up at each call, so that tests can replace it
+            context.steering,
+            context.fabric_hash,
+            context.probed,
+        )
+        self.policy = ContainedPolicy(policy.name, self._pipeline.decide, context.policy_time_limit_s)
+        self._southbound = context.southbound
+        self._directives = context.directives
+        self._clock = context.clock
+        self._cadence = context.cadence
+        self._probed = context.probed
+        self.links = context.links or LinkHealth(context.routing.fabric, None)
         self._recorder = recorder
         self._number, self._last_plan = (0, None) if recorder is None else (recorder.number, recorder.plan)
         self._planning = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._grace_end_s = clock.now_s() + registry.lease_s if grace_end_s is None else grace_end_s
+        grace_end_s = context.grace_end_s
+        self._grace_end_s = self._clock.now_s() + registry.lease_s if grace_end_s is None else grace_end_s
         self._is_in_grace = True
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """What the Plan in force was decided on; None before the first."""
+        """The Snapshot of the decision in force; None before the first."""
         return None if self.decision is None else self.decision.snapshot
 
     @property
     def recorded_number(self) -> int | None:
-        """The number of the last Plan that is in the record; None where none is kept."""
+        """The number of the last recorded Plan; None where there is no record."""
         return None if self._recorder is None else self._recorder.recorded_number
 
     @property
     def next_timer_s(self) -> float | None:
-        """When there is next something to do without a change; None where nothing waits."""
+        """When the next timer ends: a lease, the grace period, or the damping of a link. None where none runs."""
         release_s = self.links.next_release_s(self._clock.now_s())
         grace_end_s = self._grace_end_s if self._is_in_grace else None
         timers = (self._registry.next_lease_end_s, grace_end_s, release_s)
         return min((timer for timer in timers if timer is not None), default=None)
 
     def mark_changed(self) -> None:
-        """The registry has changed: the Plan in force is not that of its state."""
+        """Have a new Plan made: the state that the one in force was decided on has changed."""
         self._changed.set()
 
     def mark_groups_changed(self) -> None:
-        """Instances of flow groups have begun or ended, which only policies at the cadence of groups ask for."""
+        """Have a new Plan made, if the policy decides whenever an instance of a flow group begins or ends."""
         if self._cadence is Cadence.GROUP_EVENT:
             self.mark_changed()
 
     async def run(self) -> None:
-        """Plan after every change and whenever a timer ends, as time passes; until cancelled."""
+        """Plan after every change and whenever a timer ends, until cancelled."""
         pause_s = _GATHER_S
         while True:
             timer_s = self.next_timer_s
@@ -154,21 +120,21 @@ class Planner:
             except SouthboundError:
                 _LOG.exception("the plan is not in force everywhere; trying again")
                 await asyncio.sleep(_RETRY_S)
-            except NotStoredError as error:
+            except CommitError as error:
                 _LOG.warning("jobs whose leases have ended stay for now: %s", error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_RETRY_S):
                         await self._changed.wait()
             except ValueError:
-                _LOG.exception("no plan can be made of this; the one before stays in force")
+                _LOG.exception("no plan can be made; the one before stays in force")
                 await asyncio.sleep(_RETRY_S)
             taken_s = asyncio.get_running_loop().time() - start_s
             pause_s = taken_s if taken_s > _LONG_S else _GATHER_S
 
     async def leave_dead_links(self) -> None:
-        """Take back the rules that lead over links which have died, and route around these; a Plan is to follow.
+        """Withdraw the rules that use dead links, and route around these; a new Plan is to follow.
 
-        What has come back is left alone until that Plan. Raises SouthboundError where a switch refuses.
+        Links that have come back are not used before that Plan. Raises SouthboundError where a switch refuses.
         """
         dead = self.links.dead_links(self._clock.now_s())
         if dead != self._routing.dead:
@@ -178,28 +144,28 @@ class Planner:
         async with self._writing:
             self._reroute(self._routing.without(self._routing.dead | dead))
             if self.decision is not None:
-                self.decision = replace(self.decision, rules=without_dead_ways(self.decision, self._routing.dead))
+                self.decision = replace(self.decision, rules=without_dead_paths(self.decision, self._routing.dead))
             await self._southbound.reroute(self.decision.switch_rules if self.decision else {}, self._routing)
 
     async def settle(self) -> None:
-        """Leave dead links, end leases, plan if anything changed; return when the Plan of what there is is in force.
+        """Leave dead links, end leases, and plan if anything has changed; the current state's Plan is then in force.
 
-        Where the policy makes no Plan, the one before stays in force until something changes again. What the database
-        takes later than a Plan waits is planned with then.
+        Where the policy makes no Plan, the one before stays in force until something changes again. A change that the
+        database commits late is planned once it is committed.
 
         Raises:
             SouthboundError: A switch refuses its part of the Plan.
-            NotStoredError: That leases have ended cannot be stored.
+            CommitError: The end of leases cannot be committed.
         """
         await self.leave_dead_links()
         async with self._planning:
-            not_stored: NotStoredError | None = None
+            not_committed: CommitError | None = None
             if self._registry.expire(self._clock.now_s()):
                 try:
-                    if await self._is_stored():
+                    if await self._commit_in_time():
                         self.mark_changed()
-                except NotStoredError as error:
-                    not_stored = error  # they stay for now; what else has changed is planned
+                except CommitError as error:
+                    not_committed = error  # these jobs stay for now; other changes are planned
             if self._changed.is_set():
                 self._changed.clear()
                 try:
@@ -210,45 +176,45 @@ class Planner:
             if self._is_in_grace and self._clock.now_s() >= self._grace_end_s:
                 await self._southbound.forget_found()
                 self._is_in_grace = False
-            if not_stored is not None:
-                raise not_stored
+            if not_committed is not None:
+                raise not_committed
 
-    async def _is_stored(self) -> bool:
-        """Whether what was changed is stored as soon as a Plan can wait for; another follows where it is later.
+    async def _commit_in_time(self) -> bool:
+        """Commit changes; returns False where that takes too long for this Plan, and marks a change when it is done.
 
-        Raises NotStoredError.
+        Raises CommitError.
         """
-        storing = asyncio.ensure_future(self._registry.stored())
+        committing = asyncio.ensure_future(self._registry.commit())
         try:
-            await asyncio.wait((storing,), timeout=_STORED_WITHIN_S)
+            await asyncio.wait((committing,), timeout=_COMMIT_LIMIT_S)
         finally:
-            if not storing.done():
-                storing.add_done_callback(self._note_stored_late)
-        if storing.done():
-            storing.result()
-        return storing.done()
+            if not committing.done():
+                committing.add_done_callback(self._on_late_commit)
+        if committing.done():
+            committing.result()
+        return committing.done()
 
-    def _note_stored_late(self, storing: "asyncio.Future[None]") -> None:
-        if not storing.cancelled() and storing.exception() is None:
+    def _on_late_commit(self, committing: "asyncio.Future[None]") -> None:
+        if not committing.cancelled() and committing.exception() is None:
             self.mark_changed()
 
-    async def _are_ports_stored(self) -> bool:
+    async def _commit_ports(self) -> bool:
         try:
-            return await self._is_stored()
-        except NotStoredError as error:
+            return await self._commit_in_time()
+        except CommitError as error:
             _LOG.warning("source ports stay as they are: %s", error)
             return False
 
-    async def recorded(self) -> None:
-        """Return once the Plan in force is in the record, if one is kept."""
+    async def flush_record(self) -> None:
+        """Wait until the Plan in force is recorded, or could not be."""
         if self._recorder is not None:
-            await self._recorder.recorded()
+            await self._recorder.flush()
 
     async def _plan(self) -> None:
-        """Make the next Decision and have it carried out; nothing where the policy makes no Plan."""
+        """Make the next Decision and carry it out; do nothing where the policy makes no Plan."""
         number, now_s = self._number + 1, self._clock.now_s()
         routing = self._routing.without(self.links.dead_links(now_s))
-        # In threads of their own, so that heartbeats are answered meanwhile.
+        # Each step runs in a thread, so that heartbeats are answered meanwhile.
         snapshot = await asyncio.to_thread(self._snapshots.take, now_s, self._last_plan, routing)
         decided = await self.policy.decide(snapshot)
         if decided is None:
@@ -257,7 +223,7 @@ class Planner:
         changed = await self._change_source_ports(draft)
         decision = await asyncio.to_thread(self._pipeline.finish, number, draft, changed, routing)
         if self._recorder is not None:
-            self._recorder.begin(number)
+            self._recorder.begin_plan(number)
         async with self._writing:
             decision = self.decision = await self._write(decision, routing)
         self._number, self._last_plan = number, decided
@@ -265,21 +231,21 @@ class Planner:
             self._recorder.record(number, snapshot, decided)
         if self._probed is not None:
             self._probed.set_rules(decision.rules)
-        await self._board.publish(directives_of(decision))
+        await self._directives.publish(directives_of(decision))
 
     async def _change_source_ports(self, draft: Draft) -> frozenset[FlowKey]:
         """Change the source ports that a draft asks for; returns the flows that have theirs now."""
         if not draft.port_changes:
             return frozenset()
         changed = frozenset(self._registry.change_source_ports(draft.port_changes))
-        return changed if changed and await self._are_ports_stored() else frozenset()
+        return changed if changed and await self._commit_ports() else frozenset()
 
     async def _write(self, decision: Decision, routing: Routing) -> Decision:
-        """Have the switches carry a decision out, but for what has died since it was begun; returns what they do."""
+        """Write a decision to the switches, without links that died since it was begun; returns what was written."""
         died = self.links.dead_links(self._clock.now_s()) - routing.dead
         if died:
             routing = routing.without(routing.dead | died)
-            decision = replace(decision, rules=without_dead_ways(decision, died))
+            decision = replace(decision, rules=without_dead_paths(decision, died))
         if routing.dead == self._routing.dead:
             await self._southbound.write(decision.switch_rules)
         else:
@@ -288,7 +254,7 @@ class Planner:
         return decision
 
     def _reroute(self, routing: Routing) -> None:
-        """What follows is for a fabric that routes so."""
+        """Use this routing from now on, and log the links that are down or up again."""
         dead_cables = self.links.dead_cables(self._clock.now_s())
         for line in change_messages(routing.fabric, self._routing.dead, routing.dead, dead_cables):
             _LOG.warning("%s", line)

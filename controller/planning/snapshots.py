@@ -1,4 +1,4 @@
-"""From the registry to the Snapshot that a policy decides on."""
+"""Takes Snapshots of the registry, on which policies decide."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
-from controller.registry.registration import RegisteredFlow, RegisteredJob
+from controller.registry.jobs import RegisteredFlow, RegisteredJob
 from controller.registry.registry import Registry
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job
@@ -22,22 +22,29 @@ from topologies.paths import Paths
 from topologies.routing import Routing
 
 if TYPE_CHECKING:
-    # gRPC takes a while to import, and decisions alone do not need it.
+    # gRPC is slow to import, and decisions do not need it.
     from controller.telemetry.probed_paths import ProbedPaths
 
 
 MEASURED_GROUP = "measured"
-"""The flow group of what was measured of a job."""
+"""The flow group of the measured flows of a job."""
 NOTHING_KNOWN = Profile(0.0, 0.0, 0.0)
 
 
 class Snapshots:
-    """Takes Snapshots of a registry on one fabric; ``seed`` is all the randomness that policies get.
+    """Takes Snapshots of a registry on one fabric.
 
-    Where hosts probe, ``probed`` has what they have found: paths that do not answer any longer are no candidates, and
-    flows take by themselves what probes show. Paths over dead links are none either; a flow that has no other is cut
-    off. ``profiling`` has what was measured of jobs that have told their hosts alone; nothing is known of them without
-    it.
+    Paths over dead links are no candidates of a flow; a flow without any other path is cut off. Where hosts probe,
+    paths on which probes are lost are no candidates either, and the hashed path of a flow is the one that probes show.
+    A flow or a job that has not changed is the same object in the next Snapshot.
+
+    Args:
+        registry: The registered jobs.
+        routing: The routing of the whole fabric.
+        num_levels: The number of priority levels.
+        seed: The seed of the policies' randomness.
+        probed: The findings of probes; None: hosts do not probe.
+        profiling: The measurements of jobs that report no profile; None: there are none.
     """
 
     def __init__(
@@ -57,36 +64,36 @@ class Snapshots:
         self._profiling = profiling or ProfilingResults()
         self._probed_version: tuple[int, int] | None = None
         self._links = link_states(routing.fabric)
-        # Kept as long as a job has them.
+        # Weak: an entry lives as long as a job uses it.
         self._paths: WeakValueDictionary[tuple[int, int], Paths] = WeakValueDictionary()
-        """All that routing allows between two NICs, by their addresses."""
+        """All paths that routing allows between two NICs, by their addresses."""
         self._candidates: WeakValueDictionary[tuple[int, int, frozenset[Path]], Paths] = WeakValueDictionary()
-        """Those of them that are not over ``_silent`` links nor lost, unless these are all."""
+        """The paths of these that are neither lost nor over ``_silent`` links; all, where there is no other."""
         self._silent: frozenset[int] = frozenset()
         self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
 
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
-        """The state at ``time_s``, with the Plan in force; ``routing`` is the fabric's where links of it are dead."""
+        """Take a Snapshot at ``time_s`` with the Plan in force; ``routing`` is set where links are dead."""
         probed, routing = self._probed, routing or self._whole
         version = None if probed is None else probed.version
         if routing.dead != self._routing.dead:
             self._routing = routing
-            for seen_so in (self._paths, self._candidates, self._jobs):
-                seen_so.clear()
-        has_news = version != self._probed_version
+            for cache in (self._paths, self._candidates, self._jobs):
+                cache.clear()
+        probes_changed = version != self._probed_version
         self._probed_version = version
         silent = frozenset() if probed is None else probed.silent_links
         if silent != self._silent:
             self._silent = silent
             self._candidates.clear()
-        # Jobs are immutable: one that has not changed is seen as before.
+        # Jobs are immutable: one that has not changed is reused.
         known, self._jobs = self._jobs, {}
         for job in self._registry.jobs:
             name = job.request.name
             seen, measured = known.get(name), self._profiling.measured(name)
             if seen is None or seen[0] is not job or seen[1] is not measured:
                 seen = job, measured, self._job(job, measured, time_s)
-            elif has_news:
+            elif probes_changed:
                 seen = job, measured, self._job(job, measured, time_s, seen[2])
             self._jobs[name] = seen
         profiled = self._profiling.profiled
@@ -111,7 +118,7 @@ class Snapshots:
                 yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
 
     def _job(self, job: RegisteredJob, measured: Measured | None, time_s: float, before: Job | None = None) -> Job:
-        """A job as it is seen now; what probes show no otherwise is what it was ``before``."""
+        """Make a job of the Snapshot, reusing the unchanged flows of the one ``before``."""
         request = job.request
         if request.profile is None:
             return before or measured_job(job, measured, self._routing)
@@ -138,7 +145,7 @@ class Snapshots:
         shown = None if self._probed is None or is_cut_off else self._probed.hashed_path(five_tuple, time_s)
         if shown is not None and not self._routing.dead.isdisjoint(shown):
             shown = None
-        if before is not None and _is_seen_so(before, candidates, shown):
+        if before is not None and _is_unchanged(before, candidates, shown):
             return before
         routing = self._whole if is_cut_off else self._routing
         return Flow(
@@ -155,7 +162,7 @@ class Snapshots:
         )
 
     def _live_paths(self, flow: RegisteredFlow) -> Paths:
-        """Paths that routing allows, without those over links or by which probes are missing, unless these are all."""
+        """The paths that routing allows, without those on which probes are lost, unless all are."""
         pair = flow.source.address, flow.destination.address
         lost = frozenset[Path]() if self._probed is None else self._probed.black_holes(flow.five_tuple)
         candidates = self._candidates.get((*pair, lost))
@@ -170,17 +177,17 @@ class Snapshots:
         return candidates
 
 
-def _is_seen_so(flow: Flow, candidates: Paths, shown: Path | None) -> bool:
-    """Whether a flow is as it would be made of these, the fabric being as it was."""
+def _is_unchanged(flow: Flow, candidates: Paths, shown: Path | None) -> bool:
+    """Whether a flow has these candidates and this probed path already, on the same fabric."""
     return flow.is_cut_off or (
         flow.candidates == candidates and shown == (flow.hashed_path if flow.is_hash_probed else None)
     )
 
 
 def measured_job(job: RegisteredJob, measured: Measured | None, routing: Routing) -> Job:
-    """A job that has told its hosts alone: it sends what was measured, by the paths that this took.
+    """Make a job that reports no profile: its flows and paths are the measured ones.
 
-    What came by a link that is dead now is spread over the paths that are left.
+    Traffic measured on a link that is dead now is spread over the paths that are left.
     """
     request = job.request
     shares = () if measured is None else measured.shares
@@ -209,7 +216,7 @@ def _live(share: PathShare, routing: Routing) -> tuple[PathShare, ...]:
 
 
 def link_states(fabric: Fabric) -> Links:
-    """Links with what keeps the order of flows there: the host on those inside it or out of it, else switch queues."""
+    """The links with what orders their flows: the host for links inside it and out of it, else switch queues."""
     between = (
         LinkState(link.rate_bps, OrderKeeper.HOST if link.source in fabric.host_index else OrderKeeper.SWITCH_QUEUE)
         for link in fabric.links

@@ -1,4 +1,4 @@
-"""Steering by source port: the flows of a Plan whose ports are changed so that the fabric's hash does what it asks."""
+"""Steering by source port: new ports for which the hash of the fabric chooses the paths of a Plan."""
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
@@ -14,14 +14,14 @@ from topologies.routing import Routing
 from topologies.steering import steered_five_tuple
 
 if TYPE_CHECKING:
-    # gRPC takes a while to import, and decisions alone do not need it.
+    # gRPC is slow to import, and decisions do not need it.
     from controller.telemetry.probed_paths import ProbedPaths
 
 
 def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dict[FlowKey, FiveTuple]:
-    """New 5-tuples for the flows that the Plan sends elsewhere than the hash does now, where they may be changed.
+    """New 5-tuples for flows whose path in the Plan is not that of the hash, where the registry assigned the port.
 
-    No two are the same, nor that of any flow of the Snapshot. A flow for which there is none is left to rules.
+    No two are equal, and none is that of a flow of the Snapshot. A flow without a fitting port is left to rules.
     """
 
     def find(flow: Flow, path: Path, taken: Container[FiveTuple]) -> FiveTuple | None:
@@ -31,7 +31,7 @@ def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dic
 
 
 def probed_port_changes(plan: Plan, snapshot: Snapshot, probed: "ProbedPaths") -> dict[FlowKey, FiveTuple]:
-    """The same where the hash is not known: from ports that probes have shown to lead where the Plan wants flows."""
+    """The same where the hash is unknown: probes have shown that the ports lead to the paths of the Plan."""
 
     def find(flow: Flow, path: Path, taken: Container[FiveTuple]) -> FiveTuple | None:
         return probed.steered_five_tuple(flow.five_tuple, path, taken, snapshot.time_s)
@@ -61,9 +61,9 @@ def _changes(
 def with_source_ports(
     snapshot: Snapshot, plan: Plan, five_tuples: Mapping[FlowKey, FiveTuple], *, is_probed: bool = False
 ) -> Snapshot:
-    """The Snapshot once these flows have these 5-tuples, which send them where the Plan wants them.
+    """The Snapshot in which these flows have these 5-tuples, whose hashed paths are those of the Plan.
 
-    ``is_probed``: it is probes that have shown so.
+    ``is_probed`` says whether probes have shown these paths.
     """
     jobs_changed = {key.job for key in five_tuples}
 

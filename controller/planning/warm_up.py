@@ -1,8 +1,8 @@
-"""A decision before the first that counts, so that none has to wait for machine code to be made or loaded."""
+"""Compiles the loops of policies before the first decision, which would wait for it otherwise."""
 
 from controller.planning.snapshots import Snapshots
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from policies.compiled import Loop
 from policies.policy import Policy, decide
 from policies.profile import Profile
@@ -11,12 +11,12 @@ from topologies.routing import Routing
 _LEASE_S = 1.0
 
 
-def rehearse(policy: Policy, routing: Routing, num_levels: int) -> None:
-    """Have the loops of policies compiled from now on, and decide on two made-up jobs that meet."""
+def warm_up(policy: Policy, routing: Routing, num_levels: int) -> None:
+    """Compile all loops, and have the policy decide on two invented jobs that share links."""
     Loop.compile_all()
     hosts = routing.fabric.hosts
     if len(hosts) < 2:
-        return  # nobody has anybody to send to
+        return  # no pair of hosts to send between
     registry = Registry(routing.fabric, _LEASE_S)
     ends = hosts[0], hosts[-1]
     there, back = (NicReference(host, 0) for host in ends)

@@ -1,1 +1,1 @@
-"""The controller as a process: the daemon, and the controller that is active in it."""
+"""The controller as a process: the daemon, the active controller in it, and the standby that waits to lead."""

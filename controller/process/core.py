@@ -1,48 +1,63 @@
-"""A controller's parts put together, whatever carries its messages and whatever speaks to its switches."""
+"""The core of a controller: its parts, connected, without a process, a socket or a connection to switches."""
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import grpc
 
+from controller.api.context import ServiceContext
 from controller.api.operations.service import OperationsService
 from controller.api.service import ControllerService
 from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.links.link_health import LinkHealth
 from controller.links.port_states import PortStateTable
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.context import PlannerContext, PlanRecorder
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.profiling.measured import ProfilingResults
 from controller.profiling.observation import Counters
 from controller.profiling.profiler import Profiler
-from controller.registry.registration import NotStoredError
+from controller.registry.errors import CommitError
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from policies.enforcement import Enforcement
+from policies.policy import Policy
 from policies.registry import load_policy
 from topologies.routing import Routing
 
 if TYPE_CHECKING:
-    # SQLAlchemy takes a while to import, and most controllers need none of it.
+    # SQLAlchemy is slow to import, and a controller without a database does not need it.
+    from controller.store.profiles import ProfileStore
     from controller.store.store import Store
 
 _LOG = logging.getLogger(__name__)
 _IDLE_S = 0.5
-"""In which jobs may have come that are to be measured."""
+"""How often an idle controller looks for jobs to measure."""
 
 
-class Controller:
-    """Registry, telemetry, planner and the two services of one controller; it has no process, socket or thread.
+class ControllerCore:
+    """Registry, telemetry, planner, profiler and the two services of one controller.
 
-    ``handlers`` answer the host library and the operator, by method name and on serialised messages. ``ports`` is told
-    by whoever listens to switches what they say of their ports. With a ``store`` it goes on where the controller before
-    it has ended. Without ``counters`` jobs that tell nothing of themselves are not measured. Raises StoreError where
-    that cannot be gone on with, and PolicyError where the policy cannot be loaded.
+    ``handlers`` are the gRPC services for hosts and operators. ``ports`` holds the states of switch ports, which the
+    caller has to report.
+
+    Args:
+        config: The configuration.
+        routing: The routing of the fabric.
+        southbound: The switches.
+        clock: The time of leases and Plans.
+        store: The state from which it goes on, and to which it writes; None: it begins anew.
+        counters: The switches' counters, with which jobs without a profile are measured; None: they are not.
+
+    Raises:
+        StoreError: The stored state cannot be used.
+        PolicyError: The policy cannot be loaded.
     """
 
     def __init__(
@@ -58,73 +73,84 @@ class Controller:
         self.ports = PortStateTable(routing.fabric.switches)
         self._clock = clock
         self._has_store = store is not None
-        grace_end_s = clock.now_s() + config.lease_s
         policy = load_policy(config.policy)
-        recorder = None
-        if store is None:
-            self.registry = Registry(routing.fabric, config.lease_s)
-        else:
-            self.registry = store.registry(routing.fabric, config.lease_s)
-            grace_end_s = store.complete_from_s(config.lease_s)
-            recorder = store.recorder(config, policy, routing)
+        initial = _initial_state(config, routing, policy, clock, store)
+        self.registry = initial.registry
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry, config.hash)
         results = ProfilingResults()
-        self._profiles = profiles = None if store is None else store.profiles(routing)
+        self._profiles = profiles = initial.profiles
         if profiles is not None:
-            for job, measured in profiles.of(self.registry.jobs).items():
+            for job, measured in profiles.load(self.registry.jobs).items():
                 results.record(job, measured)
-        board = DirectiveBoard(self.registry)
+        directives = DirectivePublisher(self.registry)
         self.planner = Planner(
-            self.registry,
-            Snapshots(self.registry, routing, config.num_levels, config.seed, probed, results),
-            routing,
-            policy,
-            config.steering,
-            southbound,
-            board,
-            clock,
-            config.hash,
-            policy.rate_control(Enforcement.LEVELS).cadence,
-            probed,
-            LinkHealth(routing.fabric, config.damping),
-            grace_end_s,
-            recorder,
-            config.policy_time_limit_s,
+            PlannerContext(
+                registry=self.registry,
+                snapshots=Snapshots(self.registry, routing, config.num_levels, config.seed, probed, results),
+                routing=routing,
+                policy=policy,
+                southbound=southbound,
+                directives=directives,
+                clock=clock,
+                steering=config.steering,
+                fabric_hash=config.hash,
+                cadence=policy.rate_control(Enforcement.LEVELS).cadence,
+                probed=probed,
+                links=LinkHealth(routing.fabric, config.damping),
+                grace_end_s=initial.grace_end_s,
+                recorder=initial.recorder,
+                policy_time_limit_s=config.policy_time_limit_s,
+            )
         )
         if self.registry.jobs:
             self.planner.mark_changed()
         self.profiler = None
         if counters is not None:
+            keep = {} if profiles is None else {"keep": profiles.save}
             self.profiler = Profiler(
-                *(self.registry, results, routing, counters),
-                *(config.profiling, config.num_levels, config.bytes_per_count),
-                *(() if profiles is None else (profiles.keep,)),
+                registry=self.registry,
+                results=results,
+                routing=routing,
+                counters=counters,
+                options=config.profiling,
+                num_levels=config.num_levels,
+                bytes_per_count=config.bytes_per_count,
+                **keep,
             )
-        service = ControllerService(self.registry, self.planner, board, clock, self.telemetry)
-        name = None if config.leadership is None else config.leadership.name
-        operations = OperationsService(
-            *(self.registry, self.planner, southbound, clock, self.telemetry, results, store, name)
+        context = ServiceContext(
+            registry=self.registry,
+            planner=self.planner,
+            directives=directives,
+            southbound=southbound,
+            telemetry=self.telemetry,
+            clock=clock,
+            profiling=results,
+            store=store,
+            name=None if config.leadership is None else config.leadership.name,
         )
-        self.handlers: tuple[grpc.GenericRpcHandler, ...] = (service.handler(), operations.handler())
+        self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
+            ControllerService(context).handler(),
+            OperationsService(context).handler(),
+        )
 
-    async def hear_ports(self) -> None:
-        """Leave the links that are dead by what is heard of ports now; a Plan is to follow."""
+    async def apply_port_states(self) -> None:
+        """Stop using the links whose ports are down now; the next Plan routes around them."""
         self.planner.links.set_port_states(self.ports.states, self._clock.now_s())
         try:
             await self.planner.leave_dead_links()
         except SouthboundError:
-            _LOG.exception("what died is not left everywhere; the next plan tries again")
+            _LOG.exception("switches still use links that are down; the next plan tries again")
 
     async def follow_ports(self) -> None:
-        """The same as soon as anything else is heard, as time passes; until cancelled."""
+        """Apply the states of ports now and whenever they change, until cancelled."""
         while True:
-            news = self.ports.changed
-            await self.hear_ports()
-            await news.wait()
+            changed = self.ports.changed
+            await self.apply_port_states()
+            await changed.wait()
 
     async def measure(self) -> None:
-        """Measure the jobs that tell nothing of themselves, as time passes; until cancelled."""
+        """Measure the jobs that report no profile, until cancelled."""
         profiler = self.profiler
         while profiler is not None:
             if await profiler.take_turn(self._clock.now_s(), self.planner.snapshot):
@@ -133,18 +159,41 @@ class Controller:
             waiting_s = _IDLE_S if next_s is None else min(_IDLE_S, next_s - self._clock.now_s())
             await asyncio.sleep(max(0.0, waiting_s))
 
-    async def written(self) -> None:
-        """Return once the Plan in force and what was measured are in the database, or could not be."""
-        await self.planner.recorded()
+    async def flush(self) -> None:
+        """Wait until the Plan in force and all measurements are in the database, or could not be."""
+        await self.planner.flush_record()
         if self._profiles is not None:
-            await self._profiles.kept()
+            await self._profiles.flush()
 
-    async def tell_next(self) -> None:
-        """Have the next controller know which jobs are not heard of, and what was in doubt; until cancelled."""
+    async def record_silences(self) -> None:
+        """Commit which jobs are silent, and changes with an uncertain outcome, now and then until cancelled."""
         while self._has_store:
-            await asyncio.sleep(self.registry.silence_step_s)
-            self.registry.tell_silences(self._clock.now_s())
+            await asyncio.sleep(self.registry.silence_period_s)
+            self.registry.record_silences(self._clock.now_s())
             try:
-                await self.registry.stored()
-            except NotStoredError as error:
-                _LOG.warning("what the next controller is to know: %s", error)
+                await self.registry.commit()
+            except CommitError as error:
+                _LOG.warning("the silence of jobs: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class _InitialState:
+    """The state that a controller begins with; without a store it has no profiles and no recorder."""
+
+    registry: Registry
+    grace_end_s: float
+    profiles: "ProfileStore | None" = None
+    recorder: PlanRecorder | None = None
+
+
+def _initial_state(
+    config: ControllerConfig, routing: Routing, policy: Policy, clock: Clock, store: "Store | None"
+) -> _InitialState:
+    if store is None:
+        return _InitialState(Registry(routing.fabric, config.lease_s), clock.now_s() + config.lease_s)
+    return _InitialState(
+        store.registry(routing.fabric, config.lease_s),
+        store.complete_from_s(config.lease_s),
+        store.profiles(routing),
+        store.recorder(config, policy, routing),
+    )

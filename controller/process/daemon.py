@@ -1,4 +1,4 @@
-"""The controller process: its switches, its address and its end."""
+"""The controller process: it listens, leads or stands by, and ends on a signal."""
 
 import asyncio
 import gc
@@ -6,41 +6,41 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import grpc.aio
 
 from controller.api.service import SERVER_OPTIONS
+from controller.background import run_in_thread
 from controller.clock import Clock, WallClock
-from controller.config import ControllerConfig, LeadershipConfig
-from controller.planning.warm_up import rehearse
-from controller.process.active_controller import ExternalTime, in_office
-from controller.store.writing import in_own_thread
+from controller.config import ControllerConfig
+from controller.planning.warm_up import warm_up
+from controller.process.active_controller import ExternalTime, active_controller
 from policies.registry import load_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 
 if TYPE_CHECKING:
-    # SQLAlchemy takes a while to import, and a controller without a database needs none of it.
+    # SQLAlchemy is slow to import, and a controller without a database does not need it.
     from controller.store.store import Store
-
-_Answering = Callable[[Sequence[grpc.GenericRpcHandler]], AbstractAsyncContextManager[None]]
 
 _LOG = logging.getLogger(__name__)
 
 _STOP_GRACE_S = 1.0
-_REHEARSAL_LIMIT_S = 120.0
+_WARM_UP_LIMIT_S = 120.0
 _SWITCH_INTERVAL_S = 0.0005
 _COLLECTION_THRESHOLDS = (50_000, 20, 50)
 
 
-def favour_answers() -> None:
-    """Let the loop that answers wait little for the threads that plan, and for the garbage collector.
+def tune_for_latency() -> None:
+    """Tune this process so that calls are answered quickly while threads plan.
 
-    What the controller holds is many small objects that live long and refer to each other in no circle.
+    Threads switch more often, and the garbage collector runs less often: the controller has many small objects that
+    live long and form no cycles.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
@@ -54,25 +54,28 @@ def run(config: ControllerConfig) -> None:
         StoreError: The database cannot be used.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("finsy").addFilter(_is_news)
+    logging.getLogger("finsy").addFilter(_is_relevant)
     asyncio.run(serve(config))
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Drop finsy's warning about switches without gNMI: it comes at each connection to a healthy switch."""
+def _is_relevant(record: logging.LogRecord) -> bool:
+    """Drop finsy's warning about switches without gNMI, which it logs at every connection."""
     return not record.getMessage().endswith("] gNMI is not implemented")
 
 
 async def serve(config: ControllerConfig, external_time: ExternalTime | None = None) -> None:
-    """Run a controller until SIGTERM or SIGINT, by the time as it passes unless another is given.
+    """Run a controller until SIGTERM or SIGINT, in wall-clock time unless another is given.
 
-    Prints ``listening on HOST:PORT`` when it answers. Rules stay on the switches when it stops. Raises OSError where
-    the address cannot be bound, and StoreError where the database cannot be used.
+    Prints ``listening on HOST:PORT`` once it answers. Rules stay on the switches when it stops.
+
+    Raises:
+        OSError: The address cannot be bound.
+        StoreError: The database cannot be used.
     """
     serving = asyncio.create_task(_serve(config, external_time))
 
     def stop() -> None:
-        # Whatever it is at: it may be waiting for a database, or for another's lease.
+        # It may be waiting for a database, or for the lease of another controller.
         if not serving.cancelling():
             serving.cancel()
 
@@ -85,104 +88,104 @@ async def serve(config: ControllerConfig, external_time: ExternalTime | None = N
 
 async def _serve(config: ControllerConfig, external_time: ExternalTime | None) -> None:
     """Run a controller until cancelled."""
-    favour_answers()
+    tune_for_latency()
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock = WallClock() if external_time is None else external_time.clock
-    server = grpc.aio.server(options=SERVER_OPTIONS)
-    port = _bind(server, config.listen)
-    answering = partial(_answering, server, f"{config.listen.rpartition(':')[0]}:{port}")
-    async with _opened(config.database, clock) as store:
+    server = _Server.bind(config.listen)
+    async with _open_store(config.database, clock) as store:
         if external_time is None:
-            await _rehearse(config, routing)
+            await _warm_up(config, routing)
         if config.leadership is not None:
-            assert config.database is not None
             assert store is not None
-            await _stand_by(config, config.leadership, config.database, routing, clock, store, answering)
+            await _stand_by(config, routing, clock, store, server)
             return
         if store is not None:
-            store = await _for_itself(store)
-        async with (
-            in_office(config, routing, clock, store, plans_by_itself=external_time is None) as controller,
-            answering(
-                (*controller.handlers, *(external_time.services(controller) if external_time is not None else ()))
-            ),
-        ):
-            await asyncio.Event().wait()
+            store = await _exclusive(store)
+        async with active_controller(
+            config, routing, clock, store, plans_by_itself=external_time is None
+        ) as controller:
+            further = () if external_time is None else external_time.services(controller)
+            async with server.serving((*controller.handlers, *further)):
+                await asyncio.Event().wait()
 
 
-async def _rehearse(config: ControllerConfig, routing: Routing) -> None:
-    """Have machine code made; a policy that fails at it does not keep the controller from starting."""
+async def _warm_up(config: ControllerConfig, routing: Routing) -> None:
+    """Compile the policy's code; a policy that fails here does not keep the controller from starting."""
     try:
-        async with asyncio.timeout(_REHEARSAL_LIMIT_S):
-            await in_own_thread(partial(rehearse, load_policy(config.policy), routing, config.num_levels))
+        async with asyncio.timeout(_WARM_UP_LIMIT_S):
+            await run_in_thread(partial(warm_up, load_policy(config.policy), routing, config.num_levels))
     except (Exception, SystemExit) as error:
-        _LOG.error("policy %s has failed at a rehearsal: %s: %s", config.policy, type(error).__name__, error)
+        _LOG.error("policy %s has failed in its warm-up: %s: %s", config.policy, type(error).__name__, error)
 
 
-async def _for_itself(store: "Store") -> "Store":
-    """The store of a controller that shares it with nobody."""
-    from controller.leadership.exclusive import own_term
-    from controller.store.leases import DatabaseLease
+async def _exclusive(store: "Store") -> "Store":
+    """The store of a controller that shares its database with no other, in a term of its own."""
+    from controller.leadership.exclusive import acquire_term
+    from controller.store.leader_lease import DatabaseLease
 
-    return store.in_term(await own_term(DatabaseLease(store.database), socket.gethostname()))
+    return store.in_term(await acquire_term(DatabaseLease(store.database), socket.gethostname()))
 
 
 async def _stand_by(
-    config: ControllerConfig,
-    leadership: LeadershipConfig,
-    database: str,
-    routing: Routing,
-    clock: Clock,
-    store: "Store",
-    answering: _Answering,
+    config: ControllerConfig, routing: Routing, clock: Clock, store: "Store", server: "_Server"
 ) -> None:
-    """Lead whenever no other controller on the same database does; prints ``leading, term NUMBER`` when it begins."""
+    """Lead while no other controller on the database does; prints ``leading, term NUMBER`` at the start of a term."""
     from controller.process.standby import Standby
-    from controller.store.leases import DatabaseLease
+    from controller.store.leader_lease import DatabaseLease
+
+    assert config.leadership is not None
+    assert config.database is not None
 
     def announce(term: int) -> None:
         print(f"leading, term {term}", flush=True)
 
-    await in_own_thread(partial(store.warn_of_other, config))
-    with closing(await in_own_thread(partial(DatabaseLease.open, database))) as table:
-        standby = Standby(config, leadership, routing, clock, store, table, announce)
-        async with answering((standby.reception,)):
+    await run_in_thread(partial(store.warn_of_other, config))
+    with closing(await run_in_thread(partial(DatabaseLease.open, config.database))) as table:
+        standby = Standby(config, config.leadership, routing, clock, store, table, announce)
+        async with server.serving((standby.gate,)):
             await standby.run()
 
 
-@asynccontextmanager
-async def _answering(
-    server: grpc.aio.Server, address: str, handlers: Sequence[grpc.GenericRpcHandler]
-) -> AsyncIterator[None]:
-    """Have a server that is bound to an address answer calls with these, and say so."""
-    server.add_generic_rpc_handlers(handlers)
-    await server.start()
-    print(f"listening on {address}", flush=True)
-    try:
-        yield
-    finally:
-        await server.stop(_STOP_GRACE_S)
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A gRPC server that is bound to an address."""
+
+    server: grpc.aio.Server
+    address: str
+
+    @classmethod
+    def bind(cls, address: str) -> Self:
+        """Bind a server to HOST:PORT; the system chooses a port in place of 0. Raises OSError."""
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        try:
+            port = server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address}") from error
+        return cls(server, f"{address.rpartition(':')[0]}:{port}")
+
+    @asynccontextmanager
+    async def serving(self, handlers: Sequence[grpc.GenericRpcHandler]) -> AsyncIterator[None]:
+        """Answer calls with these handlers while the context lasts."""
+        self.server.add_generic_rpc_handlers(handlers)
+        await self.server.start()
+        print(f"listening on {self.address}", flush=True)
+        try:
+            yield
+        finally:
+            await self.server.stop(_STOP_GRACE_S)
 
 
 @asynccontextmanager
-async def _opened(address: str | None, clock: Clock) -> "AsyncIterator[Store | None]":
-    """The store at an address, closed in the end; None without one."""
+async def _open_store(address: str | None, clock: Clock) -> "AsyncIterator[Store | None]":
+    """Open the store at an address while the context lasts; None where there is no address."""
     if address is None:
         yield None
         return
     from controller.store.store import Store
 
-    store = await in_own_thread(partial(Store.open, address, clock))
+    store = await run_in_thread(partial(Store.open, address, clock))
     try:
         yield store
     finally:
         await store.close()
-
-
-def _bind(server: grpc.aio.Server, address: str) -> int:
-    """Bind a server to an address; returns its port, which is another one only where that of the address is 0."""
-    try:
-        return server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise OSError(f"cannot listen on {address}") from error

@@ -1,22 +1,23 @@
-"""A controller that takes turns with others on one database: it leads while none of them does, and else stands by."""
+"""A controller that shares its database with others: it leads while none of them does, and otherwise stands by."""
 
 import asyncio
 from collections.abc import Callable
 
 from controller.clock import Clock
 from controller.config import ControllerConfig, LeadershipConfig
-from controller.leadership.leader_gate import Reception
+from controller.leadership.leader_gate import LeaderGate
 from controller.leadership.leadership import Leadership, Lease, LeaseTable
-from controller.process.active_controller import in_office
-from controller.process.core import Controller
+from controller.process.active_controller import active_controller
+from controller.process.core import ControllerCore
 from controller.store.store import Store
 from topologies.routing import Routing
 
 
 class Standby:
-    """Everything that a controller in office has is made when its term begins, from the ``store``, and ends with it.
+    """Makes an active controller from the ``store`` when a term begins, and ends it with the term.
 
-    ``reception`` answers calls in between, ``controller`` is the one in office, and ``announce`` is told each term.
+    ``gate`` answers calls at any time, ``controller`` is the active controller, None between terms, and ``announce`` is
+    called with each term that begins.
     """
 
     def __init__(
@@ -29,9 +30,9 @@ class Standby:
         table: LeaseTable,
         announce: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self.controller: Controller | None = None
+        self.controller: ControllerCore | None = None
         self._leadership = Leadership(table, leadership.name, leadership.lease_s)
-        self.reception = Reception(lambda: self._leadership.known)
+        self.gate = LeaderGate(lambda: self._leadership.known)
         self._config = config
         self._routing = routing
         self._clock = clock
@@ -39,13 +40,13 @@ class Standby:
         self._announce = announce
 
     async def run(self) -> None:
-        """Wait for the lease, lead, and again; until cancelled. Raises what goes wrong in office."""
+        """Wait for the lease and lead, again and again, until cancelled. Raises the errors of the active controller."""
         await self._leadership.run(self._lead)
 
     async def _lead(self, lease: Lease) -> None:
         store = self._store.in_term(lease.term)
-        async with in_office(self._config, self._routing, self._clock, store, lease) as controller:
-            with self.reception.seated(controller.handlers):
+        async with active_controller(self._config, self._routing, self._clock, store, lease) as controller:
+            with self.gate.serving(controller.handlers):
                 self.controller = controller
                 self._announce(lease.term)
                 try:

@@ -11,7 +11,7 @@ from controller.profiling.measured import Measured, ProfilingResults, has_drifte
 from controller.profiling.observation import Counters, Observation
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.rhythm import Rhythm
-from controller.registry.registration import RegisteredJob
+from controller.registry.jobs import RegisteredJob
 from controller.registry.registry import Registry
 from policies.snapshot import Snapshot
 from topologies.routing import Routing

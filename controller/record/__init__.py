@@ -1,1 +1,1 @@
-"""The record of a controller's decisions: what each was decided on and what it was, in parts that change seldom."""
+"""The record of a controller's decisions: their Snapshots and Plans as facts, and the replay of them."""

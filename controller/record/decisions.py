@@ -1,12 +1,20 @@
-"""Recorded decisions, put together again from facts as they come."""
+"""Recorded decisions, decoded from facts in the order in which they were recorded."""
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from controller.record.codec import (
+    CONTROLLER,
+    FOREIGN_LOADS,
+    OPEN_GROUPS,
+    PROFILED,
+    Setting,
+    SnapshotCodec,
+    decode_memory,
+    decode_plan,
+)
 from controller.record.facts import Body, FactKey, FactKind, RecordError
-from controller.record.plans import memory_of, plan_of
-from controller.record.snapshots import CONTROLLER, FOREIGN_LOADS, OPEN_GROUPS, PROFILED, Setting, SnapshotFacts
 from policies.job import Job
 from policies.memory_codec import EncodedMemory
 from policies.plan import Plan
@@ -18,14 +26,15 @@ from topologies.fabric import Fabric
 _LOG = logging.getLogger(__name__)
 
 FindPolicy = Callable[[str], Policy]
-"""Finds the policy that a record names; raises PolicyError where it must not be imported, or is not there."""
+"""Finds the policy that a record names; raises PolicyError where there is none, or it must not be imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDecision:
-    """A Plan as it was recorded, and the Snapshot it was decided on, with the Plan before where that is in the record.
+    """A recorded Plan and the Snapshot it was decided on.
 
-    ``is_complete``: it is, or there was none. ``policy`` is None where it was not found; the Plan has no memory then.
+    ``is_complete`` says whether the Snapshot has the Plan before; it lacks one that is not in the record. Where the
+    policy was not found, ``policy`` is None and the Plan has no memory.
     """
 
     number: int
@@ -37,19 +46,26 @@ class RecordedDecision:
     is_complete: bool
 
 
-class Decisions:
-    """Puts decisions together, in their order."""
+class DecisionDecoder:
+    """Decodes decisions one after the other.
+
+    Example::
+
+        decoder = DecisionDecoder()
+        decoder.apply([(FactKey(FactKind.JOB, "gpt"), body), ...])
+        first = decoder.decision(1, previous=0, time_s=0.0)
+    """
 
     def __init__(self, find: FindPolicy = find_policy) -> None:
         self._find = find
         self._policy: Policy | None = None
         self._facts: dict[FactKey, Body] = {}
         self._jobs: dict[str, Job] = {}
-        self._snapshots: SnapshotFacts | None = None
+        self._codec: SnapshotCodec | None = None
         self._last: RecordedDecision | None = None
 
-    def tell(self, changes: Iterable[tuple[FactKey, Body]]) -> None:
-        """These facts are so from now on; None: there is no such fact any longer."""
+    def apply(self, changes: Iterable[tuple[FactKey, Body]]) -> None:
+        """Change facts; the body None ends one."""
         for key, body in changes:
             if body is None:
                 self._facts.pop(key, None)
@@ -59,30 +75,31 @@ class Decisions:
                 self._jobs.pop(key.key, None)
             elif key == CONTROLLER:
                 self._jobs.clear()
-                self._snapshots = None
+                self._codec = None
 
-    def decided(self, number: int, previous: int, time_s: float) -> RecordedDecision:
-        """The decision of this number on what has been told; ``previous`` is that of the Plan in force, 0 if none.
+    def decision(self, number: int, previous: int, time_s: float) -> RecordedDecision:
+        """Decode the decision of this number from the facts that hold now.
 
-        Raises RecordError where it does not make a decision.
+        ``previous`` is the number of the Plan in force before, 0 where there was none. Raises RecordError where the
+        facts make no decision.
         """
         try:
-            decision = self._decided(number, previous, time_s)
+            decision = self._decode(number, previous, time_s)
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise RecordError(f"plan {number} cannot be put together: {type(error).__name__}: {error}") from error
         self._last = decision
         return decision
 
-    def _decided(self, number: int, previous: int, time_s: float) -> RecordedDecision:
-        if self._snapshots is None:
+    def _decode(self, number: int, previous: int, time_s: float) -> RecordedDecision:
+        if self._codec is None:
             setting = Setting.model_validate(self._facts[CONTROLLER])
-            self._snapshots = SnapshotFacts(setting, setting.routing())
+            self._codec = SnapshotCodec(setting, setting.routing())
             self._policy = self._found(setting.policy)
-        snapshots = self._snapshots
+        codec = self._codec
         for kind, name in self._facts:
             if kind is FactKind.JOB and name not in self._jobs:
-                self._jobs[name] = snapshots.job(name, self._facts[FactKey(kind, name)])
-        snapshot = snapshots.snapshot(
+                self._jobs[name] = codec.decode_job(name, self._facts[FactKey(kind, name)])
+        snapshot = codec.decode_snapshot(
             time_s,
             list(self._jobs.values()),
             self._facts.get(OPEN_GROUPS),
@@ -90,15 +107,15 @@ class Decisions:
             self._facts.get(PROFILED),
         )
         policy = self._policy
-        plan = plan_of(snapshots.setting.policy if policy is None else policy.name, snapshot, self._facts)
+        plan = decode_plan(codec.setting.policy if policy is None else policy.name, snapshot, self._facts)
         if policy is not None:
-            plan = _with_memory(policy, plan, snapshot, memory_of(self._facts))
+            plan = _with_memory(policy, plan, snapshot, decode_memory(self._facts))
         last = self._last
-        knows_last = last is not None and last.number == previous
-        before = last.plan if last is not None and knows_last else None
-        is_complete = knows_last or previous == 0
+        has_last = last is not None and last.number == previous
+        before = last.plan if last is not None and has_last else None
+        is_complete = has_last or previous == 0
         return RecordedDecision(
-            *(number, snapshots.setting, policy, snapshots.fabric),
+            *(number, codec.setting, policy, codec.fabric),
             *(replace(snapshot, previous=before), plan, is_complete),
         )
 
@@ -106,7 +123,7 @@ class Decisions:
         try:
             return self._find(name)
         except PolicyError as error:
-            _LOG.warning("what its plans remember is not read: %s", error)
+            _LOG.warning("the memory of its plans is not read: %s", error)
             return None
 
 
@@ -114,6 +131,6 @@ def _with_memory(policy: Policy, plan: Plan, snapshot: Snapshot, encoded: Encode
     try:
         return policy.with_memory(plan, encoded, snapshot)
     except Exception:
-        # Code that others may have written: a Plan without its memory is still a Plan.
-        _LOG.exception("what a plan of %s remembers cannot be read", policy.name)
+        # The code of a policy may raise anything; a Plan is of use without its memory.
+        _LOG.exception("the memory of a plan of %s cannot be read", policy.name)
         return plan

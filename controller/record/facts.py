@@ -1,47 +1,49 @@
-"""Facts: the parts of which Snapshots and Plans are made up, each told once and true until it is told anew."""
+"""Facts: the parts of Snapshots and Plans, each recorded when it changes and valid until it changes again."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from controller.errors import DaemonError
+
 
 class FactKind(StrEnum):
-    """What a fact is about; its key names a job where it is about one, else it is empty."""
+    """The kinds of facts. The key of a fact about a job is the name of the job; of others it is empty."""
 
     CONTROLLER = "controller"
-    """How the controller is configured: all that a decision depends on beside jobs and telemetry."""
+    """The configuration that decisions depend on."""
     JOB = "job"
     """A job of the Snapshot."""
     OPEN_GROUPS = "open_groups"
     """The Snapshot's open groups."""
     FOREIGN_LOADS = "foreign_loads"
-    """What the Snapshot says that others than its jobs send on links."""
+    """The Snapshot's loads of links by traffic other than that of its jobs."""
     LOADS = "loads"
-    """Loads of links, in older records: no decision was made on them."""
+    """Loads of links in older records; no decision depended on them."""
     PROFILED = "profiled"
-    """The job that is measured."""
+    """The job that is being measured."""
     ORDER = "order"
-    """What the Plan says of a job, and of the levels and orders of its flows."""
+    """The Plan's decision for a job, with the levels and orders of its flows."""
     PATHS = "paths"
     """The paths that the Plan gives to the flows of a job."""
     MEMORY = "memory"
-    """What the Plan remembers of a job for the next decision."""
+    """The policy's memory of a job, for the next decision."""
     SHARED_MEMORY = "prices"
-    """What it remembers beside that; of ``trainyard``, whose was the first, the prices of links."""
+    """The rest of the policy's memory. Its value is a word of the first policy that had one, for prices of links."""
 
 
 class FactKey(NamedTuple):
-    """Names a fact."""
+    """Identifies a fact."""
 
     kind: FactKind
     key: str
 
 
 Body = Any
-"""JSON. None: there is no such fact."""
+"""A value of JSON; None where there is no such fact."""
 
 Facts = Mapping[FactKey, Body]
 
 
-class RecordError(ValueError):
-    """A record that cannot be read; the message says what of it."""
+class RecordError(DaemonError, ValueError):
+    """A record that cannot be read; the message says why."""

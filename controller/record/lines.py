@@ -1,8 +1,8 @@
-"""A record as lines of JSON: what ``trainyard dump`` writes and ``trainyard replay`` reads.
+"""A record as lines of JSON, which ``trainyard dump`` writes and ``trainyard replay`` reads.
 
-The first line says what it is. Lines of facts tell what is so from then on, ``null`` for what is so no longer; the line
-of a Plan closes those that it was decided on and those that say what it was. Requests to switches follow their Plan.
-The last line says how many stand before it, so that a file that was cut off is known as one.
+The first line names the format. Lines of facts follow, each valid from there on; the body ``null`` ends a fact. The
+line of a Plan comes after the facts of its Snapshot and of the Plan itself. Requests to switches follow their Plan.
+The last line has the number of lines before it, so that a truncated file is detected.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from controller.record.decisions import Decisions, FindPolicy, RecordedDecision
+from controller.record.decisions import DecisionDecoder, FindPolicy, RecordedDecision
 from controller.record.facts import Body, FactKey, FactKind, RecordError
 from controller.southbound.p4runtime.writer import WriteOutcome
 from policies.registry import find_policy
@@ -25,14 +25,14 @@ class _Line(BaseModel):
 
 
 class HeaderLine(_Line):
-    """What the file is."""
+    """The first line: the format of the file and its version."""
 
     format: Literal["trainyard-record"] = "trainyard-record"
     version: int = VERSION
 
 
 class FactLine(_Line):
-    """A fact that is so from the next plan on."""
+    """A fact that holds from the next Plan on."""
 
     fact: FactKind
     key: str
@@ -61,7 +61,7 @@ class WriteLine(_Line):
 
 
 class EndLine(_Line):
-    """The last line."""
+    """The last line, with the number of lines before it."""
 
     end: int
 
@@ -71,7 +71,7 @@ _LINE: TypeAdapter[Line] = TypeAdapter(HeaderLine | FactLine | PlanLine | WriteL
 
 
 def text_of(lines: Iterable[Line]) -> Iterator[str]:
-    """The file, line by line: these between a header and an end."""
+    """Yield the text of a file with these lines, between a header and an end."""
     number = 0
     for line in chain((HeaderLine(),), lines):
         number += 1
@@ -80,16 +80,16 @@ def text_of(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def fact_line(key: FactKey, body: Body) -> FactLine:
-    """The line of a fact."""
+    """Make the line of a fact."""
     return FactLine(fact=key.kind, key=key.key, body=body)
 
 
 def read_decisions(name: str, text: Iterable[str], find: FindPolicy = find_policy) -> Iterator[RecordedDecision]:
-    """The decisions of a file of this name; ``find`` finds their policies.
+    """Decode the decisions of a file; ``name`` is for messages, and ``find`` finds their policies.
 
-    Raises RecordError, naming the line, where it is no record, or not all.
+    Raises RecordError, naming the line, where the text is no record, or is truncated.
     """
-    decisions = Decisions(find)
+    decoder = DecisionDecoder(find)
     number, is_over = 0, False
     for number, line in enumerate(text, start=1):
         where = f"{name}:{number}"
@@ -97,10 +97,10 @@ def read_decisions(name: str, text: Iterable[str], find: FindPolicy = find_polic
             raise RecordError(f"{where}: the record has ended before")
         match _parsed(line, where, is_first=number == 1):
             case FactLine(fact=kind, key=key, body=body):
-                decisions.tell([(FactKey(kind, key), body)])
+                decoder.apply([(FactKey(kind, key), body)])
             case PlanLine(plan=plan, previous=previous, time_s=time_s):
                 try:
-                    decision = decisions.decided(plan, previous, time_s)
+                    decision = decoder.decision(plan, previous, time_s)
                 except RecordError as error:
                     raise RecordError(f"{where}: {error}") from error
                 yield decision

@@ -1,4 +1,4 @@
-"""Recorded decisions decided again, by the code that decides everywhere."""
+"""Decides recorded decisions again, by the same pipeline as the controller."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ from policies.registry import find_policy
 
 
 class Verdict(StrEnum):
-    """How a Plan compares with the one that is decided again."""
+    """The comparison of a recorded Plan with the one decided again."""
 
     SAME = "same"
     DIFFERENT = "different"
     NOT_CHECKED = "not checked"
-    """It was decided with a Plan in force that is not in the record."""
+    """The record lacks the Plan that was in force before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded decision, and what is decided now; ``differs_in`` names jobs of which it is not told the same."""
+    """A recorded decision and the Plan decided now; ``differs_in`` names the jobs on which the two Plans differ."""
 
     recorded: RecordedDecision
     plan: Plan
@@ -34,7 +34,7 @@ class Replayed:
 
 
 def replay(decisions: Iterable[RecordedDecision], find: FindPolicy = find_policy) -> Iterator[Replayed]:
-    """Decide each again, on its Snapshot and the recorded Plan before it, so that one difference makes no others.
+    """Decide each again, on its Snapshot and the recorded Plan before it, so that one difference causes no others.
 
     Raises PolicyError where ``find`` does not find the policy of one.
     """
@@ -46,7 +46,7 @@ def replay(decisions: Iterable[RecordedDecision], find: FindPolicy = find_policy
 
 
 def replay_under(policy: Policy, decisions: Iterable[RecordedDecision]) -> Iterator[Replayed]:
-    """What another policy would have decided, had it been the one all along."""
+    """Decide each again under another policy, as if that had decided all along."""
     pipeline = _pipeline(policy)
     previous: Plan | None = None
     for recorded in decisions:

@@ -1,1 +1,1 @@
-"""Registered jobs: what they ask for, their leases and source ports, and how changes become durable."""
+"""The registry: jobs with their flow groups, leases and source ports, and the journal that commits its changes."""

@@ -1,17 +1,11 @@
-"""What the registry requires of a registration, taken by itself: pure checks against the fabric."""
+"""Admission checks: pure functions that hold a request against the fabric."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 
-from controller.registry.registration import (
-    ConflictError,
-    ExhaustedError,
-    FlowRequest,
-    InvalidFieldError,
-    JobRequest,
-    NicReference,
-)
+from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError
+from controller.registry.requests import FlowRequest, JobRequest, NicReference
 from policies.job import LONGEST_COMPUTATION_S, MOST_WORK
 from policies.profile import Profile
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
@@ -21,14 +15,14 @@ from topologies.names import MAX_NAME_LENGTH, is_plain
 MAX_SIZE_BYTES = 1 << 63
 MOST_ITERATIONS = 1 << 63
 MAX_TRANSFER_S = 5e6
-"""Of all that an iteration sends, were it all to cross the fabric's slowest link: no policy decides on a longer one."""
+"""Bounds the time in which the fabric's slowest link carries all that a job sends in an iteration."""
 MAX_JOB_RULES = 1024
 """Rows of a switch's table ``job`` (``p4src/shared/constants.p4``)."""
 _MAX_PORT = 0xFFFF
 
 
 def check_job(request: JobRequest, fabric: Fabric) -> None:
-    """Raise InvalidFieldError where a job cannot be meant, naming the field."""
+    """Raise InvalidFieldError, naming the field, where a job is not valid."""
     check_name(request.name, "name")
     _require(bool(request.hosts), "hosts: must name at least one host")
     seen: set[str] = set()
@@ -43,9 +37,11 @@ def check_job(request: JobRequest, fabric: Fabric) -> None:
 
 
 def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric: Fabric) -> None:
-    """Raise ConflictError or ExhaustedError where a job cannot be measured beside those that are.
+    """Raise an error where a job cannot be measured beside the jobs that are.
 
-    Nothing tells the traffic of two jobs between the same hosts apart, and a switch has room for MAX_JOB_RULES.
+    Raises:
+        ConflictError: Another measured job has two of its hosts, so that their traffic could not be told apart.
+        ExhaustedError: A switch would need more than MAX_JOB_RULES rules.
     """
     for other in measured:
         shared = [host for host in request.hosts if host in other.hosts]
@@ -68,24 +64,24 @@ def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric
 
 
 def check_name(name: str, field: str) -> None:
-    """Raise InvalidFieldError for a name that is empty, too long, or cannot be shown and written as JOB/GROUP/FLOW."""
+    """Raise InvalidFieldError for a name that is empty, too long, or unfit for JOB/GROUP/FLOW."""
     _require(bool(name), f"{field}: must not be empty")
     _require(len(name) <= MAX_NAME_LENGTH, f"{field}: must not be longer than {MAX_NAME_LENGTH} characters")
     _require(is_plain(name), f"{field}: must be printable and without a slash, not {name!r}")
 
 
 def check_age(age_s: float) -> None:
-    """Raise InvalidFieldError where a job cannot have arrived so long ago."""
+    """Raise InvalidFieldError where a job cannot be of this age."""
     _require(math.isfinite(age_s) and age_s >= 0, f"age_s: must be finite and not negative, not {age_s}")
 
 
 def check_iteration(iteration: int, field: str) -> None:
-    """Raise InvalidFieldError for a number of an iteration that no database holds."""
+    """Raise InvalidFieldError for an iteration that does not fit a database column."""
     _require(0 <= iteration < MOST_ITERATIONS, f"{field}: must lie between 0 and 2^63 - 1, not {iteration}")
 
 
 def check_profile(profile: Profile) -> None:
-    """Raise InvalidFieldError where a profile cannot be meant."""
+    """Raise InvalidFieldError where a profile is not valid."""
     _require(
         0 <= profile.compute_s <= LONGEST_COMPUTATION_S,
         f"profile.compute_s: must lie between 0 and {LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
@@ -98,7 +94,7 @@ def check_profile(profile: Profile) -> None:
 
 
 def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str) -> tuple[Nic, Nic]:
-    """The NICs of a flow, source first; raises InvalidFieldError, naming the field under ``field``."""
+    """Return the NICs of a flow, source first; raises InvalidFieldError, naming the field below ``field``."""
     source = _nic(request.source, job, fabric, f"{field}.source")
     destination = _nic(request.destination, job, fabric, f"{field}.destination")
     _require(source.host != destination.host, f"{field}.destination.host: {source.host!r} is the source as well")
@@ -122,7 +118,7 @@ def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str
 
 
 def check_transfer(sent_bytes: float, fabric: Fabric, field: str) -> None:
-    """Raise InvalidFieldError where the flows of a job, up to the one of ``field``, send too much for an iteration."""
+    """Raise InvalidFieldError where a job's flows, up to the one of ``field``, send too much in an iteration."""
     transfer_s = sent_bytes * 8 / fabric.slowest_bps
     _require(
         transfer_s <= MAX_TRANSFER_S,

@@ -1,19 +1,66 @@
-"""Group commit: changes of the registry that wait together become durable together, off the event loop."""
+"""Group commit: the registry's changes that wait together are committed together, off the event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
+from controller.background import BackgroundTask
 from controller.errors import UnknownOutcomeError
-from controller.registry.background import Background
-from controller.registry.registration import Change, NotStoredError
+from controller.registry.errors import CommitError
+from controller.registry.jobs import FlowGroupInstance, RegisteredJob
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A job before and after a change, None where it is not registered; the other fields are those of before."""
+
+    job: str
+    before: RegisteredJob | None
+    after: RegisteredJob | None
+    lease_end_s: float | None = None
+    recorded_silence_s: float = 0.0
+    instances: dict[str, FlowGroupInstance] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobOverwrite:
+    """A job to be written whole over whatever the database has of it, None to delete it.
+
+    Changes with its instances and its silence follow.
+    """
+
+    job: str
+    state: RegisteredJob | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceChange:
+    """The newest instance of a job's flow group before, None where there was none, and after a change."""
+
+    job: str
+    flow_group: str
+    before: FlowGroupInstance | None
+    after: FlowGroupInstance
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceChange:
+    """How long a job has been silent, as the database has it before and after a change; 0 for a job that is heard."""
+
+    job: str
+    before_s: float
+    after_s: float
+
+
+Change = JobChange | JobOverwrite | InstanceChange | SilenceChange
+"""A change of the registry that the database stores."""
 
 
 class Journal:
-    """Writes changes in the order in which they are added; all that have come during a write go with the next.
+    """Commits changes in the order in which they are added; those that come during a commit go with the next.
 
-    ``write`` writes all it is given, or raises: StoreError where it has written nothing, UnknownOutcomeError where it
-    may have. It is told to who follows what has been stored, and what is lost: with what could not be stored all that
-    has been added since, which may rest on it; and which of that may be stored all the same.
+    ``write`` commits all the changes it is given, or raises: StoreError where it has committed none, and
+    UnknownOutcomeError where it may have.
     """
 
     def __init__(self, write: Callable[[Sequence[Change]], Awaitable[None]]) -> None:
@@ -23,32 +70,38 @@ class Journal:
         self._waiting: list[Change] = []
         self._next: asyncio.Future[None] | None = None
         self._current: asyncio.Future[None] | None = None
-        self._writing = Background(self._write_all)
+        self._writing = BackgroundTask(self._write_all)
 
     def follow(
         self,
         on_stored: Callable[[Sequence[Change]], None],
         on_lost: Callable[[Sequence[Change], Sequence[Change]], None],
     ) -> None:
-        """Tell what becomes of the changes, in order, and of everyone once."""
+        """Set the callbacks, one of which is called once for every change, in order.
+
+        Args:
+            on_stored: Called with changes that are committed.
+            on_lost: Called with changes that are not: those that failed, and all added since, which may depend on
+                them. Its second argument has those that the database may have committed all the same.
+        """
         self._on_stored, self._on_lost = on_stored, on_lost
 
     def add(self, change: Change) -> None:
-        """A change that is to be stored; it is written as soon as somebody waits."""
+        """Add a change, which is written with the next ``commit``."""
         self._waiting.append(change)
 
-    def stored(self) -> Awaitable[None]:
-        """Wait until all that was added before this call is stored. Raises NotStoredError where it is lost instead.
+    def commit(self) -> Awaitable[None]:
+        """Commit all that was added before this call; the result raises CommitError where it is lost instead.
 
-        What is lost before anybody begins to wait is lost to whoever made the call. Not a coroutine: the call must take
-        hold of the outcome at once, or a failed transaction could be acknowledged.
+        This is no coroutine function: the call itself must take hold of the outcome. Were that left to the first
+        ``await``, a commit that failed in between would go unnoticed, and the change be acknowledged.
         """
         if self._waiting and self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         outcome = self._next or self._current
         if outcome is None:
-            return at_once()
-        self._writing.begin()
+            return nothing_to_commit()
+        self._writing.start()
         return asyncio.shield(outcome)
 
     async def _write_all(self) -> None:
@@ -58,25 +111,25 @@ class Journal:
             try:
                 await self._write(changes)
             except Exception as error:
-                doubtful = changes if isinstance(error, UnknownOutcomeError) else []
-                self._lose(changes, doubtful, NotStoredError(f"not stored: {error}"))
+                uncertain = changes if isinstance(error, UnknownOutcomeError) else []
+                self._lose(changes, uncertain, CommitError(f"not stored: {error}"))
             else:
                 self._current.set_result(None)
                 self._on_stored(changes)
             self._current = None
 
-    def _lose(self, changes: list[Change], doubtful: list[Change], error: NotStoredError) -> None:
+    def _lose(self, changes: list[Change], uncertain: list[Change], error: CommitError) -> None:
         lost, self._waiting = changes + self._waiting, []
         for outcome in (self._current, self._next):
             if outcome is not None:
                 outcome.set_exception(error)
-                outcome.exception()  # whoever waited may have gone
+                outcome.exception()  # retrieved here, since whoever waited may have gone
         self._next = None
-        self._on_lost(lost, doubtful)
+        self._on_lost(lost, uncertain)
 
 
-async def at_once() -> None:
-    """There is nothing to wait for."""
+async def nothing_to_commit() -> None:
+    """Return at once."""
 
 
 def _ignore(*_: Sequence[Change]) -> None:

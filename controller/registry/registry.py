@@ -1,4 +1,4 @@
-"""The registry: which jobs there are, what they send, and until when they may be believed."""
+"""The registry of jobs, their flow groups and their leases."""
 
 import hmac
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -14,133 +14,139 @@ from controller.registry.admission import (
     check_profile,
     check_transfer,
 )
+from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
+from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.journal import Journal
-from controller.registry.registration import (
-    ConflictError,
-    ExhaustedError,
-    FlowGroupInstance,
-    FlowGroupRequest,
-    FlowRequest,
-    InstanceRequest,
-    InvalidFieldError,
-    JobRequest,
-    NotOwnerError,
-    RegisteredFlow,
-    RegisteredFlowGroup,
-    RegisteredJob,
-    StoredJob,
-    UnknownJobError,
-)
-from controller.registry.source_ports import Batch
-from controller.registry.state import Register
+from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest
+from controller.registry.source_ports import PortReservation
+from controller.registry.state import RegistryState
 from policies.flows import FlowKey
 from policies.profile import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
 MAX_FLOWS = 1_000_000
-"""So that nobody fills the memory; ten times what is meant to be served."""
+"""Bounds the memory; ten times what the controller is meant to serve."""
 
 
 class Registry:
     """Jobs with their flow groups and leases.
 
-    Every method that takes a registration raises a RegistrationError and changes nothing where it refuses. The caller
-    passes the time; a lease ends ``lease_s`` seconds after it was last renewed. With a ``journal``, a change is one
-    that others see only once ``stored`` has returned, and is undone where that raises; instances they see at once.
+    A method that refuses a request raises a RegistrationError and changes nothing. The caller passes the time; a lease
+    ends ``lease_s`` seconds after it was last renewed. With a ``journal``, ``jobs`` shows a change only once ``commit``
+    has returned, and the change is undone where that raises; ``instances`` shows changes at once.
+
+    Example::
+
+        registry = Registry(fabric, lease_s=30.0)
+        registry.register_job(JobRequest("gpt", ("h0", "h1"), 8, Profile(1.0, 0.5, 2.0)), now_s=0.0)
+        await registry.commit()
     """
 
     def __init__(self, fabric: Fabric, lease_s: float, journal: Journal | None = None) -> None:
         self.fabric = fabric
         self.lease_s = lease_s
-        self._register = Register(lease_s, journal)
+        self._state = RegistryState(lease_s, journal)
 
     @property
     def jobs(self) -> tuple[RegisteredJob, ...]:
-        """Registered jobs that are stored, in order of their names."""
-        return tuple(job for _, job in sorted(self._register.stored_jobs.items()))
+        """The jobs whose registration is committed, in order of their names."""
+        return tuple(job for _, job in sorted(self._state.committed_jobs.items()))
 
     @property
-    def silence_step_s(self) -> float:
-        """How often silences are to be told."""
-        return self._register.leases.step_s
+    def silence_period_s(self) -> float:
+        """How often ``record_silences`` is to be called."""
+        return self._state.leases.silence_period_s
 
     @property
     def next_lease_end_s(self) -> float | None:
         """When the earliest lease ends; None where there is none."""
-        return self._register.leases.next_end_s
+        return self._state.leases.next_end_s
 
     def lease_end_s(self, name: str) -> float:
-        """When the lease of a registered job ends; 0 where it is about to go."""
-        return self._register.leases.end_s(name) or 0.0
+        """When the lease of a registered job ends; 0 where its removal is not committed yet."""
+        return self._state.leases.end_s(name) or 0.0
 
     def arrival_s(self, name: str) -> float | None:
         """When a job arrived; None where it is not registered."""
-        job = self._register.jobs.get(name)
+        job = self._state.jobs.get(name)
         return None if job is None else job.arrival_s
 
     def __contains__(self, job: object) -> bool:
-        return job in self._register.jobs
+        return job in self._state.jobs
 
     def authorise(self, name: str, owner_token: str) -> None:
-        """Raise NotOwnerError where a job is registered, and not by who knows this token."""
-        known = self._register.jobs.get(name)
+        """Raise NotOwnerError where a job is registered under another token."""
+        known = self._state.jobs.get(name)
         if known is not None and not hmac.compare_digest(known.owner_token.encode(), owner_token.encode()):
             raise NotOwnerError(f"owner_token: job {name!r} belongs to another client")
 
     def register_job(self, request: JobRequest, now_s: float, owner_token: str = "", age_s: float = 0.0) -> bool:
-        """Register a job and start its lease; False where exactly this job is registered, whose lease is then renewed.
+        """Register a job that arrived ``age_s`` ago, and start its lease.
 
-        It arrived ``age_s`` ago. The same job with another profile has that from now on. Raises InvalidFieldError, and
-        ConflictError where another job has the name. One without a profile is refused too where its traffic could not
-        be told from another's (ConflictError), or switches have no room to count it (ExhaustedError).
+        Registering the same job again renews its lease, and replaces its profile where that differs.
+
+        Returns:
+            Whether anything but the lease has changed.
+
+        Raises:
+            InvalidFieldError: A field has a value that it cannot have.
+            ConflictError: Another job has the name; or the job has no profile, and its traffic could not be told apart
+                from another's.
+            ExhaustedError: The job has no profile, and switches have no room to count its traffic.
         """
         check_job(request, self.fabric)
         check_age(age_s)
-        known = self._register.jobs.get(request.name)
+        known = self._state.jobs.get(request.name)
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
         if request.profile is None:
             if known is not None and known.flow_groups:
                 raise ConflictError(
-                    f"profile: job {request.name!r} has flow groups, so that it has to tell its profile"
+                    f"profile: job {request.name!r} has flow groups, so that it must report its profile"
                 )
-            others = (job.request for name, job in self._register.jobs.items() if name != request.name)
+            others = (job.request for name, job in self._state.jobs.items() if name != request.name)
             measured = [other for other in others if other.profile is None]
             check_measurable(request, measured, self.fabric)
         if known is None:
-            self._register.change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
+            self._state.change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
         elif known.request != request:
-            self._register.change(request.name, replace(known, request=request))
+            self._state.change(request.name, replace(known, request=request))
         self.renew(request.name, now_s)
         return known is None or known.request != request
 
     def report_profile(self, name: str, profile: Profile) -> bool:
-        """Replace the profile of a job; False where it is the same. Raises UnknownJobError and InvalidFieldError.
+        """Replace the profile of a job, whether it was reported or measured; returns whether it differs.
 
-        What was measured of one that had told none counts no longer.
+        Raises UnknownJobError and InvalidFieldError.
         """
         job = self._job(name)
         check_profile(profile)
         if profile == job.request.profile:
             return False
-        self._register.change(name, replace(job, request=replace(job.request, profile=profile)))
+        self._state.change(name, replace(job, request=replace(job.request, profile=profile)))
         return True
 
     def register_flow_groups(
         self, name: str, requests: Sequence[FlowGroupRequest]
     ) -> tuple[bool, tuple[RegisteredFlowGroup, ...]]:
-        """Register flow groups of a job, all or none; returns whether any is new, and all with their 5-tuples.
+        """Register flow groups of a job, all or none.
 
-        Raises UnknownJobError, InvalidFieldError, ConflictError where a group's name or a flow's 5-tuple is taken by
-        something else, and ExhaustedError.
+        Returns:
+            Whether any group is new, and all groups with their 5-tuples.
+
+        Raises:
+            UnknownJobError: The job is not registered.
+            InvalidFieldError: A field has a value that it cannot have.
+            ConflictError: A group of the name differs, or another flow holds a 5-tuple.
+            ExhaustedError: No source port, or no room, is left.
         """
         job = self._job(name)
         if requests and job.request.profile is None:
-            raise ConflictError(f"flow_groups: job {name!r} has told no profile, so that its traffic is measured")
+            raise ConflictError(f"flow_groups: job {name!r} reports no profile, so that its traffic is measured")
         known = {group.name: group for group in job.flow_groups}
         chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
-        batch = self._register.source_ports.batch(chosen)
+        reservation = self._state.source_ports.reserve(chosen)
         registered: dict[str, RegisteredFlowGroup] = {}
         sent_bytes = sum(flow.size_bytes for group in job.flow_groups for flow in group.flows)
         for position, request in enumerate(requests):
@@ -149,7 +155,7 @@ class Registry:
             if request.name in registered:
                 raise InvalidFieldError(f"{field}.name: {request.name!r} is named twice")
             if request.name not in known:
-                registered[request.name] = self._assign_group(job.request, request, batch, sent_bytes, field)
+                registered[request.name] = self._assign_group(job.request, request, reservation, sent_bytes, field)
                 sent_bytes += sum(flow.size_bytes for flow in request.flows)
             elif _is_template_of(request, known[request.name]):
                 registered[request.name] = known[request.name]
@@ -157,25 +163,25 @@ class Registry:
                 raise ConflictError(f"{field}.name: job {name!r} has another flow group {request.name!r}")
         new = tuple(group for group in registered.values() if group.name not in known)
         if new:
-            self._register.change(name, replace(job, flow_groups=job.flow_groups + new))
-            batch.commit()
+            self._state.change(name, replace(job, flow_groups=job.flow_groups + new))
+            reservation.apply()
         return bool(new), tuple(registered.values())
 
-    def note_instances(self, name: str, told: Mapping[str, InstanceRequest], now_s: float) -> bool:
-        """Instances of flow groups, by group, begin or have ended; renews the lease. Returns whether any did.
+    def update_instances(self, name: str, reports: Mapping[str, InstanceRequest], now_s: float) -> bool:
+        """Record which instances of flow groups have begun or ended, by group, and renew the lease.
 
-        One that is older than the newest known is late, and changes nothing. Raises UnknownJobError and
-        InvalidFieldError.
+        A report of an instance that is older than the newest is late, and changes nothing. Returns whether any report
+        has changed anything. Raises UnknownJobError and InvalidFieldError.
         """
         groups = {group.name for group in self._job(name).flow_groups}
-        for position, (group, instance) in enumerate(told.items()):
+        for position, (group, instance) in enumerate(reports.items()):
             if group not in groups:
                 raise InvalidFieldError(f"instances[{position}].flow_group: job {name!r} has none named {group!r}")
             check_iteration(instance.iteration, f"instances[{position}].iteration")
         self.renew(name, now_s)
         newest = self.instances(name)
-        is_news = False
-        for group, instance in told.items():
+        is_change = False
+        for group, instance in reports.items():
             known = newest.get(group)
             if known is None or known.iteration < instance.iteration:
                 begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
@@ -184,71 +190,71 @@ class Registry:
             else:
                 continue
             if begun != known:
-                self._register.note_instance(name, group, begun)
-                is_news = True
-        return is_news
+                self._state.set_instance(name, group, begun)
+                is_change = True
+        return is_change
 
     def instances(self, name: str) -> Mapping[str, FlowGroupInstance]:
         """The newest instance of every flow group of a job that has begun one."""
-        return self._register.instances.get(name, {})
+        return self._state.instances.get(name, {})
 
     def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
-        """Give flows these 5-tuples; returns those that could be given theirs.
+        """Give flows new 5-tuples; returns the flows that have theirs now.
 
-        A flow that has left, or has not had its 5-tuple assigned, or whose new one is taken, stays as it is.
+        A flow stays as it is where it has left, chose its 5-tuple itself, or another flow holds the new one.
         """
         changed: set[FlowKey] = set()
-        for name in {key.job for key in five_tuples} & self._register.jobs.keys():
-            job = self._register.jobs[name]
+        for name in {key.job for key in five_tuples} & self._state.jobs.keys():
+            job = self._state.jobs[name]
             groups = tuple(self._moved(name, group, five_tuples, changed) for group in job.flow_groups)
             if any(moved is not group for moved, group in zip(groups, job.flow_groups, strict=True)):
-                self._register.change(name, replace(job, flow_groups=groups))
+                self._state.change(name, replace(job, flow_groups=groups))
         return frozenset(changed)
 
     def renew(self, name: str, now_s: float) -> bool:
-        """Renew the lease of a job; whether that is to be stored, as silence was. Raises UnknownJobError."""
+        """Renew the lease of a job; returns whether that is to be committed. Raises UnknownJobError."""
         self._job(name)
-        return self._register.renew(name, now_s)
+        return self._state.renew(name, now_s)
 
-    def tell_silences(self, now_s: float) -> None:
-        """Have the next controller know which jobs have not been heard of in time."""
-        self._register.tell_silences(now_s)
+    def record_silences(self, now_s: float) -> None:
+        """Record which jobs have been silent for long, so that the next controller knows."""
+        self._state.record_silences(now_s)
 
     def deregister(self, name: str) -> bool:
-        """Withdraw a job with its flow groups; False where it is not registered."""
-        if name not in self._register.jobs:
+        """Remove a job with its flow groups; returns False where it is not registered."""
+        if name not in self._state.jobs:
             return False
-        self._register.withdraw(name)
+        self._state.remove(name)
         return True
 
     def expire(self, now_s: float) -> tuple[str, ...]:
-        """Withdraw the jobs whose leases have ended; returns their names."""
-        ended = self._register.leases.ended(now_s)
+        """Remove the jobs whose leases have ended; returns their names."""
+        ended = self._state.leases.ended(now_s)
         for name in ended:
             self.deregister(name)
         return ended
 
-    def stored(self) -> Awaitable[None]:
-        """Wait until all that was changed before this call outlives this process; not at all where nothing is to.
+    def commit(self) -> Awaitable[None]:
+        """Commit all that was changed before this call; returns at once where there is no journal.
 
-        Raises NotStoredError where it cannot, and all of it is as it was.
+        The result raises CommitError where the changes are undone instead.
         """
-        return self._register.stored()
+        return self._state.commit()
 
     def restore(self, jobs: Iterable[StoredJob], now_s: float) -> None:
-        """Take over what was stored before, into an empty registry; leases go on from where they were."""
-        self._register.restore(jobs, now_s)
+        """Load jobs from the database into an empty registry; their leases go on from where they were."""
+        self._state.restore(jobs, now_s)
 
     def _job(self, name: str) -> RegisteredJob:
-        if name not in self._register.jobs:
+        if name not in self._state.jobs:
             raise UnknownJobError(f"job: {name!r} is not registered")
-        return self._register.jobs[name]
+        return self._state.jobs[name]
 
     def _assign_group(
-        self, job: JobRequest, request: FlowGroupRequest, batch: Batch, sent_bytes: float, field: str
+        self, job: JobRequest, request: FlowGroupRequest, reservation: PortReservation, sent_bytes: float, field: str
     ) -> RegisteredFlowGroup:
-        """Check a new group and give its flows 5-tuples, which ``batch`` then holds; others send so much already."""
-        if len(self._register.source_ports) + len(batch) + len(request.flows) > MAX_FLOWS:
+        """Check a new group and reserve 5-tuples for its flows; the job's other groups send ``sent_bytes``."""
+        if len(self._state.source_ports) + len(reservation) + len(request.flows) > MAX_FLOWS:
             raise ExhaustedError(f"{field}.flows: there is no room for more than {MAX_FLOWS:,} flows altogether")
         flows = []
         for number, flow in enumerate(request.flows):
@@ -256,15 +262,15 @@ class Registry:
             source, destination = check_flow(flow, job, self.fabric, where)
             sent_bytes += flow.size_bytes
             check_transfer(sent_bytes, self.fabric, where)
-            five_tuple = flow.five_tuple or batch.assign(source, destination, flow.held_source_port)
+            five_tuple = flow.five_tuple or reservation.assign(source, destination, flow.held_source_port)
             if five_tuple is None:
                 raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
-            if (owner := batch.owner(five_tuple)) is not None:
+            if (owner := reservation.owner(five_tuple)) is not None:
                 raise ConflictError(
                     f"{where}.five_tuple: {five_tuple} is that of job {owner.job!r}, group {owner.group!r},"
                     f" flow {owner.flow}"
                 )
-            batch.take(five_tuple, FlowKey(job.name, request.name, number))
+            reservation.take(five_tuple, FlowKey(job.name, request.name, number))
             is_assigned = flow.five_tuple is None
             flows.append(RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple, is_assigned))
         return RegisteredFlowGroup(request.name, tuple(flows))
@@ -272,24 +278,24 @@ class Registry:
     def _moved(
         self, job: str, group: RegisteredFlowGroup, five_tuples: Mapping[FlowKey, FiveTuple], changed: set[FlowKey]
     ) -> RegisteredFlowGroup:
-        """The group with the new 5-tuples that its flows may have; ``changed`` then has their keys."""
+        """The group with the new 5-tuples that its flows may have; adds their keys to ``changed``."""
         flows = []
         for number, flow in enumerate(group.flows):
             key = FlowKey(job, group.name, number)
             five_tuple = five_tuples.get(key)
-            if five_tuple is not None and flow.is_assigned and five_tuple not in self._register.source_ports:
-                self._register.source_ports.release(flow.five_tuple)
-                self._register.source_ports.take(five_tuple, key)
+            if five_tuple is not None and flow.is_assigned and five_tuple not in self._state.source_ports:
+                self._state.source_ports.release(flow.five_tuple)
+                self._state.source_ports.take(five_tuple, key)
                 changed.add(key)
                 flow = replace(flow, five_tuple=five_tuple)
             flows.append(flow)
-        # One that is as it was stays the same: only what has changed is written.
+        # A group without changes stays the same object: the store writes only those that differ.
         is_same = all(moved is flow for moved, flow in zip(flows, group.flows, strict=True))
         return group if is_same else replace(group, flows=tuple(flows))
 
 
 def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:
-    """Whether a request asks for exactly what this group is; a 5-tuple left open agrees with the assigned one."""
+    """Whether a request describes exactly this group; a 5-tuple left open agrees with the assigned one."""
     return len(request.flows) == len(group.flows) and all(
         _is_request_for(asked, flow) for asked, flow in zip(request.flows, group.flows, strict=True)
     )

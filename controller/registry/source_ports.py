@@ -1,4 +1,4 @@
-"""Which 5-tuples are taken, by which flows, and which source port a flow without one is given."""
+"""The 5-tuples that flows hold, and the assignment of source ports to flows that bring none."""
 
 from collections.abc import Iterator, Set
 
@@ -11,7 +11,7 @@ _Pair = tuple[int, int]
 
 
 class SourcePorts:
-    """5-tuples and their flows. Two flows never have the same one."""
+    """5-tuples and the flows that hold them; no two flows hold the same one."""
 
     def __init__(self) -> None:
         self._owners: dict[FiveTuple, FlowKey] = {}
@@ -25,7 +25,7 @@ class SourcePorts:
         return five_tuple in self._owners
 
     def owner(self, five_tuple: FiveTuple) -> FlowKey | None:
-        """The flow that has a 5-tuple."""
+        """The flow that holds a 5-tuple."""
         return self._owners.get(five_tuple)
 
     def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
@@ -33,7 +33,7 @@ class SourcePorts:
         self._owners[five_tuple] = key
 
     def release(self, five_tuple: FiveTuple) -> None:
-        """Take a 5-tuple back."""
+        """Make a 5-tuple free again."""
         del self._owners[five_tuple]
         pair = five_tuple.source_address, five_tuple.destination_address
         if pair in self._next_free:
@@ -41,21 +41,21 @@ class SourcePorts:
                 addressing.FIRST_SOURCE_PORT, min(self._next_free[pair], five_tuple.source_port)
             )
 
-    def batch(self, chosen: Set[FiveTuple]) -> "Batch":
-        """5-tuples that are assigned together or not at all, and are none of those ``chosen`` by hosts."""
-        return Batch(self, chosen)
+    def reserve(self, chosen: Set[FiveTuple]) -> "PortReservation":
+        """An empty reservation, which assigns none of the 5-tuples that hosts have ``chosen`` themselves."""
+        return PortReservation(self, chosen)
 
     def next_free(self, pair: _Pair) -> int:
-        """No assignable port below is free."""
+        """A port below which no assignable one is free."""
         return self._next_free.get(pair, addressing.FIRST_SOURCE_PORT)
 
-    def note_next_free(self, pair: _Pair, port: int) -> None:
-        """All assignable ports below are taken."""
+    def set_next_free(self, pair: _Pair, port: int) -> None:
+        """Set a port below which no assignable one is free."""
         self._next_free[pair] = port
 
 
-class Batch:
-    """What one registration takes, before it is known whether all of it can be."""
+class PortReservation:
+    """5-tuples that one request takes together with ``apply``, or not at all."""
 
     def __init__(self, ports: SourcePorts, chosen: Set[FiveTuple]) -> None:
         self._ports = ports
@@ -67,11 +67,11 @@ class Batch:
         return len(self._taken)
 
     def owner(self, five_tuple: FiveTuple) -> FlowKey | None:
-        """The flow that has a 5-tuple, or is to have it."""
+        """The flow that holds a 5-tuple, or has reserved it."""
         return self._ports.owner(five_tuple) or self._taken.get(five_tuple)
 
     def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
-        """Give a flow a 5-tuple that has no owner."""
+        """Reserve a 5-tuple that has no owner."""
         self._taken[five_tuple] = key
 
     def assign(self, source: Nic, destination: Nic, held_source_port: int | None) -> FiveTuple | None:
@@ -82,12 +82,12 @@ class Batch:
                 return five_tuple
         return None
 
-    def commit(self) -> None:
-        """Take all of it."""
+    def apply(self) -> None:
+        """Take all that is reserved."""
         for five_tuple, key in self._taken.items():
             self._ports.take(five_tuple, key)
         for pair, port in self._next_free.items():
-            self._ports.note_next_free(pair, port)
+            self._ports.set_next_free(pair, port)
 
     def _candidates(self, pair: _Pair, held_source_port: int | None) -> Iterator[int]:
         if held_source_port is not None:

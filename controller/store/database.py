@@ -1,4 +1,4 @@
-"""The controller's database: opened, checked, and written to by one thread."""
+"""A connection to the controller's database, with one thread that writes."""
 
 import asyncio
 import copy
@@ -11,10 +11,10 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
+from controller.background import CancellableCall, SerialExecutor
 from controller.errors import OutOfTermError, StoreError, UnknownOutcomeError
-from controller.store.connecting import engine_of, name_of, url_of
+from controller.store.engine import engine_of, name_of, url_of
 from controller.store.schema import METADATA, PROPERTY, SCHEMA_VERSION
-from controller.store.writing import Once, Writer
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,30 +22,37 @@ _PATIENCE_S = 10.0
 _CLOSING_S = 2.0
 _VERSION = "schema_version"
 _OLDER_VERSIONS = (1,)
-"""They lack tables."""
+"""They only lack tables, which are added."""
 
 _ResultT = TypeVar("_ResultT")
 
 
 class Health:
-    """How a database does: ``problem`` is why it has not taken what it was given last; empty where it has."""
+    """The health of a database: ``problem`` says why the last write failed, and is empty where it did not."""
 
     def __init__(self) -> None:
         self.problem = ""
 
-    def note(self, problem: str) -> None:
-        """It has a problem, or none any longer; the log is told what is new."""
+    def report(self, problem: str) -> None:
+        """Set the problem, empty where there is none; log when one appears or goes."""
         if problem and not self.problem:
             _LOG.error("%s", problem)
         elif self.problem and not problem:
-            _LOG.warning("the database takes what it is given again")
+            _LOG.warning("the database commits again")
         self.problem = problem
 
 
 class Database:
-    """A database that is open: what is written has been forced to the disk when ``write`` returns.
+    """An open database. When ``write`` returns, the transaction is on the disk.
 
     One thread writes, since SQLite has room for one; readers see a state between two transactions.
+
+    Example::
+
+        database = Database.open("controller.db")
+        await database.write(lambda connection: connection.execute(insert(JOB), rows))
+        jobs = database.read(lambda connection: connection.execute(select(JOB)).all())
+        database.close()
     """
 
     def __init__(self, engine: Engine, patience_s: float = _PATIENCE_S) -> None:
@@ -53,14 +60,14 @@ class Database:
         self.engine = engine
         self.health = Health()
         self._patience_s = patience_s
-        self._writer = Writer()
+        self._writer = SerialExecutor()
         self._guard: Callable[[Connection], None] = lambda _: None
 
     @classmethod
     def open(cls, address: str, *, may_be_new: bool = True) -> Self:
-        """The database at a path (SQLite) or an SQLAlchemy URL, its tables made where it lacks some and may be new.
+        """Open the database at a path (SQLite) or an SQLAlchemy URL, and create missing tables if it ``may_be_new``.
 
-        Raises StoreError where it cannot be opened, is not there, or was written by a newer version.
+        Raises StoreError where it cannot be opened, does not exist, or was written by a newer version.
         """
         url = url_of(address)
         with _own_errors(name_of(url)):
@@ -69,11 +76,11 @@ class Database:
             try:
                 database.write_now(check)
             except StoreError:
-                database.write_now(check)  # another controller may just have made the tables
+                database.write_now(check)  # another controller may just have created the tables
         return database
 
     def guarded(self, guard: Callable[[Connection], None]) -> Self:
-        """The same, with ``guard`` first in every transaction that writes: it may end one by raising OutOfTermError."""
+        """The same database with a ``guard`` that every write begins with, and that may raise OutOfTermError."""
         database = copy.copy(self)
         database._guard = guard
         return database
@@ -86,40 +93,42 @@ class Database:
     async def write(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """Do ``work`` in one transaction, in the thread that writes.
 
-        Raises StoreError where that has changed nothing, and UnknownOutcomeError where it may have, or still may: after
-        ten seconds without an answer at the latest.
+        Raises:
+            StoreError: The transaction has changed nothing.
+            UnknownOutcomeError: It may have been committed, or still may be: raised after ten seconds without an
+                answer at the latest.
         """
         try:
-            result = await self._written(work)
+            result = await self._write_in_thread(work)
         except OutOfTermError:
             raise
         except StoreError as error:
-            self.health.note(str(error))
+            self.health.report(str(error))
             raise
-        self.health.note("")
+        self.health.report("")
         return result
 
-    async def _written(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
-        once = Once(partial(self.write_now, work))
+    async def _write_in_thread(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
+        call = CancellableCall(partial(self.write_now, work))
         try:
-            writing = asyncio.get_running_loop().run_in_executor(self._writer, once)
+            writing = asyncio.get_running_loop().run_in_executor(self._writer, call)
         except RuntimeError as error:
             raise StoreError(f"{self.name}: has been closed") from error
         try:
             async with asyncio.timeout(self._patience_s):
                 return await writing
         except TimeoutError as error:
-            kind = StoreError if once.withdraw() else UnknownOutcomeError
+            kind = StoreError if call.cancel() else UnknownOutcomeError
             raise kind(f"{self.name}: has not answered within {self._patience_s:g} s") from error
 
     def write_now(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
-        """The same in this thread, however long it takes."""
+        """Do ``work`` in one transaction, in this thread, however long it takes."""
         with _own_errors(self.name), self.engine.begin() as connection:
             self._guard(connection)
             return work(connection)
 
     def close(self) -> None:
-        """Close it, once all that was given to ``write`` is written, or does not get written in time."""
+        """Close the database once pending writes are done, or have taken too long."""
         self._writer.close(_CLOSING_S)
         self.engine.dispose()
 

@@ -1,4 +1,4 @@
-"""Registered jobs as rows: what has changed written, all of them read back."""
+"""Registered jobs as rows of the database."""
 
 import json
 from collections import defaultdict
@@ -11,22 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Row, bindparam, delete, insert, select, update
 
 from controller.registry.admission import check_flow, check_job
-from controller.registry.registration import (
-    Change,
-    FlowGroupInstance,
-    FlowRequest,
-    InstanceChange,
-    InvalidFieldError,
-    JobChange,
-    JobRequest,
-    JobRestated,
-    NicReference,
-    RegisteredFlow,
-    RegisteredFlowGroup,
-    RegisteredJob,
-    SilenceChange,
-    StoredJob,
-)
+from controller.registry.errors import InvalidFieldError
+from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
+from controller.registry.journal import Change, InstanceChange, JobChange, JobOverwrite, SilenceChange
+from controller.registry.requests import FlowRequest, JobRequest, NicReference
 from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, PROPERTY, SILENCE
 from policies.profile import Profile
 from topologies.addressing import FiveTuple
@@ -46,23 +34,19 @@ _INSTANCE_GONE = delete(INSTANCE).where(
 _SILENCE_GONE = delete(SILENCE).where(SILENCE.c.job == bindparam("of_job"))
 
 
-class ForeignJobError(ValueError):
-    """A job that cannot be on this fabric; the message names it."""
-
-
 def write_changes(changes: Iterable[Change], connection: Connection) -> None:
-    """Write what these changes, one after the other, make of the jobs."""
+    """Write the outcome of these changes, which were made one after the other."""
     batch = _Batch()
     for change in changes:
-        batch.note(change)
-    measured = _measured(batch.restated, connection)
-    for statement, rows in (*batch.statements(), (insert(MEASURED), batch.own(measured))):
+        batch.add(change)
+    measured = _measured(batch.overwritten, connection)
+    for statement, rows in (*batch.statements(), (insert(MEASURED), batch.still_valid(measured))):
         if rows:
             connection.execute(statement, rows)
 
 
 def _measured(jobs: Collection[str], connection: Connection) -> list[_Values]:
-    """What is kept of what was measured of these jobs, and goes with their rows."""
+    """The measurements of these jobs, which are deleted with their rows."""
     if not jobs:
         return []
     rows = connection.execute(select(MEASURED).where(MEASURED.c.job.in_(jobs)))
@@ -70,41 +54,41 @@ def _measured(jobs: Collection[str], connection: Connection) -> list[_Values]:
 
 
 class _Batch:
-    """What becomes of every job altogether."""
+    """The outcome of several changes for every job."""
 
     def __init__(self) -> None:
-        self.restated: set[str] = set()
+        self.overwritten: set[str] = set()
         self._befores: dict[str, RegisteredJob | None] = {}
         self._afters: dict[str, RegisteredJob | None] = {}
         self._gone: dict[str, None] = {}
-        """Rows that have to go, whatever comes in their place, with all that refers to them."""
+        """Jobs whose rows are deleted first, with all rows that refer to them, whatever replaces them."""
         self._instances: dict[tuple[str, str], FlowGroupInstance] = {}
         self._silences_s: dict[str, float] = {}
 
-    def note(self, change: Change) -> None:
-        """The next change."""
+    def add(self, change: Change) -> None:
+        """Add the next change."""
         match change:
             case JobChange(job, before, after):
                 if after is None:
                     self._forget(job, is_stored=before is not None)
                 self._befores.setdefault(job, before)
                 self._afters[job] = after
-            case JobRestated(job, stated):
+            case JobOverwrite(job, state):
                 self._forget(job, is_stored=True)
-                self.restated.add(job)
-                self._afters[job] = stated
+                self.overwritten.add(job)
+                self._afters[job] = state
             case InstanceChange(job, flow_group, _, instance):
                 self._instances[job, flow_group] = instance
             case SilenceChange(job, _, silent_s):
                 self._silences_s[job] = silent_s
 
-    def own(self, measured: Iterable[_Values]) -> list[_Values]:
-        """Those of these measurements that are of jobs as they are now."""
+    def still_valid(self, measured: Iterable[_Values]) -> list[_Values]:
+        """Those of these measurements whose jobs are registered still."""
         arrivals_s = {name: job.arrival_s for name, job in self._afters.items() if job is not None}
         return [of_job for of_job in measured if arrivals_s.get(of_job["job"]) == of_job["arrival_s"]]
 
     def statements(self) -> Iterator[tuple[Executable, list[_Values]]]:
-        """What has to be done to the rows, in this order."""
+        """Statements with their rows, in the order in which they have to be executed."""
         came, changed = [], []
         groups = _GroupChanges()
         for name, after in self._afters.items():
@@ -115,7 +99,7 @@ class _Batch:
                 came.append(_job_values(after))
             elif _job_values(before) != _job_values(after):
                 changed.append({"known_name": name, **_job_values(after)})
-            groups.note(name, before.flow_groups if before else (), after.flow_groups)
+            groups.add(name, before.flow_groups if before else (), after.flow_groups)
         instances = [_instance_values(*key, instance) for key, instance in self._instances.items()]
         yield _JOB_GONE, [{"known_name": name} for name in self._gone]
         yield insert(JOB), came
@@ -143,8 +127,8 @@ class _GroupChanges:
         self.changed: list[_Values] = []
         self.came: list[_Values] = []
 
-    def note(self, job: str, before: Sequence[RegisteredFlowGroup], after: Sequence[RegisteredFlowGroup]) -> None:
-        """A job's groups, which keep their positions, were ``before`` and are ``after``."""
+    def add(self, job: str, before: Sequence[RegisteredFlowGroup], after: Sequence[RegisteredFlowGroup]) -> None:
+        """Add the changes of a job's groups, which keep their positions."""
         for position, group in enumerate(after):
             if position >= len(before):
                 self.came.append({"job": job, "position": position, **_group_values(group)})
@@ -154,7 +138,7 @@ class _GroupChanges:
 
 
 def read_jobs(fabric: Fabric, connection: Connection) -> list[StoredJob]:
-    """All jobs, by name. Raises ForeignJobError where one cannot be on the fabric."""
+    """Read all jobs, in order of their names. Raises InvalidFieldError where one does not fit the fabric."""
     silences_s = {row.job: row.silent_s for row in connection.execute(select(SILENCE))}
     instances: defaultdict[str, dict[str, FlowGroupInstance]] = defaultdict(dict)
     for row in connection.execute(select(INSTANCE)):
@@ -168,7 +152,7 @@ def read_jobs(fabric: Fabric, connection: Connection) -> list[StoredJob]:
 
 
 def complete_from_s(first_s: float, connection: Connection) -> float:
-    """When every job that there is was known, or will be; ``first_s`` for the first controller on this database."""
+    """From when on the registry knows every running job; ``first_s`` for the first controller on this database."""
     name = "complete_from_s"
     known = connection.scalar(select(PROPERTY.c.value).where(PROPERTY.c.name == name))
     if known is None:
@@ -215,7 +199,7 @@ def _job_from(row: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> Regi
         check_job(request, fabric)
         flow_groups = tuple(_group_from(group, request, fabric) for group in groups)
     except InvalidFieldError as error:
-        raise ForeignJobError(f"job {row.name!r} was registered on another topology: {error}") from error
+        raise InvalidFieldError(f"job {row.name!r} was registered on another topology: {error}") from error
     return RegisteredJob(request, row.arrival_s, row.owner_token, flow_groups)
 
 

@@ -1,4 +1,4 @@
-"""What was measured of jobs that tell nothing of themselves, kept for the next controller."""
+"""The measured profiles of jobs that report none, stored for the next controller."""
 
 import json
 import logging
@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
+from controller.background import BackgroundTask
 from controller.errors import StoreError
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare, transfer_s
-from controller.registry.background import Background
-from controller.registry.registration import RegisteredJob
+from controller.registry.jobs import RegisteredJob
 from controller.store.database import Database
 from controller.store.schema import JOB, MEASURED
 from topologies.fabric import Nic
@@ -23,20 +23,20 @@ from topologies.routing import Routing
 _LOG = logging.getLogger(__name__)
 
 
-class StoredProfiles:
-    """Measurements in a database, of jobs on one fabric; raises StoreError where it cannot be had."""
+class ProfileStore:
+    """Measurements of jobs on one fabric, in a database. Raises StoreError where the database cannot be used."""
 
     def __init__(self, database: Database, routing: Routing) -> None:
         self._database = database
         self._routing = routing
         self._waiting: dict[str, dict[str, Any]] = {}
-        """By job, what was measured of it last and is not stored yet."""
-        self._keeping = Background(self._keep_all)
-        # A database may have been made before there were any.
+        """By job, its last measurement that is not stored yet."""
+        self._writing = BackgroundTask(self._write_all)
+        # An older database has no such table.
         database.write_now(partial(MEASURED.create, checkfirst=True))
 
-    def of(self, jobs: Iterable[RegisteredJob]) -> dict[str, Measured]:
-        """What is known of these jobs, by name, as far as this fabric could have shown it."""
+    def load(self, jobs: Iterable[RegisteredJob]) -> dict[str, Measured]:
+        """The measurements of these jobs, by name; those that do not fit this fabric are left out."""
         known = self._database.read(lambda connection: list(connection.execute(select(MEASURED))))
         arrival_s = {job.request.name: job.arrival_s for job in jobs if job.request.profile is None}
         found = {
@@ -44,10 +44,10 @@ class StoredProfiles:
         }
         return {name: measured for name, measured in found.items() if measured is not None}
 
-    def keep(self, job: RegisteredJob, measured: Measured) -> None:
-        """A job has been measured, which is stored in the background; nothing is where it has gone meanwhile.
+    def save(self, job: RegisteredJob, measured: Measured) -> None:
+        """Store a job's measurement in the background, unless the job goes meanwhile.
 
-        Where the database does not take it, that is logged: it can be measured again.
+        A failure is logged only: the job can be measured again.
         """
         shares = [
             [*_reference(share.source), *_reference(share.destination), list(share.path), share.size_bytes]
@@ -56,22 +56,22 @@ class StoredProfiles:
         body = json.dumps([measured.at_s, astuple(measured.rhythm), shares])
         name = job.request.name
         self._waiting[name] = {"job": name, "arrival_s": job.arrival_s, "body": body}
-        self._keeping.begin()
+        self._writing.start()
 
-    async def kept(self) -> None:
-        """Return once all that was measured is stored, or could not be."""
-        await self._keeping.done()
+    async def flush(self) -> None:
+        """Wait until all measurements are stored, or could not be."""
+        await self._writing.join()
 
-    async def _keep_all(self) -> None:
+    async def _write_all(self) -> None:
         while self._waiting:
             name, values = self._waiting.popitem()
             try:
                 await self._database.write(partial(_replace, values))
             except StoreError as error:
-                _LOG.error("what was measured of job %r is not kept: %s", name, error)
+                _LOG.error("what was measured of job %r is not stored: %s", name, error)
 
     def _measured(self, body: Any) -> Measured | None:
-        """None where a path of it is none of this fabric's. Transfers take as long as links let them now."""
+        """Decode a measurement; None where a path is not of this fabric. The transfer time is that of its links now."""
         at_s, rhythm, shares = body
         found = []
         for source_host, source_index, destination_host, destination_index, path, size_bytes in shares:

@@ -1,23 +1,23 @@
-"""The tables of a controller's database; their form has a version.
+"""The tables of a controller's database, and the version of their form.
 
-Times are seconds by the controller's clock. Lists stand as JSON in columns of text, which SQLite and PostgreSQL both
-keep as they are.
+Times are seconds by the controller's clock. Lists are stored as JSON in columns of text, which SQLite and PostgreSQL
+both leave as they are.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
 SCHEMA_VERSION = 2
-"""Version 1 has no silence, no instances and nothing measured; otherwise it is the same."""
+"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; the others are the same."""
 METADATA = MetaData()
 
 
 def _id() -> Column[int]:
-    """Counts rows."""
+    """A column that numbers the rows."""
     return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
 
 
 def _of_job() -> Column[str]:
-    """The job that a row is of, and goes with."""
+    """A column with the job that a row belongs to, and is deleted with."""
     return Column("job", Text, ForeignKey(JOB.c.name, ondelete="CASCADE"), primary_key=True)
 
 
@@ -27,7 +27,7 @@ PROPERTY = Table(
     Column("name", Text, primary_key=True),
     Column("value", Double, nullable=False),
 )
-"""What there is one of: the version of the schema, and from when on the registry knows every job."""
+"""Single values: the version of the schema, and the time from which on the registry knows every job."""
 
 JOB = Table(
     "job",
@@ -41,7 +41,7 @@ JOB = Table(
     Column("arrival_s", Double, nullable=False),
     Column("owner_token", Text, nullable=False),
 )
-"""Registered jobs as they are now; a job that has gone has no row, one that is measured no profile."""
+"""Registered jobs; a job that the controller measures has no profile."""
 
 FLOW_GROUP = Table(
     "flow_group",
@@ -51,7 +51,7 @@ FLOW_GROUP = Table(
     Column("name", Text, nullable=False),
     Column("flows", Text, nullable=False),
 )
-"""Their flow groups in order of registration, flows with the 5-tuples that they have now."""
+"""The flow groups of jobs in order of registration, with the 5-tuples that their flows have now."""
 
 SILENCE = Table(
     "silence",
@@ -59,7 +59,7 @@ SILENCE = Table(
     _of_job(),
     Column("silent_s", Double, nullable=False),
 )
-"""For how long jobs have not been heard of while a controller was there; none for those that were heard of in time."""
+"""How long jobs have been silent while a controller was running; none for jobs with regular heartbeats."""
 
 INSTANCE = Table(
     "instance",
@@ -70,7 +70,7 @@ INSTANCE = Table(
     Column("reference_s", Double, nullable=False),
     Column("has_ended", Boolean, nullable=False),
 )
-"""The newest instance of every flow group that has begun one."""
+"""The newest instance of every flow group that has had one."""
 
 MEASURED = Table(
     "measured",
@@ -79,7 +79,7 @@ MEASURED = Table(
     Column("arrival_s", Double, nullable=False),
     Column("body", Text, nullable=False),
 )
-"""What was measured of jobs that tell their hosts alone, each the job of its name that arrived then."""
+"""Measurements of jobs that report no profile; ``arrival_s`` tells apart jobs of the same name."""
 
 PLAN = Table(
     "plan",
@@ -88,7 +88,7 @@ PLAN = Table(
     Column("previous", Integer, nullable=False),
     Column("time_s", Double, nullable=False),
 )
-"""Plans that have been in force, each with the number of the one that was before it, 0 where none was."""
+"""Plans that have been in force, each with the number of the one before it, 0 where there was none."""
 
 FACT = Table(
     "fact",
@@ -103,7 +103,7 @@ FACT = Table(
     Index("fact_since", "since"),
     Index("fact_until", "until"),
 )
-"""What Snapshots and Plans are made up of, from one Plan until another one, by their numbers."""
+"""The facts that make up Snapshots and Plans; each holds from one Plan until another, by their numbers."""
 
 SWITCH_WRITE = Table(
     "switch_write",
@@ -118,7 +118,7 @@ SWITCH_WRITE = Table(
     Column("outcome", Text, nullable=False),
     Column("problem", Text, nullable=False),
 )
-"""The audit trail: every request that asked a switch to change what it holds, under which Plan, and the answer."""
+"""The audit trail: every request to change the entries of a switch, its Plan and its outcome."""
 
 LEADERSHIP = Table(
     "leadership",
@@ -129,4 +129,4 @@ LEADERSHIP = Table(
     Column("renewals", Integer, nullable=False),
     Column("lease_s", Double, nullable=False),
 )
-"""The lease on the fabric, one row once it has been taken: who leads, or led last."""
+"""The leader's lease: one row, once it has been taken, with the controller that leads or led last."""

@@ -4,7 +4,7 @@ import hmac
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.registry.registration import NotOwnerError
+from controller.registry.errors import NotOwnerError
 from hostlib.wire.sequence_window import Arrival, SequenceWindow
 
 MAX_CLOCK_JUMP_S = 1.0

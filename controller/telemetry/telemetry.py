@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from controller.registry.registration import NotOwnerError
+from controller.registry.errors import NotOwnerError
 from controller.telemetry.exchange import PairKey, ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
 from controller.telemetry.foreign_loads import ForeignLoads
 from controller.telemetry.int_reports import IntReportBatch, PathDecoder

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import numpy as np
 
-from controller.registry.registration import RegistrationError
+from controller.registry.errors import RegistrationError
 from experiments.papers import echelon_runs
 from experiments.papers.cells import DASH
 from experiments.papers.echelon_mixes import COMPUTE_JITTER, LEAST_LOAD, Kind, drawn_mix

@@ -6,8 +6,8 @@ from controller.links.link_health import LinkHealth
 from controller.planning.decision import Decision
 from controller.planning.decision_pipeline import DecisionPipeline
 from controller.planning.snapshots import Snapshots
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from experiments.scenarios.connections import Connections
 from policies.plan import Plan
 from policies.profile import Profile

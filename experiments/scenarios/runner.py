@@ -44,7 +44,7 @@ def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress"
 def _simulate(
     scenario: Scenario, policy: "Policy | str", enforcement: Enforcement, on_progress: "Progress"
 ) -> RunResult:
-    from controller.registry.registration import RegistrationError
+    from controller.registry.errors import RegistrationError
     from experiments.scenarios.simulated import run_on_simulator
 
     try:

@@ -11,11 +11,11 @@ from unittest.mock import patch
 
 from controller.config import LeadershipConfig
 from controller.errors import StoreError
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.process.standby import Standby
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.database import Database
-from controller.store.leases import DatabaseLease
+from controller.store.leader_lease import DatabaseLease
 from controller.store.store import Store
 from tests.chaos.jobs import LoopClock
 from tests.chaos.processes import Process
@@ -65,15 +65,15 @@ class Leaders(World):
 
     @property
     def leader(self) -> str | None:
-        """Who is in office; None where nobody is, or who is has been stopped."""
+        """The name of the active controller; None where there is none, or it has been stopped."""
         for name, standby in self._standbys.items():
             if standby.controller is not None and name not in self._stopped:
                 return name
         return None
 
     @property
-    def controller(self) -> Controller | None:  # type: ignore[override]
-        """The controller in office."""
+    def controller(self) -> ControllerCore | None:  # type: ignore[override]
+        """The active controller."""
         return None if self.leader is None else self._standbys[self.leader].controller
 
     @controller.setter
@@ -82,7 +82,7 @@ class Leaders(World):
 
     @property
     def southbound(self) -> P4RuntimeSouthbound | None:  # type: ignore[override]
-        """That of the controller in office."""
+        """The southbound of the active controller."""
         southbound = None if self.controller is None else self.controller.southbound
         assert southbound is None or isinstance(southbound, P4RuntimeSouthbound)
         return southbound
@@ -158,7 +158,7 @@ class Leaders(World):
         leadership = LeadershipConfig(name=name, lease_s=LEADERSHIP_S)
         standby = Standby(self.config, leadership, self.routing, clock, store, table, partial(self._note_term, name))
         self._standbys[name] = standby
-        self.network.listen(f"{name}:4790", process, (standby.reception,))
+        self.network.listen(f"{name}:4790", process, (standby.gate,))
         await standby.run()
 
     def _note_term(self, name: str, term: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from controller.registry.registration import FlowGroupInstance
+from controller.registry.jobs import FlowGroupInstance
 from controller.registry.registry import Registry
 from hostlib.connection import Connection
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile

@@ -12,12 +12,11 @@ from sqlalchemy import Connection
 from controller.planning.failover_rules import best_effort_where_cut_off
 from controller.record.lines import read_decisions, text_of
 from controller.record.replay import Verdict, replay
-from controller.registry.registration import RegisteredJob
+from controller.registry.jobs import RegisteredJob
 from controller.rules.flow_rules import flow_rules
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.database import Database
-from controller.store.dump import LAST, dump
-from controller.store.facts import newest_plan
+from controller.store.facts import LAST_PLAN_NUMBER, newest_plan, record_lines
 from controller.telemetry.path_table import Freshness
 from policies.policy import decide
 from policies.registry import find_policy
@@ -169,7 +168,11 @@ def decided_otherwise(database: str) -> list[str]:
 
     def read(connection: Connection) -> list[str]:
         newest = newest_plan(connection)
-        return [] if newest is None else list(text_of(dump(newest.number - _DECIDED_AGAIN + 1, LAST, connection)))
+        return (
+            []
+            if newest is None
+            else list(text_of(record_lines(newest.number - _DECIDED_AGAIN + 1, LAST_PLAN_NUMBER, connection)))
+        )
 
     opened = Database.open(database)
     try:

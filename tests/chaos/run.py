@@ -11,7 +11,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from controller.links.link_health import LinkHealth
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.southbound.southbound import SouthboundError
 from policies.compiled import Loop
 from tests.chaos import oracles
@@ -175,7 +175,7 @@ class Run:
             damped.set_silent_links(world.controller.telemetry.silent_links, now_s)
         return wrong
 
-    async def _judged_once_planned(self, controller: Controller) -> list[str]:
+    async def _judged_once_planned(self, controller: ControllerCore) -> list[str]:
         world, wrong = self._world, []
         assert world.southbound is not None
         controller.planner.mark_changed()

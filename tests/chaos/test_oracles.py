@@ -9,9 +9,10 @@ import pytest
 
 from controller.planning.planner import Planner
 from controller.record import changes
+from controller.record.codec import encode_order
 from controller.record.facts import Body
-from controller.record.plans import order_body
-from controller.registry.registration import Change, InstanceChange, NotOwnerError
+from controller.registry.errors import NotOwnerError
+from controller.registry.journal import Change, InstanceChange
 from controller.registry.registry import Registry
 from controller.southbound.p4runtime import switches, writer
 from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
@@ -130,9 +131,9 @@ def test_an_agent_that_is_refused_for_good(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_record_that_is_not_what_was_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreasonable(plan: JobPlan, flows: Sequence[FlowPlan]) -> Body:
-        return order_body(replace(plan, reason="It was so."), flows)
+        return encode_order(replace(plan, reason="It was so."), flows)
 
-    monkeypatch.setattr(changes, "order_body", unreasonable)
+    monkeypatch.setattr(changes, "encode_order", unreasonable)
     with pytest.raises(ChaosError, match=r"plan \d+ is decided otherwise for j\d+"):
         play(_SEED, _NUM_EVENTS)
 

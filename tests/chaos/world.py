@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from controller.config import ControllerConfig
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.store.store import Store
@@ -60,7 +60,7 @@ class World:
         self.agents: dict[str, Agent] = {}
         """By host."""
         self.control: Process | None = None
-        self.controller: Controller | None = None
+        self.controller: ControllerCore | None = None
         self.southbound: P4RuntimeSouthbound | None = None
         self.may_train = asyncio.Event()
         self.may_train.set()
@@ -112,15 +112,15 @@ class World:
         on_write = store.trail.note
         southbound = P4RuntimeSouthbound(config.switches, self.routing, config.pipeline, config.election_id, on_write)
         async with southbound:
-            controller = Controller(config, self.routing, southbound, clock, store)
+            controller = ControllerCore(config, self.routing, southbound, clock, store)
             self._note_start(controller)
             self.network.listen(_ADDRESS, process, controller.handlers)
             self.controller, self.southbound = controller, southbound
             async with GnmiPortMonitor(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
-                for work in (controller.planner.run(), controller.follow_ports(), controller.tell_next()):
+                for work in (controller.planner.run(), controller.follow_ports(), controller.record_silences()):
                     tasks.create_task(work).add_done_callback(partial(self._note_end, process))
 
-    def _note_start(self, controller: Controller) -> None:
+    def _note_start(self, controller: ControllerCore) -> None:
         """One that has just started knows, before anybody tells it anything, all that was acknowledged."""
         lost = lost_registrations(self.ledger.jobs, controller.registry)
         self.network.failures += [f"after a restart {wrong}" for wrong in lost]

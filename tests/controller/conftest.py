@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.southbound.recording import RecordingSouthbound
 from policies.profile import Profile
 from topologies.ecmp import hash_multipliers

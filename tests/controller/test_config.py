@@ -1,11 +1,16 @@
-"""The configuration refuses what it does not know."""
+"""The configuration refuses unknown and wrong keys, and a file is refused with all its problems at once."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
-from controller.config import ControllerConfig
+from controller.config import ConfigError, ControllerConfig, load_config
+from policies.registry import policy_names
+
+Document = dict[str, object]
 
 
 def _config(**changes: Any) -> dict[str, Any]:
@@ -35,3 +40,81 @@ def test_defaults_leave_room_for_other_controllers_below() -> None:
 def test_wrong_configuration_is_refused_by_name(changes: dict[str, Any], named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         ControllerConfig.model_validate(_config(**changes))
+
+
+@pytest.fixture
+def document() -> Document:
+    return {
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 100, "bottleneck_gbps": 100},
+        "switches": [{"name": name, "address": "127.0.0.1:9559"} for name in ("t0", "t1")],
+        "policy": "ecmp",
+    }
+
+
+def _problems(path: Path, text: str) -> list[str]:
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    return [message.removeprefix(f"{path}: ") for message in caught.value.messages]
+
+
+def test_a_valid_file_is_read(tmp_path: Path, document: Document) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document))
+    config = load_config(path)
+    assert config.policy == "ecmp"
+    assert [switch.name for switch in config.switches] == ["t0", "t1"]
+
+
+def test_all_problems_are_listed_with_their_keys(tmp_path: Path, document: Document) -> None:
+    document |= {
+        "topology": {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": -1, "bottleneck_gbps": 100},
+        "switches": [{"name": "t0"}, {"name": "t1", "address": "x", "port": 3}],
+        "policy": "magic",
+        "colour": "red",
+    }
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problems == [
+        "topology.host_link_gbps: expected greater than 0, got -1",
+        "switches[0].address: missing; this key is required",
+        "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
+        "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
+        f"policy: expected one of {', '.join(policy_names())}, or module:attribute, got 'magic'",
+        "colour: unknown key; expected one of bytes_per_count, damping, database, election_id, hash, hash_seed,"
+        " leadership, lease_s, listen, num_levels, pipeline, policy, policy_time_limit_s, profiling, reads_ports,"
+        " record, seed, steering, switches, topology, utilisation_window_us",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "127.0.0.1:119559", "127.0.0.1:", ":4790", "a b:1", "::1:4790", "h:1\n", "[::1]4790"]
+)
+def test_an_invalid_address_is_refused_with_its_key(tmp_path: Path, document: Document, address: str) -> None:
+    document |= {"listen": address}
+    document["switches"] = [{"name": "t0", "address": address}, {"name": "t1", "address": "h:9559"}]
+    said = f"expected HOST:PORT with a port up to 65535, got {address!r}"
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problems == [f"listen: {said}", f"switches[0].address: {said}"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:4790", "rack-1.example.org:65535"])
+def test_names_and_addresses_of_both_families_are_taken(tmp_path: Path, document: Document, address: str) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document | {"listen": address}))
+    assert load_config(path).listen == address
+
+
+def test_problems_of_the_whole_file_are_listed_too(tmp_path: Path, document: Document) -> None:
+    document["switches"] = [{"name": "t0", "address": "127.0.0.1:9559"}]
+    assert _problems(tmp_path / "controller.yaml", yaml.safe_dump(document)) == ["switches: no address for t1"]
+
+
+@pytest.mark.parametrize(("text", "said"), [("a: [", "not YAML that can be read"), ("- 1", "expected a mapping")])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (problem,) = _problems(tmp_path / "controller.yaml", text)
+    assert said in problem
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):
+        load_config(tmp_path / "nowhere.yaml")

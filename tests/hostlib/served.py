@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import grpc.aio
 
+from controller.api.context import ServiceContext
 from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.clock import Clock
 from controller.links.port_states import PortStateTable
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.context import PlannerContext
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
@@ -44,7 +46,7 @@ class Served:
     address: str
     registry: Registry
     planner: Planner
-    board: DirectiveBoard
+    directives: DirectivePublisher
     southbound: RecordingSouthbound
     routing: Routing
     telemetry: Telemetry
@@ -65,25 +67,36 @@ async def served(
     routing = Routing(fabric, hash_multipliers(fabric.switches, seed=1))
     clock = clock or DrivenClock()
     registry = Registry(fabric, LEASE_S)
-    board, southbound = DirectiveBoard(registry), RecordingSouthbound()
+    directives, southbound = DirectivePublisher(registry), RecordingSouthbound()
     telemetry = Telemetry(routing, LEASE_S)
     probed = ProbedPaths(telemetry, fabric_hash)
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1, probed=probed)
     planner = Planner(
-        registry,
-        snapshots,
-        routing,
-        find_policy("crux"),
-        steering,
-        southbound,
-        board,
-        clock,
-        fabric_hash,
-        cadence,
-        probed,
+        PlannerContext(
+            registry=registry,
+            snapshots=snapshots,
+            routing=routing,
+            policy=find_policy("crux"),
+            southbound=southbound,
+            directives=directives,
+            clock=clock,
+            steering=steering,
+            fabric_hash=fabric_hash,
+            cadence=cadence,
+            probed=probed,
+        )
     )
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    service = ControllerService(registry, planner, board, clock, telemetry)
+    service = ControllerService(
+        ServiceContext(
+            registry=registry,
+            planner=planner,
+            directives=directives,
+            southbound=southbound,
+            telemetry=telemetry,
+            clock=clock,
+        )
+    )
     server.add_generic_rpc_handlers((service.handler(),))
     if isinstance(clock, DrivenClock):
         driven = DrivenTimeService(planner, southbound, PortStateTable(fabric.switches), clock)
@@ -92,7 +105,7 @@ async def served(
     await server.start()
     planning = asyncio.create_task(planner.run()) if plans_by_itself else None
     try:
-        yield Served(f"127.0.0.1:{port}", registry, planner, board, southbound, routing, telemetry)
+        yield Served(f"127.0.0.1:{port}", registry, planner, directives, southbound, routing, telemetry)
     finally:
         if planning is not None:
             planning.cancel()

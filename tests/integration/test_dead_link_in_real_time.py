@@ -7,7 +7,7 @@ import pytest
 
 from controller.clock import WallClock
 from controller.config import ControllerConfig
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from emulator.switch import EmulatedSwitch
@@ -44,11 +44,11 @@ def test_what_was_dead_before_the_controller_came_is_never_routed_over(monkeypat
             routing = Routing(fabric, hash_multipliers(fabric.switches, 1))
             config = ControllerConfig(topology=DUMBBELL, switches=served.addresses())
             southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
-            controller = Controller(config, routing, southbound, WallClock())
+            controller = ControllerCore(config, routing, southbound, WallClock())
             set_bottleneck(served, up=False)
             async with GnmiPortMonitor(config.switches, controller.ports):
                 await controller.ports.all_heard()
-                await controller.hear_ports()
+                await controller.apply_port_states()
                 async with southbound:
                     await southbound.caught_up()
                     # Each has its own two hosts, and no way to the others.

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controller.config_file import load_config
+from controller.config import load_config
 from experiments.scenarios.controller_process import ControllerProcess
 from tests.patience import PATIENCE_S
 from workloads.loading import load_scenario, load_topology

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from controller.config import ControllerConfig, LeadershipConfig
-from controller.store.leases import DatabaseLease
+from controller.store.leader_lease import DatabaseLease
 from emulator.keys import EntryKey
 from emulator.switch import EmulatedSwitch
 from experiments.scenarios.controller_process import ControllerProcess

@@ -1,7 +1,7 @@
 import pytest
 
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from trainyard.plans import plan_scenario

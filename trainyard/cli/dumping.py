@@ -26,14 +26,14 @@ def dump(
     database: DatabaseOption = "trainyard.db", first: FromOption = 0, last: ToOption = None, output: FileOption = None
 ) -> None:
     """Write the record of a controller's decisions as lines of JSON; the controller may be running."""
-    from controller.store import dump as dumping
     from controller.store.database import Database
+    from controller.store.facts import LAST_PLAN_NUMBER
 
     try:
         opened = Database.open(database, may_be_new=False)
     except StoreError as error:
         refuse((str(error),))
-    asked = first, dumping.LAST if last is None else last
+    asked = first, LAST_PLAN_NUMBER if last is None else last
     try:
         opened.read(lambda connection: _dump(opened.name, *asked, output, connection))
     except StoreError as error:
@@ -48,22 +48,21 @@ def dump(
 
 def _dump(name: str, first: int, last: int, output: Path | None, connection: "Connection") -> None:
     from controller.record.lines import text_of
-    from controller.store.dump import LAST, dump
-    from controller.store.facts import plan_numbers
+    from controller.store.facts import LAST_PLAN_NUMBER, plan_numbers, record_lines
 
-    recorded = plan_numbers(0, LAST, connection)
-    if recorded is None and (first, last) != (0, LAST):
+    recorded = plan_numbers(0, LAST_PLAN_NUMBER, connection)
+    if recorded is None and (first, last) != (0, LAST_PLAN_NUMBER):
         refuse((f"{name}: no plan is recorded",))
     if recorded is not None:
         oldest, newest = recorded
         if plan_numbers(first, last, connection) is None:
-            asked = f"from {first} on" if last == LAST else f"from {first} to {last}"
-            before, after = plan_numbers(0, first - 1, connection), plan_numbers(last + 1, LAST, connection)
+            asked = f"from {first} on" if last == LAST_PLAN_NUMBER else f"from {first} to {last}"
+            before, after = plan_numbers(0, first - 1, connection), plan_numbers(last + 1, LAST_PLAN_NUMBER, connection)
             lacks = f" and lacks {before[1] + 1} to {after[0] - 1}" if before and after and first <= last else ""
             refuse((f"{name}: has no plans {asked}, its record goes from {oldest} to {newest}{lacks}",))
-        if newest < last < LAST:
+        if newest < last < LAST_PLAN_NUMBER:
             typer.echo(f"the record ends with plan {newest}", err=True)
-    _write(text_of(dump(first, last, connection)), output)
+    _write(text_of(record_lines(first, last, connection)), output)
 
 
 def _write(lines: Iterable[str], output: Path | None) -> None:

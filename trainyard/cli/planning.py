@@ -38,7 +38,7 @@ def plan(
     accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
     in_force = None if diff is None else read_scenario(diff, allow_policy_import=allow_policy_import)
     # What decides takes a while to import; check, --help and bad input need none of it.
-    from controller.registry.registration import RegistrationError
+    from controller.registry.errors import RegistrationError
     from trainyard.cli.difference import difference_object, difference_view
     from trainyard.cli.tables import plan_flows, plan_jobs, plan_reasons
     from trainyard.plans import PlanResult, plan_scenario

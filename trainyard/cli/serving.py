@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from controller.config_file import ConfigError, load_config
+from controller.config import ConfigError, load_config
 from controller.errors import StoreError
 from trainyard.cli.exits import fail, refuse
 from trainyard.cli.inputs import load_policies

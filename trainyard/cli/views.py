@@ -19,9 +19,9 @@ from controller.api.operations.methods import (
     LIST_LOADS,
     LIST_RULES,
     LIST_SWITCHES,
-    Listing,
 )
 from experiments.report.numbers import count, counted, quantity
+from hostlib.wire.methods import Method
 from trainyard.cli.layout import number_table, way
 from trainyard.cli.profile_words import profile_words
 from trainyard.cli.shown import Shown
@@ -143,7 +143,7 @@ def _controllers(states: Sequence[wire.ControllerState]) -> Table:
 class View:
     """A listing, and a table of its states."""
 
-    listing: Listing[Any]
+    listing: Method[wire.ListRequest, Any]
     table: Callable[[Sequence[Any]], Table]
 
 

@@ -1,1 +1,1 @@
-"""What operators see of a running controller: its jobs, flows, rules and switches, and the reasons of its decisions."""
+"""The operations service: operators list jobs, flows, rules and switches, and ask for the reasons of a decision."""

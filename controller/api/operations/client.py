@@ -1,4 +1,4 @@
-"""An operator's side of the operations service: blocking, one question a call."""
+"""A blocking client of the operations service."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -10,20 +10,21 @@ from typing import Self, TypeVar
 import grpc
 
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.methods import EXPLAIN, SERVICE, Listing, StateT
-from controller.leadership.leader_gate import LEADS_NOT
+from controller.api.operations.methods import EXPLAIN, StateT
+from controller.leadership.leader_gate import NOT_LEADING
 from hostlib.failover_channel import unique_addresses
+from hostlib.wire.methods import Method
 
 _DEADLINE_S = 30.0
 _TAKE_OVER_S = 15.0
-"""In which another leads, where the lease is not much longer than usual."""
-_LOOK_S = 0.25
+"""How long to wait for another controller to lead, if the lease is of about the usual length."""
+_RETRY_S = 0.25
 
 _AnswerT = TypeVar("_AnswerT")
 
 
 class OperationsError(Exception):
-    """The controller did not answer, or not what was asked; the message says why."""
+    """The controller has not answered, or has refused; the message says why."""
 
 
 class UnknownNameError(OperationsError):
@@ -31,10 +32,15 @@ class UnknownNameError(OperationsError):
 
 
 class Operations:
-    """The controller at ``address``, or at that of several which answers, as the one does that leads.
+    """A connection to the controller at ``address``, or to whichever of several leads.
 
-    While none of several leads, it is waited for a while: another is about to.
-    To be used as a context manager.
+    Where none of several leads, a call waits for a while until one does.
+
+    Example::
+
+        with Operations("127.0.0.1:4790") as operations:
+            jobs = operations.list(LIST_JOBS)
+            print(operations.explain("gpt").job.reason)
     """
 
     def __init__(self, address: str | Sequence[str]) -> None:
@@ -48,35 +54,31 @@ class Operations:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for channel in self._channels.values():
-            channel.close()  # which ends what is still being asked
+            channel.close()  # this ends the calls in progress
         self._threads.shutdown(cancel_futures=True)
 
-    def list(self, listing: Listing[StateT]) -> list[StateT]:
-        """All that a listing has now. Raises OperationsError."""
+    def list(self, method: Method[wire.ListRequest, StateT]) -> list[StateT]:
+        """List all states of a kind. Raises OperationsError."""
 
         def ask(channel: grpc.Channel) -> Sequence[StateT]:
-            call = channel.unary_stream(
-                f"/{SERVICE}/{listing.name}", wire.ListRequest.SerializeToString, listing.state.FromString
-            )
+            call = channel.unary_stream(method.path, method.request.SerializeToString, method.response.FromString)
             return tuple(call(wire.ListRequest(), timeout=_DEADLINE_S))
 
         return [*self._ask(ask)]
 
     def explain(self, name: str) -> wire.Explanation:
-        """The reasons for a job, or for a flow as JOB/GROUP/NUMBER. Raises OperationsError."""
+        """Explain a job, or a flow named JOB/GROUP/NUMBER. Raises OperationsError."""
 
         def ask(channel: grpc.Channel) -> wire.Explanation:
-            call = channel.unary_unary(
-                f"/{SERVICE}/{EXPLAIN}", wire.ExplainRequest.SerializeToString, wire.Explanation.FromString
-            )
+            call = channel.unary_unary(EXPLAIN.path, EXPLAIN.request.SerializeToString, EXPLAIN.response.FromString)
             return call(wire.ExplainRequest(name=name), timeout=_DEADLINE_S)
 
         return self._ask(ask)
 
     def _ask(self, ask: Callable[[grpc.Channel], _AnswerT]) -> _AnswerT:
-        """Ask all at once, and again those that do not lead; the first answer counts, and a refusal is one."""
+        """Ask all at once, and again those that do not lead; the first answer or refusal counts."""
         end_s = monotonic() + (_TAKE_OVER_S if len(self._channels) > 1 else 0.0)
-        silences: dict[str, _Silence] = {}
+        failures: dict[str, _NoAnswer] = {}
         asking = {self._threads.submit(ask, channel): address for address, channel in self._channels.items()}
         while asking:
             answered, _ = wait(asking, return_when=FIRST_COMPLETED)
@@ -85,28 +87,28 @@ class Operations:
                 try:
                     return asked.result()
                 except grpc.RpcError as error:
-                    silences[address] = _silence(address, error)
-            if monotonic() < end_s and (idle := [name for name, silence in silences.items() if silence.leads_not]):
-                sleep(_LOOK_S)
+                    failures[address] = _no_answer(address, error)
+            if monotonic() < end_s and (idle := [name for name, failure in failures.items() if failure.is_standby]):
+                sleep(_RETRY_S)
                 for address in set(idle) - set(asking.values()):
                     asking[self._threads.submit(ask, self._channels[address])] = address
-        raise OperationsError("; ".join(silences[address].reason for address in self._channels))
+        raise OperationsError("; ".join(failures[address].reason for address in self._channels))
 
 
 @dataclass(frozen=True, slots=True)
-class _Silence:
-    """Why one has not answered; it may be there, and say that it does not lead."""
+class _NoAnswer:
+    """The reason why a controller has not answered; ``is_standby``: it says that it does not lead."""
 
     reason: str
-    leads_not: bool
+    is_standby: bool
 
 
-def _silence(address: str, error: grpc.RpcError) -> _Silence:
-    """Raises OperationsError where it has answered, and refused."""
+def _no_answer(address: str, error: grpc.RpcError) -> _NoAnswer:
+    """The reason in an error of gRPC; raises OperationsError where the controller has refused."""
     assert isinstance(error, grpc.Call)
-    if error.code() is grpc.StatusCode.UNAVAILABLE and error.details().startswith(LEADS_NOT):
-        return _Silence(f"{address}: {error.details()}", leads_not=True)
+    if error.code() is grpc.StatusCode.UNAVAILABLE and error.details().startswith(NOT_LEADING):
+        return _NoAnswer(f"{address}: {error.details()}", is_standby=True)
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        return _Silence(f"no controller answers at {address}: {error.details()}", leads_not=False)
+        return _NoAnswer(f"no controller answers at {address}: {error.details()}", is_standby=False)
     kind = UnknownNameError if error.code() is grpc.StatusCode.NOT_FOUND else OperationsError
     raise kind(f"controller at {address}: {error.details()}") from error

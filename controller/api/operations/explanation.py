@@ -1,7 +1,8 @@
-"""Why a job or a flow was given what it has: what it asks of the network, whom it meets there, what else there was.
+"""Explains why a job has its rank and a flow its path: their demands, the jobs they share links with, the other paths.
 
-All of it follows from a Decision, whatever policy made it. A link's planned utilisation is what all planned flows send
-over it, each job iterating as if it had the fabric to itself, over what the link carries: above 1 somebody waits.
+All of it follows from a Decision, whatever policy made it. The planned utilisation of a link is the rate at which all
+planned flows send over it, as if each job had the fabric to itself, divided by the rate of the link. Above 1, jobs wait
+for one another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.states import flow_state, job_state, path_state, rule_state
+from controller.api.operations.states import flow_state, job_state, rule_state
+from controller.errors import DaemonError
 from controller.planning.decision import Decision
-from controller.registry.registration import RegisteredJob
+from controller.registry.jobs import RegisteredJob
 from controller.rules.job_rules import levels_in_force
 from controller.telemetry.planned_loads import PlannedLoads
 from policies.flows import Flow
@@ -26,12 +29,12 @@ from topologies.fabric import Fabric, Path
 _NAMES_LISTED = 8
 
 
-class NothingToExplainError(LookupError):
-    """No job and no flow of the plan in force has the name; the message says which there are."""
+class NothingToExplainError(DaemonError, LookupError):
+    """No job and no flow of the Plan in force has the name; the message lists those that do."""
 
 
 class Explainer:
-    """Explains one decision."""
+    """Explains the jobs and flows of one decision."""
 
     def __init__(self, decision: Decision, fabric: Fabric) -> None:
         self._decision = decision
@@ -40,7 +43,7 @@ class Explainer:
         self._plans: Mapping[str, JobPlan] = {plan.name: plan for plan in decision.plan.jobs}
 
     def explain_flow(self, flow: Flow) -> wire.Explanation:
-        """Why a flow takes the path it takes, at the level it has."""
+        """Explain the path and the level of a flow."""
         chosen = self._path(flow)
         foreign = self._decision.snapshot.foreign_utilisation
         others = self._planned + foreign
@@ -50,7 +53,7 @@ class Explainer:
                 state=flow_state(flow, self._decision, self._fabric),
                 candidates=[
                     wire.Candidate(
-                        path=path_state(path, self._fabric),
+                        path=path_message(path, self._fabric),
                         chosen=path == chosen,
                         hashed=path == flow.hashed_path,
                         others_utilisation=max(0.0, float(others[list(path)].max())),
@@ -69,7 +72,7 @@ class Explainer:
         )
 
     def explain_job(self, job: RegisteredJob, lease_s: float, profile: wire.ProfileState) -> wire.Explanation:
-        """Why a job has its rank and its level."""
+        """Explain the rank and the level of a job."""
         name = job.request.name
         own, plan = self._demands[name], self._plans[name]
         plan = replace(plan, level=levels_in_force(self._decision.plan, self._decision.snapshot)[name])
@@ -100,7 +103,7 @@ class Explainer:
         return self._link_use(int(np.argmax(own.bytes_by_link / self._rates_bps)))
 
     def _neighbours(self, own: Demand, keeper: OrderKeeper) -> list[wire.Neighbour]:
-        """The other jobs, in order of rank, that send over links whose order this keeps and that it sends over too."""
+        """The jobs that share links with this one where ``keeper`` orders flows, in order of rank."""
         kept = np.array([link.order_keeper is keeper for link in self._decision.snapshot.links], dtype=np.bool_)
         others = (plan for plan in self._decision.plan.jobs if plan.name != own.job.name)
         return [found for plan in others if (found := self._neighbour(own, plan, kept)) is not None]
@@ -142,16 +145,16 @@ class Explainer:
 
     @cached_property
     def _planned(self) -> FloatArray:
-        """Planned utilisation of every link."""
+        """The planned utilisation of every link."""
         return PlannedLoads.of(self._decision.snapshot, self._decision.plan).utilisation
 
     def _per_byte(self, own: Demand) -> FloatArray:
-        """What a byte of each of a job's iterations adds to the utilisation of a link; a job that sends takes time."""
+        """The utilisation that a byte per iteration of a job adds to each link."""
         return 8 / self._rates_bps / own.iteration.duration_s if own.iteration.comm_s > 0 else 0 * self._rates_bps
 
 
 def find_flow(decision: Decision, name: str) -> Flow:
-    """The flow that JOB/GROUP/NUMBER names. Raises NothingToExplainError."""
+    """Find the flow that JOB/GROUP/NUMBER names. Raises NothingToExplainError."""
     for job in decision.snapshot.jobs:
         if not name.startswith(f"{job.name}/"):
             continue

@@ -1,33 +1,30 @@
-"""The methods of the service ``trainyard.operations.v1.Operations``, typed, for both ends of the wire."""
+"""The typed methods of the service ``trainyard.operations.v1.Operations``, for both ends of the wire."""
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
 from controller.api.operations import operations_pb2 as wire
+from hostlib.wire.methods import Method
 
 SERVICE = "trainyard.operations.v1.Operations"
 
 StateT = TypeVar("StateT", bound=Message)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing(Generic[StateT]):
-    """A method that lists what there is, one message each."""
-
-    name: str
-    state: type[StateT]
+def _listing(name: str, state: type[StateT]) -> Method[wire.ListRequest, StateT]:
+    """A method that streams all states of a kind."""
+    return Method(name, wire.ListRequest, state, SERVICE)
 
 
-LIST_JOBS = Listing("ListJobs", wire.JobState)
-LIST_FLOWS = Listing("ListFlows", wire.FlowState)
-LIST_LEVELS = Listing("ListLevels", wire.LevelState)
-LIST_RULES = Listing("ListRules", wire.RuleState)
-LIST_SWITCHES = Listing("ListSwitches", wire.SwitchState)
-LIST_LINKS = Listing("ListLinks", wire.LinkState)
-LIST_CANDIDATES = Listing("ListCandidates", wire.PairState)
-LIST_LOADS = Listing("ListLoads", wire.LoadState)
-LIST_DROPS = Listing("ListDrops", wire.DropState)
-LIST_CONTROLLERS = Listing("ListControllers", wire.ControllerState)
-EXPLAIN = "Explain"
+LIST_JOBS = _listing("ListJobs", wire.JobState)
+LIST_FLOWS = _listing("ListFlows", wire.FlowState)
+LIST_LEVELS = _listing("ListLevels", wire.LevelState)
+LIST_RULES = _listing("ListRules", wire.RuleState)
+LIST_SWITCHES = _listing("ListSwitches", wire.SwitchState)
+LIST_LINKS = _listing("ListLinks", wire.LinkState)
+LIST_CANDIDATES = _listing("ListCandidates", wire.PairState)
+LIST_LOADS = _listing("ListLoads", wire.LoadState)
+LIST_DROPS = _listing("ListDrops", wire.DropState)
+LIST_CONTROLLERS = _listing("ListControllers", wire.ControllerState)
+EXPLAIN = Method("Explain", wire.ExplainRequest, wire.Explanation, SERVICE)

@@ -1,3 +1,4 @@
+from hostlib.wire import trainyard_pb2 as _trainyard_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -112,14 +113,6 @@ class ProfileState(_message.Message):
     iterations: int
     def __init__(self, source: _Optional[_Union[ProfileSource, str]] = ..., age_s: _Optional[float] = ..., period_s: _Optional[float] = ..., transfer_s: _Optional[float] = ..., iterations: _Optional[int] = ...) -> None: ...
 
-class Path(_message.Message):
-    __slots__ = ("nodes", "links")
-    NODES_FIELD_NUMBER: _ClassVar[int]
-    LINKS_FIELD_NUMBER: _ClassVar[int]
-    nodes: _containers.RepeatedScalarFieldContainer[str]
-    links: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, nodes: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[int]] = ...) -> None: ...
-
 class FlowState(_message.Message):
     __slots__ = ("job", "flow_group", "flow", "five_tuple", "size_bytes", "offset_s", "path", "steered", "level", "order", "is_cut_off")
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -139,12 +132,12 @@ class FlowState(_message.Message):
     five_tuple: str
     size_bytes: float
     offset_s: float
-    path: Path
+    path: _trainyard_pb2.Path
     steered: bool
     level: int
     order: int
     is_cut_off: bool
-    def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., five_tuple: _Optional[str] = ..., size_bytes: _Optional[float] = ..., offset_s: _Optional[float] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ..., is_cut_off: _Optional[bool] = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., five_tuple: _Optional[str] = ..., size_bytes: _Optional[float] = ..., offset_s: _Optional[float] = ..., path: _Optional[_Union[_trainyard_pb2.Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ..., is_cut_off: _Optional[bool] = ...) -> None: ...
 
 class LevelState(_message.Message):
     __slots__ = ("level", "jobs", "flows", "size_bytes")
@@ -217,12 +210,12 @@ class CandidateState(_message.Message):
     SOURCE_PORTS_FIELD_NUMBER: _ClassVar[int]
     AGE_S_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
-    path: Path
+    path: _trainyard_pb2.Path
     freshness: Freshness
     source_ports: _containers.RepeatedScalarFieldContainer[int]
     age_s: float
     loss: float
-    def __init__(self, path: _Optional[_Union[Path, _Mapping]] = ..., freshness: _Optional[_Union[Freshness, str]] = ..., source_ports: _Optional[_Iterable[int]] = ..., age_s: _Optional[float] = ..., loss: _Optional[float] = ...) -> None: ...
+    def __init__(self, path: _Optional[_Union[_trainyard_pb2.Path, _Mapping]] = ..., freshness: _Optional[_Union[Freshness, str]] = ..., source_ports: _Optional[_Iterable[int]] = ..., age_s: _Optional[float] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class PairState(_message.Message):
     __slots__ = ("source", "destination", "protocol", "destination_port", "is_complete", "received", "missing", "late", "duplicates", "candidates")
@@ -377,9 +370,9 @@ class Candidate(_message.Message):
     HASHED_FIELD_NUMBER: _ClassVar[int]
     OTHERS_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     FOREIGN_UTILISATION_FIELD_NUMBER: _ClassVar[int]
-    path: Path
+    path: _trainyard_pb2.Path
     chosen: bool
     hashed: bool
     others_utilisation: float
     foreign_utilisation: float
-    def __init__(self, path: _Optional[_Union[Path, _Mapping]] = ..., chosen: _Optional[bool] = ..., hashed: _Optional[bool] = ..., others_utilisation: _Optional[float] = ..., foreign_utilisation: _Optional[float] = ...) -> None: ...
+    def __init__(self, path: _Optional[_Union[_trainyard_pb2.Path, _Mapping]] = ..., chosen: _Optional[bool] = ..., hashed: _Optional[bool] = ..., others_utilisation: _Optional[float] = ..., foreign_utilisation: _Optional[float] = ...) -> None: ...

@@ -1,11 +1,11 @@
-"""The gRPC service ``trainyard.operations.v1.Operations``: an operator's questions to a running controller."""
+"""The gRPC service ``trainyard.operations.v1.Operations``, by which operators inspect a running controller."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 
+from controller.api.context import ServiceContext
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.explanation import Explainer, NothingToExplainError, find_flow
 from controller.api.operations.methods import (
@@ -33,45 +33,25 @@ from controller.api.operations.states import (
     switch_states,
 )
 from controller.api.operations.telemetry_states import drop_states, load_states, pair_states
-from controller.clock import Clock
 from controller.planning.decision import Decision
-from controller.planning.planner import Planner
-from controller.profiling.measured import ProfilingResults
-from controller.registry.registration import RegisteredJob
-from controller.registry.registry import Registry
-from controller.southbound.southbound import Southbound
-from controller.telemetry.telemetry import Telemetry
-
-if TYPE_CHECKING:
-    # SQLAlchemy takes a while to import, and most controllers need none of it.
-    from controller.store.store import Store
+from controller.registry.jobs import RegisteredJob
 
 
 class OperationsService:
-    """Answers operators; it changes nothing."""
+    """Answers operators. It changes nothing."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        planner: Planner,
-        southbound: Southbound,
-        clock: Clock,
-        telemetry: Telemetry,
-        profiling: ProfilingResults,
-        store: "Store | None" = None,
-        name: str | None = None,
-    ) -> None:
-        self._registry = registry
-        self._planner = planner
-        self._southbound = southbound
-        self._clock = clock
-        self._telemetry = telemetry
-        self._profiling = profiling
-        self._store = store
-        self._name = name
+    def __init__(self, context: ServiceContext) -> None:
+        self._registry = context.registry
+        self._planner = context.planner
+        self._southbound = context.southbound
+        self._clock = context.clock
+        self._telemetry = context.telemetry
+        self._profiling = context.profiling
+        self._store = context.store
+        self._name = context.name
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """The methods by name, for a gRPC server."""
+        """The handler of all methods, for a gRPC server."""
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
@@ -85,8 +65,8 @@ class OperationsService:
                 LIST_LOADS.name: _listing(self._loads),
                 LIST_DROPS.name: _listing(self._drops),
                 LIST_CONTROLLERS.name: _listing(self._controllers),
-                EXPLAIN: grpc.unary_unary_rpc_method_handler(
-                    self._explain, wire.ExplainRequest.FromString, wire.Explanation.SerializeToString
+                EXPLAIN.name: grpc.unary_unary_rpc_method_handler(
+                    self._explain, EXPLAIN.request.FromString, EXPLAIN.response.SerializeToString
                 ),
             },
         )
@@ -177,7 +157,7 @@ class OperationsService:
 
 
 def _listing(states: Callable[[], Iterable[StateT]]) -> "grpc.RpcMethodHandler[wire.ListRequest, StateT]":
-    """A handler that sends one message after the other, so that a long list is no large message."""
+    """A handler that streams the states, so that a long list needs no large message."""
 
     async def handle(
         _: wire.ListRequest, __: grpc.aio.ServicerContext[wire.ListRequest, StateT]

@@ -1,20 +1,20 @@
-"""What there is, as an operator is shown it: pure functions of the registry, the decision in force and the switches."""
+"""The states of jobs, flows, rules, switches and links as messages for operators. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
 from controller.links.link_health import DeadCable, LinkState, links_of
 from controller.planning.decision import Decision
 from controller.profiling.measured import ProfilingResults
-from controller.registry.registration import RegisteredJob
+from controller.registry.jobs import RegisteredJob
 from controller.rules.flow_rules import FlowRule
 from controller.rules.job_rules import levels_in_force
 from controller.southbound.southbound import SwitchCondition, SwitchStatus
 from policies.flows import Flow
 from policies.plan import JobPlan
-from topologies import fabric as fabrics
 from topologies.fabric import Fabric
 
 _CONDITIONS = {
@@ -29,9 +29,9 @@ _CONDITIONS = {
 def job_states(
     jobs: Sequence[tuple[RegisteredJob, float, wire.ProfileState]], decision: Decision | None
 ) -> list[wire.JobState]:
-    """Registered jobs, each with the seconds that its lease has left and where its profile is from, in order of rank.
+    """The states of registered jobs in order of rank; those without a rank come last.
 
-    Those without a rank come last.
+    ``jobs`` has each with the seconds left of its lease, and the state of its profile.
     """
     levels = levels_in_force(decision.plan, decision.snapshot) if decision else {}
     plans = {plan.name: replace(plan, level=levels[plan.name]) for plan in decision.plan.jobs} if decision else {}
@@ -40,7 +40,7 @@ def job_states(
 
 
 def job_state(job: RegisteredJob, lease_s: float, profile: wire.ProfileState, plan: JobPlan | None) -> wire.JobState:
-    """One job; ``plan`` is None where it is not planned yet."""
+    """The state of one job; ``plan`` is None where it is not planned yet."""
     state = wire.JobState(
         name=job.request.name,
         hosts=job.request.hosts,
@@ -64,7 +64,7 @@ def job_state(job: RegisteredJob, lease_s: float, profile: wire.ProfileState, pl
 
 
 def profile_state(job: RegisteredJob, profiling: ProfilingResults, now_s: float) -> wire.ProfileState:
-    """Where the profile of a job is from, and what was measured where it is measured."""
+    """The source of a job's profile, and its measurement where there is one."""
     name = job.request.name
     if job.request.profile is not None:
         return wire.ProfileState(source=wire.TOLD)
@@ -81,14 +81,14 @@ def profile_state(job: RegisteredJob, profiling: ProfilingResults, now_s: float)
 
 
 def flow_states(decision: Decision, fabric: Fabric) -> Iterator[wire.FlowState]:
-    """Flows of the plan in force, jobs in order of their names."""
+    """The flows of the Plan in force, in order of their jobs' names."""
     for job in decision.snapshot.jobs:
         for flow in job.told_flows:
             yield flow_state(flow, decision, fabric)
 
 
 def flow_state(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowState:
-    """One flow of the plan in force."""
+    """The state of one flow of the Plan in force."""
     plan = decision.plan.flows[flow.key]
     return wire.FlowState(
         job=flow.key.job,
@@ -97,7 +97,7 @@ def flow_state(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowState
         five_tuple=str(flow.five_tuple),
         size_bytes=flow.size_bytes,
         offset_s=flow.offset_s,
-        path=path_state(plan.path or flow.hashed_path, fabric),
+        path=path_message(plan.path or flow.hashed_path, fabric),
         steered=plan.path is not None,
         level=plan.level,
         order=plan.order,
@@ -105,13 +105,8 @@ def flow_state(flow: Flow, decision: Decision, fabric: Fabric) -> wire.FlowState
     )
 
 
-def path_state(path: fabrics.Path, fabric: Fabric) -> wire.Path:
-    """A path by the names of its nodes."""
-    return wire.Path(nodes=fabric.nodes_of(path), links=[fabric.parallel_index(link) for link in path])
-
-
 def level_states(decision: Decision) -> Iterator[wire.LevelState]:
-    """Levels that any flow has, the most urgent first."""
+    """The levels that flows have, the most urgent first."""
     flows = {flow.key: flow for job in decision.snapshot.jobs for flow in job.flows}
     for level in sorted({plan.level for plan in decision.plan.flows.values()}, reverse=True):
         keys = [key for key, plan in decision.plan.flows.items() if plan.level == level]
@@ -125,7 +120,7 @@ def level_states(decision: Decision) -> Iterator[wire.LevelState]:
 
 
 def rule_states(decision: Decision, fabric: Fabric) -> Iterator[wire.RuleState]:
-    """Rules of the plan in force, switch by switch in the fabric's order, those for whole jobs behind the others."""
+    """The rules of the Plan in force by switch, in the order of the fabric; those for whole jobs come last."""
     for switch in fabric.switches:
         for rule in sorted(decision.rules.get(switch, ()), key=lambda rule: rule.five_tuple):
             yield rule_state(rule, fabric)
@@ -139,7 +134,7 @@ def _num_planned(switch: str, decision: Decision) -> int:
 
 
 def rule_state(rule: FlowRule, fabric: Fabric) -> wire.RuleState:
-    """One rule of the plan in force."""
+    """The state of one rule of the Plan in force."""
     link = None if rule.next_link is None else fabric.links[rule.next_link]
     return wire.RuleState(
         switch=rule.switch,
@@ -151,7 +146,7 @@ def rule_state(rule: FlowRule, fabric: Fabric) -> wire.RuleState:
 
 
 def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -> Iterator[wire.SwitchState]:
-    """Switches, with the rules for single flows that each holds, and those that the plan in force asks of it."""
+    """The states of switches, with the number of rules that each has and is to have."""
     for status in statuses:
         yield wire.SwitchState(
             name=status.name,
@@ -167,7 +162,7 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
 def link_states(
     dead_cables: Iterable[DeadCable], overruled: Mapping[int, Set[str]], fabric: Fabric, now_s: float
 ) -> Iterator[wire.LinkState]:
-    """List dead cables, with the hosts that are overruled about them."""
+    """The cables that are not used, with the hosts that claim, against a majority, to hear probes over them."""
     for cable in dead_cables:
         link = fabric.links[cable.link]
         yield wire.LinkState(

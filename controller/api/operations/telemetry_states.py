@@ -1,9 +1,9 @@
-"""What probes have told, as an operator is shown it: pure functions of the telemetry."""
+"""The findings of probes as messages for operators. Pure functions."""
 
 from collections.abc import Iterator, Sequence
 
+from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.states import path_state
 from controller.telemetry.link_measurements import LinkMeasurement
 from controller.telemetry.path_table import Candidate, Freshness
 from controller.telemetry.telemetry import STALE_AFTER_S, PairView, Telemetry
@@ -18,7 +18,7 @@ _FRESHNESS = {
 
 
 def pair_states(pairs: Sequence[PairView], fabric: Fabric) -> Iterator[wire.PairState]:
-    """Pairs of NICs with their candidate paths."""
+    """The pairs of NICs that hosts probe, with their candidate paths."""
     for pair in pairs:
         yield wire.PairState(
             source=_name(pair.source),
@@ -35,7 +35,7 @@ def pair_states(pairs: Sequence[PairView], fabric: Fabric) -> Iterator[wire.Pair
 
 
 def load_states(telemetry: Telemetry, fabric: Fabric, now_s: float) -> Iterator[wire.LoadState]:
-    """Links that switches have told of."""
+    """The loads of links that switches have reported."""
     links, foreign_bps = telemetry.links, telemetry.foreign_loads.loads_bps(now_s)
     for link in fabric.links:
         measured = links.get(link.index)
@@ -53,7 +53,7 @@ def load_states(telemetry: Telemetry, fabric: Fabric, now_s: float) -> Iterator[
 
 
 def drop_states(telemetry: Telemetry) -> Iterator[wire.DropState]:
-    """What the controller has dropped, then what every host's agent has."""
+    """The reports that the controller has dropped, then the packets that the agents of hosts have."""
     for drop, count in (+telemetry.rejected).items():  # an exchange of no reports drops none
         yield wire.DropState(reason=drop, count=count)
     for host, dropped in sorted(telemetry.dropped_by_hosts.items()):
@@ -63,7 +63,7 @@ def drop_states(telemetry: Telemetry) -> Iterator[wire.DropState]:
 
 def _candidate_state(candidate: Candidate, fabric: Fabric) -> wire.CandidateState:
     return wire.CandidateState(
-        path=path_state(candidate.path, fabric),
+        path=path_message(candidate.path, fabric),
         freshness=_FRESHNESS[candidate.freshness],
         source_ports=candidate.source_ports,
         age_s=candidate.age_s,

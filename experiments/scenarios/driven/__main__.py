@@ -11,7 +11,7 @@ import yaml
 
 from controller.config import ControllerConfig
 from controller.process.active_controller import ExternalTime
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.process.daemon import serve
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.driven.service import DrivenTimeService
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("leadership: goes by time as it passes, not by a driven clock")
     clock = DrivenClock(options.start_s)
 
-    def services(controller: Controller) -> tuple[grpc.GenericRpcHandler, ...]:
+    def services(controller: ControllerCore) -> tuple[grpc.GenericRpcHandler, ...]:
         return (DrivenTimeService.of(controller, clock).handler(),)
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")

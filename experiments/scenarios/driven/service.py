@@ -8,9 +8,9 @@ import grpc.aio
 
 from controller.links.port_states import PortStateTable
 from controller.planning.planner import Planner
-from controller.process.core import Controller
+from controller.process.core import ControllerCore
 from controller.profiling.profiler import Profiler
-from controller.registry.registration import NotStoredError
+from controller.registry.errors import CommitError
 from controller.southbound.southbound import Southbound, SouthboundError
 from experiments.scenarios.driven import driven_time_pb2 as wire
 from experiments.scenarios.driven.clock import DrivenClock
@@ -41,7 +41,7 @@ class DrivenTimeService:
         self._profiler = profiler
 
     @classmethod
-    def of(cls, controller: Controller, clock: DrivenClock) -> "DrivenTimeService":
+    def of(cls, controller: ControllerCore, clock: DrivenClock) -> "DrivenTimeService":
         """The service of a controller that goes by ``clock``."""
         return cls(controller.planner, controller.southbound, controller.ports, clock, controller.profiler)
 
@@ -62,7 +62,7 @@ class DrivenTimeService:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         try:
             await asyncio.shield(asyncio.ensure_future(self._settled(request)))
-        except (SouthboundError, NotStoredError, _DecisionFailedError) as error:
+        except (SouthboundError, CommitError, _DecisionFailedError) as error:
             await context.abort(grpc.StatusCode.INTERNAL, str(error))
         decision = self._planner.decision
         return wire.SettleResponse(

@@ -1,4 +1,4 @@
-"""A client that floods is cut off without harm to the others, and no reader makes the controller's memory grow."""
+"""A client that floods is refused without harm to others, and slow readers do not use up memory."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 
 from controller.api import rate_limiter as flood_gate
-from controller.api.rate_limiter import BYTES_PER_UNIT, FloodError, FloodGate
+from controller.api.rate_limiter import BYTES_PER_UNIT, RateLimiter, RateLimitError
 from controller.planning.decision import FlowDirective, JobDirectives
 from hostlib.connection import Connection
 from hostlib.wire import methods
@@ -60,16 +60,16 @@ def test_a_flood_is_refused_and_others_are_answered(monkeypatch: pytest.MonkeyPa
 
 def test_bytes_count_as_calls_do_and_a_connection_that_waits_is_let_through_again() -> None:
     async def scenario() -> None:
-        gate = FloodGate()
+        gate = RateLimiter()
         async with gate.admitted("large", 190 * BYTES_PER_UNIT):
             pass
-        with pytest.raises(FloodError, match="as much"):
+        with pytest.raises(RateLimitError, match="as much"):
             await gate.charge("large", 100 * BYTES_PER_UNIT)
         async with gate.admitted("another", 100 * BYTES_PER_UNIT):
             pass
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                with contextlib.suppress(FloodError):
+                with contextlib.suppress(RateLimitError):
                     await gate.charge("large", 100 * BYTES_PER_UNIT)
                     break
 
@@ -78,9 +78,9 @@ def test_bytes_count_as_calls_do_and_a_connection_that_waits_is_let_through_agai
 
 def test_requests_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        gate = FloodGate()
+        gate = RateLimiter()
         async with gate.admitted("one", 600):
-            with pytest.raises(FloodError, match="bytes of requests waiting"):
+            with pytest.raises(RateLimitError, match="bytes of requests waiting"):
                 async with gate.admitted("one", 600):
                     pass
         async with gate.admitted("one", 600):
@@ -108,7 +108,7 @@ def test_a_reader_that_stops_reading_is_sent_the_newest_and_not_all() -> None:
             path = controller.routing.candidate_paths(source, destination)[0]
             flows = tuple(FlowDirective(FlowKey("gpt", "ring", n), path, 0, 0, 49152) for n in range(num_flows))
             for number in range(1, num_plans + 1):
-                await controller.board.publish({"gpt": JobDirectives(number, 0.0, None, flows)})
+                await controller.directives.publish({"gpt": JobDirectives(number, 0.0, None, flows)})
                 await asyncio.sleep(0.02)
             numbers = []
             while not numbers or numbers[-1] < num_plans:

@@ -1,4 +1,4 @@
-"""What cannot be meant is refused over the wire with its status and its field, and changes nothing."""
+"""Invalid requests over the wire: each is refused with its status and its field, and changes nothing."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -130,7 +130,7 @@ _IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("method", "request_", "status", "field"), _IMPOSSIBLE)
-def test_what_cannot_be_meant_is_refused_by_name_and_changes_nothing(
+def test_invalid_fields_are_refused_by_name_and_change_nothing(
     method: methods.Method[Any, Any], request_: Any, status: grpc.StatusCode, field: str
 ) -> None:
     async def scenario(controller: Served, channel: grpc.aio.Channel) -> None:
@@ -180,7 +180,7 @@ def test_a_message_of_more_than_four_mebibytes_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", ["/trainyard.v2.Controller/RegisterJob", "/trainyard.v1.Controller/Forget"])
-def test_methods_that_there_are_not_are_unimplemented(path: str) -> None:
+def test_unknown_methods_are_unimplemented(path: str) -> None:
     async def scenario(_: Served, channel: grpc.aio.Channel) -> None:
         refusal = await _ask(channel, path, _job().SerializeToString())
         assert refusal is not None

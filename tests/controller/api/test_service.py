@@ -10,10 +10,12 @@ import grpc
 import grpc.aio
 import pytest
 
+from controller.api.context import ServiceContext
 from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.links.port_states import PortStateTable
+from controller.planning.context import PlannerContext
 from controller.planning.decision import JobDirectives
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
@@ -49,12 +51,32 @@ Scenario = Callable[[DrivenConnection, RecordingSouthbound], Awaitable[None]]
 async def _served(
     registry: Registry, routing: Routing, steering: Steering = Steering.RULE, telemetry: Telemetry | None = None
 ) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
-    southbound, board, clock = RecordingSouthbound(), DirectiveBoard(registry), DrivenClock()
+    southbound, directives, clock = RecordingSouthbound(), DirectivePublisher(registry), DrivenClock()
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    planner = Planner(registry, snapshots, routing, find_policy("crux"), steering, southbound, board, clock)
+    planner = Planner(
+        PlannerContext(
+            registry=registry,
+            snapshots=snapshots,
+            routing=routing,
+            policy=find_policy("crux"),
+            southbound=southbound,
+            directives=directives,
+            clock=clock,
+            steering=steering,
+        )
+    )
     server = grpc.aio.server(options=SERVER_OPTIONS)
     telemetry = telemetry or Telemetry(routing, lease_s=10.0)
-    service = ControllerService(registry, planner, board, clock, telemetry)
+    service = ControllerService(
+        ServiceContext(
+            registry=registry,
+            planner=planner,
+            directives=directives,
+            southbound=southbound,
+            telemetry=telemetry,
+            clock=clock,
+        )
+    )
     driven = DrivenTimeService(planner, southbound, PortStateTable(routing.fabric.switches), clock)
     server.add_generic_rpc_handlers((service.handler(), driven.handler()))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -135,7 +157,7 @@ def test_directives_are_for_the_job_that_has_the_name_now(run: Run) -> None:
     run(scenario)
 
 
-def test_plan_in_force_tells_its_reasons(run: Run) -> None:
+def test_the_plan_in_force_has_its_reasons(run: Run) -> None:
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         assert (await client.plan()).number == 0
         await client.register_job(GPT)
@@ -186,13 +208,13 @@ def test_rules_go_with_the_job_and_its_stream_ends(run: Run) -> None:
 
 
 def test_stream_of_a_job_that_left_before_any_plan_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    follow, followed = DirectiveBoard.follow, []
+    follow, followed = DirectivePublisher.follow, []
 
-    def noted(board: DirectiveBoard, job: str) -> AsyncIterator[JobDirectives]:
+    def noted(board: DirectivePublisher, job: str) -> AsyncIterator[JobDirectives]:
         followed.append(job)
         return follow(board, job)
 
-    monkeypatch.setattr(DirectiveBoard, "follow", noted)
+    monkeypatch.setattr(DirectivePublisher, "follow", noted)
 
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
@@ -231,7 +253,7 @@ def test_time_never_goes_back(run: Run) -> None:
     run(scenario)
 
 
-def test_a_switch_that_there_is_not_cannot_be_down(run: Run) -> None:
+def test_an_unknown_switch_cannot_be_down(run: Run) -> None:
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         with pytest.raises(RefusedError, match="switches_down: unknown switch 't9'") as refusal:
             await client.settle(1.0, ["t0", "t9"])
@@ -241,7 +263,7 @@ def test_a_switch_that_there_is_not_cannot_be_down(run: Run) -> None:
     run(scenario)
 
 
-def test_a_run_is_told_that_a_decision_has_failed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_decision_is_reported_to_a_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyError("h0")
 
@@ -332,7 +354,7 @@ def exchange(host: str, number: int = 0) -> ProbeExchange:
     return ProbeExchange(host, 1, number, clock_ns=0, reports=(), dropped={}, targets_version=0)
 
 
-def test_a_host_is_told_to_probe_what_jobs_send(run: Run) -> None:
+def test_a_host_probes_the_flows_of_jobs(run: Run) -> None:
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         assert (await client.exchange_probes(exchange("h0"))).targets == ()
         await client.register_job(GPT)
@@ -353,7 +375,7 @@ def test_a_host_is_told_to_probe_what_jobs_send(run: Run) -> None:
     run(scenario)
 
 
-def test_only_the_hosts_own_agent_speaks_for_it(run: Run, telemetry: Telemetry) -> None:
+def test_only_the_agent_of_a_host_reports_for_it(run: Run, telemetry: Telemetry) -> None:
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.exchange_probes(exchange("h0"))
         client.owner_token = "another"

@@ -1,4 +1,4 @@
-"""Calls at a controller that is not in office, and those that are under way when it leaves."""
+"""Calls to a controller that does not lead, and calls in progress when its term ends."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from controller.leadership.leader_gate import Reception
+from controller.leadership.leader_gate import LeaderGate
 from hostlib.connection import Connection
 from hostlib.errors import UnreachableError
 from hostlib.wire import methods
@@ -16,7 +16,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from tests.patience import PATIENCE_S
 
 
-class _Office:
+class _Leader:
     """Answers heartbeats, all but those for "slow", and sends directives without an end, one to begin with."""
 
     def __init__(self) -> None:
@@ -57,47 +57,47 @@ class _Office:
 
 
 @asynccontextmanager
-async def _served() -> AsyncIterator[tuple[Reception, Connection]]:
-    reception = Reception(lambda: "two does")
+async def _served() -> AsyncIterator[tuple[LeaderGate, Connection]]:
+    gate = LeaderGate(lambda: "two does")
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers((reception,))
+    server.add_generic_rpc_handlers((gate,))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with Connection(f"127.0.0.1:{port}") as connection:
-        yield reception, connection
+        yield gate, connection
     await server.stop(None)
 
 
-def test_without_an_office_it_is_said_who_leads_and_with_one_calls_are_answered() -> None:
+def test_a_refusal_names_the_leader_which_answers_calls() -> None:
     async def scenario() -> None:
-        async with _served() as (reception, connection):
+        async with _served() as (gate, connection):
             for _ in range(2):
                 with pytest.raises(UnreachableError, match="this controller does not lead: two does"):
                     await connection.heartbeat("gpt")
                 with pytest.raises(UnreachableError, match="does not lead"):
                     await anext(connection.directives("gpt"))
-                with reception.seated((_Office().handler(),)):
+                with gate.serving((_Leader().handler(),)):
                     await connection.heartbeat("gpt")
                     assert (await anext(connection.directives("gpt"))).plan_number == 1
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
-def test_calls_under_way_are_refused_when_the_office_ends() -> None:
+def test_calls_under_way_are_refused_when_the_term_ends() -> None:
     async def scenario() -> None:
-        async with _served() as (reception, connection):
-            office = _Office()
-            with ExitStack() as seated:
-                seated.enter_context(reception.seated((office.handler(),)))
+        async with _served() as (gate, connection):
+            leader = _Leader()
+            with ExitStack() as serving:
+                serving.enter_context(gate.serving((leader.handler(),)))
                 directives = connection.directives("gpt")
                 await anext(directives)
                 waiting = [asyncio.ensure_future(call) for call in (anext(directives), connection.heartbeat("slow"))]
-                while office.begun < 2:
+                while leader.begun < 2:
                     await asyncio.sleep(0.01)
-                seated.close()
+                serving.close()
                 for call in waiting:
                     with pytest.raises(UnreachableError, match="does not lead"):
                         await call
-            assert office.cancelled == 2
+            assert leader.cancelled == 2
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

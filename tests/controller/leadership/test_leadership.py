@@ -1,4 +1,4 @@
-"""Controllers that take turns, on a lease in memory and in virtual time."""
+"""Leader election on a lease in memory and in virtual time."""
 
 import asyncio
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from controller.errors import StoreError
-from controller.leadership.exclusive import own_term
+from controller.leadership.exclusive import acquire_term
 from controller.leadership.leadership import Leadership, Lease
 from controller.leadership.lease import VACANT, LeaseRecord
 from tests.controller.leadership.virtual_time import run
@@ -122,7 +122,7 @@ def test_the_first_leads_and_the_second_follows_when_the_lease_is_given_back() -
     run(scenario())
 
 
-def test_a_controller_that_is_ended_while_it_takes_the_lease_gives_it_back() -> None:
+def test_a_controller_that_ends_while_it_takes_the_lease_gives_it_back() -> None:
     async def scenario() -> None:
         table = _Table()
         table.delay_s = 0.1
@@ -135,7 +135,7 @@ def test_a_controller_that_is_ended_while_it_takes_the_lease_gives_it_back() -> 
     run(scenario())
 
 
-def test_a_controller_that_is_ended_while_another_takes_the_lease_gives_back_nothing_of_its() -> None:
+def test_a_controller_that_ends_while_another_takes_the_lease_does_not_give_it_back() -> None:
     async def scenario() -> None:
         table = _Table()
         table.delay_s = 0.1
@@ -149,7 +149,7 @@ def test_a_controller_that_is_ended_while_another_takes_the_lease_gives_back_not
 
 
 @pytest.mark.parametrize(("is_away", "delay_s"), [(True, 0.01), (False, 1000.0)], ids=["is away", "hangs"])
-def test_a_holder_whose_database_is_gone_stops_before_another_may_begin(*, is_away: bool, delay_s: float) -> None:
+def test_a_leader_without_a_database_stops_before_another_may_begin(*, is_away: bool, delay_s: float) -> None:
     async def scenario() -> None:
         table = _Table()
         only = await _leading(table, "only")
@@ -163,7 +163,7 @@ def test_a_holder_whose_database_is_gone_stops_before_another_may_begin(*, is_aw
     run(scenario())
 
 
-def test_a_holder_whose_database_is_back_need_not_wait_for_itself() -> None:
+def test_a_former_leader_whose_database_is_back_leads_at_once() -> None:
     async def scenario() -> None:
         table = _Table()
         only = await _leading(table, "only")
@@ -215,7 +215,7 @@ def test_in_doubt_nothing_is_written_until_the_database_has_confirmed_the_lease(
     run(scenario())
 
 
-def test_a_controller_that_cannot_use_the_database_gives_way() -> None:
+def test_a_leader_that_cannot_use_the_database_lets_another_lead() -> None:
     async def scenario() -> None:
         table = _Table()
         first = await _leading(table, "first")
@@ -231,7 +231,7 @@ def test_a_controller_that_cannot_use_the_database_gives_way() -> None:
     run(scenario())
 
 
-def test_what_else_goes_wrong_in_office_ends_the_controller_and_gives_the_lease_back() -> None:
+def test_another_error_while_leading_ends_the_controller_and_gives_the_lease_back() -> None:
     async def scenario() -> None:
         table = _Table()
         failing = _Controller(table, "failing")
@@ -243,19 +243,19 @@ def test_what_else_goes_wrong_in_office_ends_the_controller_and_gives_the_lease_
     run(scenario())
 
 
-def test_who_takes_no_turns_is_kept_off_a_database_on_which_one_leads() -> None:
+def test_an_exclusive_controller_keeps_off_a_database_with_a_leader() -> None:
     async def scenario() -> None:
         table = _Table()
         leader = await _leading(table, "first")
         with pytest.raises(StoreError, match="'first' leads on the database, in term 1"):
-            await own_term(table, "alone")
+            await acquire_term(table, "alone")
         await leader.stop()
         table.record = LeaseRecord("first", 1, 100, _LEASE_S)  # as if it had not been able to say so
         began_s = _now_s()
-        assert await own_term(table, "alone") == 2
+        assert await acquire_term(table, "alone") == 2
         assert _now_s() - began_s > _LEASE_S
         again_s = _now_s()
-        assert await own_term(table, "alone") == 3
+        assert await acquire_term(table, "alone") == 3
         assert _now_s() - again_s < _LEASE_S / 4
         second = await _leading(table, "second")
         assert table.record.term == 4
@@ -264,7 +264,7 @@ def test_who_takes_no_turns_is_kept_off_a_database_on_which_one_leads() -> None:
     run(scenario())
 
 
-def test_a_controller_that_has_stepped_back_does_not_say_that_it_leads() -> None:
+def test_a_controller_that_has_stepped_down_does_not_claim_to_lead() -> None:
     async def scenario() -> None:
         table = _Table()
         first = await _leading(table, "first")

@@ -1,4 +1,4 @@
-"""Whatever databases and clocks do within reason, no two controllers may write at once."""
+"""No two controllers may write at once, whatever databases and clocks do within reason."""
 
 import heapq
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from random import Random
 
 import pytest
 
-from controller.leadership.lease import VACANT, Hold, LeaseRecord, Watch
+from controller.leadership.lease import VACANT, HeldLease, LeaseObserver, LeaseRecord
 
 _LEASE_S = 4.0
-_LOOK_S = 0.5
+_OBSERVE_S = 0.5
 
 
 def test_a_holder_stops_before_the_others_stop_waiting() -> None:
-    hold = Hold(1, _LEASE_S, confirmed_s=10.0)
+    hold = HeldLease(1, _LEASE_S, confirmed_s=10.0)
     assert hold.renewal_due_s == 11.0
     assert hold.may_write(12.9)
     assert not hold.may_write(13.0)
@@ -26,11 +26,11 @@ def test_a_holder_stops_before_the_others_stop_waiting() -> None:
 
 
 def test_a_clock_that_goes_back_ends_the_hold() -> None:
-    assert Hold(1, _LEASE_S, confirmed_s=10.0).is_over(9.9)
+    assert HeldLease(1, _LEASE_S, confirmed_s=10.0).is_over(9.9)
 
 
 def test_a_doubt_is_lifted_only_by_a_renewal_that_is_asked_for_later() -> None:
-    hold = Hold(1, _LEASE_S, confirmed_s=10.0).doubt(11.5)
+    hold = HeldLease(1, _LEASE_S, confirmed_s=10.0).doubt(11.5)
     assert not hold.may_write(11.6)
     assert not hold.is_over(11.6)
     assert hold.renewal_due_s == 11.5
@@ -40,24 +40,24 @@ def test_a_doubt_is_lifted_only_by_a_renewal_that_is_asked_for_later() -> None:
 
 
 def test_a_lease_that_was_never_held_or_was_given_back_is_taken_at_once() -> None:
-    assert Watch(VACANT, 0.0).may_take
-    assert not Watch(LeaseRecord("a", 1, 0, _LEASE_S), 0.0).may_take
-    assert Watch(LeaseRecord("a", 1, 0, _LEASE_S), 0.0).look(LeaseRecord("a", 1, 1, 0.0), 0.1).may_take
+    assert LeaseObserver(VACANT, 0.0).may_take
+    assert not LeaseObserver(LeaseRecord("a", 1, 0, _LEASE_S), 0.0).may_take
+    assert LeaseObserver(LeaseRecord("a", 1, 0, _LEASE_S), 0.0).observe(LeaseRecord("a", 1, 1, 0.0), 0.1).may_take
 
 
 def test_every_renewal_that_is_seen_begins_the_wait_anew() -> None:
-    watch = Watch(LeaseRecord("a", 1, 0, _LEASE_S), 0.0)
-    for look in range(1, 100):
-        watch = watch.look(LeaseRecord("a", 1, look // 7, _LEASE_S), look * _LOOK_S)
-        assert not watch.may_take
+    observer = LeaseObserver(LeaseRecord("a", 1, 0, _LEASE_S), 0.0)
+    for number in range(1, 100):
+        observer = observer.observe(LeaseRecord("a", 1, number // 7, _LEASE_S), number * _OBSERVE_S)
+        assert not observer.may_take
 
 
-def test_time_in_which_nobody_looked_counts_for_two_looks() -> None:
+def test_a_time_without_observation_counts_for_two_intervals() -> None:
     record = LeaseRecord("a", 1, 0, _LEASE_S)
-    watch = Watch(record, 0.0).look(record, 1000.0)
-    assert not watch.may_take
-    assert watch.unchanged_s == 2 * _LOOK_S
-    assert watch.look(record, 0.0).unchanged_s == watch.unchanged_s  # nor does it run backwards
+    observer = LeaseObserver(record, 0.0).observe(record, 1000.0)
+    assert not observer.may_take
+    assert observer.unchanged_s == 2 * _OBSERVE_S
+    assert observer.observe(record, 0.0).unchanged_s == observer.unchanged_s  # nor does it run backwards
 
 
 class _Controller:
@@ -65,8 +65,8 @@ class _Controller:
 
     def __init__(self, name: str, draws: Random) -> None:
         self.name = name
-        self.watch: Watch | None = None
-        self.hold: Hold | None = None
+        self.observer: LeaseObserver | None = None
+        self.hold: HeldLease | None = None
         self._rate = draws.choice((0.95, 1.0, 1.05))
         self._offset_s = draws.uniform(0, 1e3)
 
@@ -81,7 +81,7 @@ class _Controller:
         """When it next asks the database."""
         if self.hold is not None:
             return self.hold.renewal_due_s
-        return 0.0 if self.watch is None else self.watch.looked_s + _LOOK_S / 10
+        return 0.0 if self.observer is None else self.observer.observed_s + _OBSERVE_S / 10
 
 
 class _Fabric:
@@ -113,13 +113,13 @@ class _Fabric:
         self._later(due_s, partial(self._ask, controller))
 
     def _ask(self, controller: _Controller, true_s: float) -> None:
-        asked_s, hold, watch = controller.clock_s(true_s), controller.hold, controller.watch
+        asked_s, hold, observer = controller.clock_s(true_s), controller.hold, controller.observer
         if hold is not None and hold.is_over(asked_s):
-            controller.hold = hold = controller.watch = watch = None
+            controller.hold = hold = controller.observer = observer = None
         if hold is not None:
             self._later(true_s, partial(self._renew, controller, asked_s))
-        elif watch is not None and watch.may_take:
-            self._later(true_s, partial(self._take, controller, asked_s, watch.record))
+        elif observer is not None and observer.may_take:
+            self._later(true_s, partial(self._take, controller, asked_s, observer.record))
         else:
             self._later(true_s, lambda true_s: self._later(true_s, partial(self._look, controller, self.record)))
 
@@ -136,18 +136,18 @@ class _Fabric:
         if self.record == seen:
             for other in self._controllers:
                 assert other.hold is None or other.true_s(other.hold.end_s) <= true_s, (other.hold, true_s)
-            hold = Hold(seen.term + 1, _LEASE_S, asked_s)
+            hold = HeldLease(seen.term + 1, _LEASE_S, asked_s)
             self.record = LeaseRecord(controller.name, hold.term, 0, _LEASE_S)
             self.num_takes += 1
         self._later(true_s, partial(self._note_hold, controller, hold))
 
-    def _note_hold(self, controller: _Controller, hold: Hold | None, true_s: float) -> None:
-        controller.hold, controller.watch = hold, None
+    def _note_hold(self, controller: _Controller, hold: HeldLease | None, true_s: float) -> None:
+        controller.hold, controller.observer = hold, None
         self._plan(true_s, controller)
 
     def _look(self, controller: _Controller, seen: LeaseRecord, true_s: float) -> None:
-        now_s, watch = controller.clock_s(true_s), controller.watch
-        controller.watch = Watch(seen, now_s) if watch is None else watch.look(seen, now_s)
+        now_s, observer = controller.clock_s(true_s), controller.observer
+        controller.observer = LeaseObserver(seen, now_s) if observer is None else observer.observe(seen, now_s)
         self._plan(true_s, controller)
 
 

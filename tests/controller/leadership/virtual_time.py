@@ -1,4 +1,4 @@
-"""An event loop whose time passes only where every task waits, and at once then."""
+"""An event loop whose time advances only while all tasks wait, and then at once."""
 
 import asyncio
 import selectors

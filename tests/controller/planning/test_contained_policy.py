@@ -1,4 +1,4 @@
-"""A live policy that misbehaves makes no Plan, and stops nothing."""
+"""A live policy that misbehaves makes no Plan, and the controller goes on."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ _SNAPSHOT = Snapshot(0.0, make_links(GBPS), (make_job("a", [(1e9, ((0,),))]),))
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no"), SystemExit("no"), KeyboardInterrupt("no"), MemoryError("no")])
-def test_whatever_a_policy_raises_is_counted_and_not_raised(error: BaseException) -> None:
+def test_any_error_of_a_policy_is_counted_and_not_raised(error: BaseException) -> None:
     def policy(_: Snapshot) -> Plan:
         raise error
 

@@ -1,4 +1,4 @@
-"""Links that die: rules over them go first, then base routing, then a Plan; what comes back waits for its Plan."""
+"""Dead links: their rules go first, then base routing changes, then a Plan; a link that returns waits for its Plan."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,11 +8,12 @@ import pytest
 from controller.links.damping import Damping
 from controller.links.link_health import LinkHealth, PortStates
 from controller.links.link_log import change_messages
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.context import PlannerContext
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
-from controller.registry.registration import FlowGroupRequest, JobRequest
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, JobRequest
 from controller.rules.flow_rules import FlowRule, RulesBySwitch
 from controller.southbound.recording import RecordingSouthbound
 from experiments.scenarios.driven.clock import DrivenClock
@@ -24,7 +25,6 @@ from policies.snapshot import Snapshot
 from topologies.ecmp import FabricHash
 from topologies.fabric import Path
 from topologies.routing import Routing
-from topologies.steering import Steering
 
 
 class Controlled:
@@ -41,16 +41,17 @@ class Controlled:
         self.routing, self.clock, self.southbound = routing, DrivenClock(), RecordingSouthbound()
         self.links = LinkHealth(routing.fabric, damping)
         self.planner = Planner(
-            registry,
-            Snapshots(registry, routing, num_levels=8, seed=1),
-            routing,
-            find_policy("crux"),
-            Steering.RULE,
-            self.southbound,
-            DirectiveBoard(registry),
-            self.clock,
-            FabricHash.UNKNOWN,  # so that every flow that crosses has rules
-            links=self.links,
+            PlannerContext(
+                registry=registry,
+                snapshots=Snapshots(registry, routing, num_levels=8, seed=1),
+                routing=routing,
+                policy=find_policy("crux"),
+                southbound=self.southbound,
+                directives=DirectivePublisher(registry),
+                clock=self.clock,
+                fabric_hash=FabricHash.UNKNOWN,  # so that every flow that crosses has rules
+                links=self.links,
+            )
         )
         registry.register_job(job, now_s=0.0)
         registry.register_flow_groups("gpt", [FlowGroupRequest("pair", ring.flows[:1] * 2)])
@@ -129,9 +130,7 @@ def test_a_flow_without_a_path_is_cut_off_and_has_no_rules_until_there_is_one(co
     assert [routing.dead for routing in controlled.southbound.routings][-1] == frozenset()
 
 
-def test_the_log_says_which_cables_are_used_no_longer_and_again(
-    controlled: Controlled, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_cables_that_go_down_and_come_back_are_logged(controlled: Controlled, caplog: pytest.LogCaptureFixture) -> None:
     fabric = controlled.routing.fabric
     first, *_, last = (link.index for link in fabric.links_from["t0"] if link.destination == "a0")
     controlled.tell(first, last)
@@ -142,7 +141,7 @@ def test_the_log_says_which_cables_are_used_no_longer_and_again(
     assert caplog.messages == ["not used any longer: t0.0>a0 (down), t0.1>a0 (down)", "used again: t0.1>a0"]
 
 
-def test_of_many_cables_a_few_are_named(routing: Routing) -> None:
+def test_a_few_of_many_cables_are_named(routing: Routing) -> None:
     fabric = routing.fabric
     [named] = change_messages(fabric, frozenset(), {0, 1}, dead_cables=())
     assert named == f"not used any longer: {fabric.links[0].source}.0>{fabric.links[0].destination}"
@@ -152,7 +151,7 @@ def test_of_many_cables_a_few_are_named(routing: Routing) -> None:
     assert line.endswith(f" and {len(fabric.cables) - 8} more")
 
 
-def test_what_comes_back_is_routed_over_only_together_with_its_plan(controlled: Controlled) -> None:
+def test_a_link_that_comes_back_is_used_only_with_its_plan(controlled: Controlled) -> None:
     dying = controlled.path(controlled.flows()[0])[2]
     controlled.tell(dying)
     asyncio.run(controlled.planner.settle())
@@ -163,7 +162,7 @@ def test_what_comes_back_is_routed_over_only_together_with_its_plan(controlled: 
     assert len(controlled.southbound.routings) == 2
 
 
-def test_a_plan_that_a_dying_link_overtakes_does_not_lead_over_it(
+def test_a_link_that_dies_during_a_plan_is_not_used_by_it(
     controlled: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dying = controlled.path(controlled.flows()[0])[2]
@@ -181,7 +180,7 @@ def test_a_plan_that_a_dying_link_overtakes_does_not_lead_over_it(
     assert dying in controlled.southbound.routings[-1].dead
 
 
-def test_a_cable_that_flaps_is_planned_for_again_when_its_hold_ends(
+def test_a_flapping_cable_is_used_again_when_its_hold_ends(
     registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
     controlled = Controlled(registry, routing, job, ring, Damping(half_life_s=2.0, longest_hold_s=9.0))

@@ -1,4 +1,4 @@
-"""The live controller and one in the same process decide alike, by one pipeline."""
+"""The live controller and the in-process one decide alike, by one pipeline."""
 
 import asyncio
 from functools import partial
@@ -6,8 +6,9 @@ from functools import partial
 import pytest
 
 from controller.links.link_health import LinkHealth
+from controller.planning.context import PlannerContext
 from controller.planning.decision import Decision
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
@@ -47,16 +48,18 @@ def _live(policy: Policy, steering: Steering, fabric_hash: FabricHash) -> list[D
     routing, clock, health = _routing(), DrivenClock(), LinkHealth(_FABRIC, None)
     registry = Registry(_FABRIC, lease_s=1e6)
     planner = Planner(
-        registry,
-        Snapshots(registry, routing, _SCENARIO.num_levels, _SCENARIO.seed),
-        routing,
-        policy,
-        steering,
-        RecordingSouthbound(),
-        DirectiveBoard(registry),
-        clock,
-        fabric_hash,
-        links=health,
+        PlannerContext(
+            registry=registry,
+            snapshots=Snapshots(registry, routing, _SCENARIO.num_levels, _SCENARIO.seed),
+            routing=routing,
+            policy=policy,
+            southbound=RecordingSouthbound(),
+            directives=DirectivePublisher(registry),
+            clock=clock,
+            steering=steering,
+            fabric_hash=fabric_hash,
+            links=health,
+        )
     )
     decisions: list[Decision] = []
 

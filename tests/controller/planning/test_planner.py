@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.context import PlannerContext
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
-from controller.registry.registration import FlowGroupRequest, JobRequest
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, JobRequest
 from controller.rules.flow_rules import RulesBySwitch
 from controller.southbound.recording import RecordingSouthbound
 from controller.southbound.southbound import Southbound, SouthboundError
@@ -20,7 +21,6 @@ from policies.snapshot import Snapshot
 from tests.patience import PATIENCE_S, until
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
-from topologies.steering import Steering
 
 
 class SlowSouthbound(RecordingSouthbound):
@@ -52,9 +52,18 @@ def _planner(
     policy: str = "ecmp",
     fabric_hash: FabricHash = FabricHash.KNOWN,
 ) -> Planner:
-    snapshots, board = Snapshots(registry, routing, num_levels=8, seed=1), DirectiveBoard(registry)
+    snapshots, directives = Snapshots(registry, routing, num_levels=8, seed=1), DirectivePublisher(registry)
     return Planner(
-        registry, snapshots, routing, find_policy(policy), Steering.RULE, southbound, board, clock, fabric_hash
+        PlannerContext(
+            registry=registry,
+            snapshots=snapshots,
+            routing=routing,
+            policy=find_policy(policy),
+            southbound=southbound,
+            directives=directives,
+            clock=clock,
+            fabric_hash=fabric_hash,
+        )
     )
 
 
@@ -180,7 +189,7 @@ def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_pla
     asyncio.run(scenario())
 
 
-def test_what_was_found_is_forgotten_one_lease_after_the_start(
+def test_found_rules_are_deleted_one_lease_after_the_start(
     registry: Registry, routing: Routing, job: JobRequest
 ) -> None:
     async def scenario() -> None:

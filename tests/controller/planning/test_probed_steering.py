@@ -1,4 +1,4 @@
-"""Decisions on what probes have found: ports where the hash is not known, and paths that have stopped answering."""
+"""Decisions that use probes: source ports under an unknown hash, and paths without answers."""
 
 import asyncio
 from collections import defaultdict
@@ -144,7 +144,7 @@ def test_where_the_hash_is_unknown_ports_steer_once_probes_know_them() -> None:
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
-def test_paths_that_have_stopped_answering_are_no_candidates() -> None:
+def test_paths_without_answers_are_no_candidates() -> None:
     async def scenario() -> None:
         async with (
             served(plans_by_itself=False, clock=DrivenClock()) as controller,
@@ -175,7 +175,7 @@ def test_paths_that_have_stopped_answering_are_no_candidates() -> None:
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
-def test_what_silence_makes_of_everything_is_nothing() -> None:
+def test_silence_on_all_paths_changes_nothing() -> None:
     """Where no probe comes any more, it is the agents that are gone: all paths stay candidates."""
 
     async def scenario() -> None:
@@ -200,7 +200,7 @@ def test_what_silence_makes_of_everything_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("steering", Steering)
-def test_without_agents_an_unknown_hash_is_led_by_rules(steering: Steering) -> None:
+def test_rules_steer_under_an_unknown_hash_without_agents(steering: Steering) -> None:
     async def scenario() -> None:
         async with (
             served(steering=steering, plans_by_itself=False, fabric_hash=FabricHash.UNKNOWN) as controller,

@@ -1,4 +1,4 @@
-"""From the registry to the Snapshot."""
+"""Snapshots of a registry."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.planning.snapshots import Snapshots
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.rules.flow_rules import FlowRule
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
@@ -60,7 +60,7 @@ def led(flows: Collection[FiveTuple]) -> dict[str, tuple[FlowRule, ...]]:
     return {"t0": tuple(FlowRule("t0", flow, 0, None) for flow in flows)}
 
 
-def test_snapshot_holds_what_was_registered(
+def test_a_snapshot_has_the_registered_jobs(
     registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
     registry.register_job(job, now_s=3.0)
@@ -84,7 +84,7 @@ def test_hosts_keep_the_order_on_the_links_that_leave_them(registry: Registry, r
     assert by_host == {nics[0].link for nics in routing.fabric.nics.values()}
 
 
-def test_a_job_is_made_anew_only_where_something_else_is_seen_of_it() -> None:
+def test_a_job_is_rebuilt_only_where_it_has_changed() -> None:
     registry, shown = Registry(FABRIC, 10.0), Shown()
     probed = ProbedPaths(shown, FabricHash.UNKNOWN)
     registered(registry, "one", ("h0", "h2"))
@@ -119,7 +119,7 @@ def test_a_path_that_is_lost_to_a_pair_is_no_candidate_of_its_flows_alone() -> N
 
 @settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_what_is_kept_of_the_last_snapshot_is_what_would_be_made_anew(data: st.DataObject) -> None:
+def test_reused_jobs_equal_rebuilt_ones(data: st.DataObject) -> None:
     registry, shown = Registry(FABRIC, 10.0), Shown()
     probed = ProbedPaths(shown, FabricHash.UNKNOWN)
     kept = Snapshots(registry, ROUTING, 8, 1, probed)

@@ -1,4 +1,4 @@
-"""Steering by source port: the hash takes flows where the Plan wants them, and no rule is left but for levels."""
+"""Steering by source port: flows take the paths of the Plan by the hash, and rules only set levels."""
 
 import asyncio
 from dataclasses import replace

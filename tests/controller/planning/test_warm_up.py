@@ -1,4 +1,4 @@
-"""After a rehearsal a decision finds all its machine code made."""
+"""After the warm-up a decision compiles nothing."""
 
 import sys
 from unittest.mock import patch
@@ -6,9 +6,9 @@ from unittest.mock import patch
 import pytest
 
 from controller.planning.snapshots import Snapshots
-from controller.planning.warm_up import rehearse
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.planning.warm_up import warm_up
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from policies.compiled import Loop
 from policies.policy import decide
 from policies.profile import Profile
@@ -30,9 +30,9 @@ def _made() -> dict[str, tuple[object, ...]]:
     return {name: tuple(vars(loop)["compiled"].signatures) for name, loop in loops.items() if "compiled" in vars(loop)}
 
 
-def test_a_decision_on_other_jobs_makes_nothing_that_the_rehearsal_has_not_made(routing: Routing) -> None:
+def test_a_decision_on_other_jobs_compiles_nothing_after_the_warm_up(routing: Routing) -> None:
     with patch.object(Loop, "_is_compiled_however_short", False):
-        rehearse(find_policy("crux"), routing, num_levels=8)
+        warm_up(find_policy("crux"), routing, num_levels=8)
         made = _made()
         registry = Registry(routing.fabric, lease_s=10.0)
         for number in range(3):
@@ -47,7 +47,7 @@ def test_a_decision_on_other_jobs_makes_nothing_that_the_rehearsal_has_not_made(
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
-def test_the_smallest_fabrics_can_be_rehearsed_on(hosts: int) -> None:
+def test_the_smallest_fabrics_can_be_warmed_up_on(hosts: int) -> None:
     fabric = StarSpecification(kind="star", hosts=hosts, host_link_gbps=100).build()
     with patch.object(Loop, "_is_compiled_however_short", False):
-        rehearse(find_policy("crux"), Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)
+        warm_up(find_policy("crux"), Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)

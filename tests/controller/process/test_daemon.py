@@ -1,4 +1,4 @@
-"""The controller as a process: it answers while switches are away, and stops cleanly, whatever it is at."""
+"""The controller as a process: it answers while switches are away, and stops cleanly at any time."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.leadership.lease import VACANT, LeaseRecord
-from controller.store.leases import DatabaseLease
+from controller.store.leader_lease import DatabaseLease
 from experiments.scenarios.driven.client import DrivenTime
 from hostlib.connection import Connection
 from hostlib.errors import RefusalReason, RefusedError
@@ -60,7 +60,7 @@ def _running(*program: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_plans_and_stops_when_told(number: signal.Signals) -> None:
+def test_it_plans_and_stops_on_a_signal(number: signal.Signals) -> None:
     async def register(address: str) -> Directives:
         async with asyncio.timeout(PATIENCE_S), Connection(address) as client:
             await client.register_job(Job("gpt", ("h0", "h1"), 16, Profile(1.0, 0.5, 16.0)))
@@ -76,7 +76,7 @@ def test_plans_and_stops_when_told(number: signal.Signals) -> None:
         assert process.wait(timeout=PATIENCE_S) == 0
 
 
-def test_nobody_moves_the_time_of_a_controller_in_production() -> None:
+def test_the_daemon_has_no_service_that_moves_its_time() -> None:
     async def settle(address: str) -> RefusedError:
         async with asyncio.timeout(PATIENCE_S), DrivenTime(address) as time:
             with pytest.raises(RefusedError) as refused:
@@ -89,19 +89,19 @@ def test_nobody_moves_the_time_of_a_controller_in_production() -> None:
     assert refused.reason is RefusalReason.UNSUPPORTED
 
 
-def test_the_production_controller_imports_nothing_of_runs() -> None:
+def test_the_daemon_imports_no_experiments() -> None:
     listed = "import sys; print([name for name in sys.modules if name.startswith('experiments.scenarios')])"
     told = subprocess.run([sys.executable, "-c", f"{_PROGRAM}\n{listed}"], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
 
 
-def test_a_policy_that_fails_at_the_rehearsal_does_not_keep_the_controller_from_starting() -> None:
+def test_a_policy_that_fails_in_its_warm_up_does_not_keep_the_controller_from_starting() -> None:
     fails = """
-def rehearse(*_):
+def warm_up(*_):
     raise SystemExit("no")
 
 import controller.process.daemon
-controller.process.daemon.rehearse = rehearse
+controller.process.daemon.warm_up = warm_up
 """
     with _running(fails) as process:
         assert process.stdout is not None
@@ -110,7 +110,7 @@ controller.process.daemon.rehearse = rehearse
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2], ids=["as it is opened", "as its lease is read"])
-def test_stops_when_told_while_its_database_hangs(tmp_path: Path, number: int) -> None:
+def test_it_stops_on_a_signal_while_its_database_hangs(tmp_path: Path, number: int) -> None:
     hangs = _DATABASE_HANGS.replace("HANGS_FROM", str(number))
     with _running(f"config['database'] = {str(tmp_path / 'db')!r}", hangs) as process:
         assert process.stdout is not None
@@ -120,13 +120,13 @@ def test_stops_when_told_while_its_database_hangs(tmp_path: Path, number: int) -
 
 
 @pytest.mark.slow
-def test_stops_when_told_while_it_looks_whether_another_leads(tmp_path: Path) -> None:
+def test_it_stops_on_a_signal_while_it_waits_for_a_former_leader(tmp_path: Path) -> None:
     database = tmp_path / "db"
     with closing(DatabaseLease.open(str(database))) as table:
         assert asyncio.run(table.take(VACANT, _LEASE_OF_ANOTHER))
         with _running(f"config['database'] = {str(database)!r}") as process:
             assert process.stderr is not None
-            assert process.stderr.readline() == "looking for 3600 s whether another still leads\n"
+            assert process.stderr.readline() == "waiting 3600 s to see whether another still leads\n"
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=PATIENCE_S) == 0
         assert asyncio.run(table.read()) == _LEASE_OF_ANOTHER

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 
 from controller.clock import WallClock
 from controller.config import ControllerConfig, SwitchAddress
-from controller.process.core import Controller
-from controller.registry.registration import JobRequest
+from controller.process.core import ControllerCore
+from controller.registry.requests import JobRequest
 from controller.rules.job_rules import JobRule
 from controller.southbound.recording import RecordingSouthbound
 from tests.patience import PATIENCE_S
@@ -46,7 +46,7 @@ async def _written() -> list[JobRule]:
     southbound, readings = RecordingSouthbound(fabric.switches), _Readings()
     config = ControllerConfig(topology=_TOPOLOGY, switches=switches, num_levels=_NUM_LEVELS)
     clock = WallClock()
-    controller = Controller(config, routing, southbound, clock, counters=readings)
+    controller = ControllerCore(config, routing, southbound, clock, counters=readings)
     controller.registry.register_job(JobRequest("quiet", ("h0", "h1"), 2, None), clock.now_s())
     works = [asyncio.create_task(controller.planner.run()), asyncio.create_task(controller.measure())]
     async with asyncio.timeout(PATIENCE_S):

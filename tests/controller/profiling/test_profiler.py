@@ -10,8 +10,9 @@ from controller.planning.snapshots import Snapshots
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.options import ProfilingOptions
 from controller.profiling.profiler import Keep, Profiler
-from controller.registry.registration import FlowGroupRequest, JobRequest, RegisteredJob
+from controller.registry.jobs import RegisteredJob
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, JobRequest
 from policies.policy import decide
 from policies.profile import Profile
 from policies.registry import find_policy, policy_names

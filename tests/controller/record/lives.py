@@ -1,15 +1,14 @@
-"""A controller on a database that lives, dies and is started again, its switches made up and its time driven."""
+"""A controller with a database, recording switches and driven time, which can be killed and restarted."""
 
 import random
 from pathlib import Path
 
-from controller.config import ControllerConfig, SwitchAddress
-from controller.process.core import Controller
+from controller.config import ControllerConfig, RecordConfig, SwitchAddress
+from controller.process.core import ControllerCore
 from controller.record.lines import text_of
-from controller.record_config import RecordConfig
-from controller.registry.registration import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
+from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.southbound.recording import RecordingSouthbound
-from controller.store.dump import LAST, dump
+from controller.store.facts import LAST_PLAN_NUMBER, record_lines
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
@@ -52,10 +51,10 @@ class Life:
         self.store = Store.open(self.database, self.clock)
         self.southbound = RecordingSouthbound(fabric.switches)
         routing = Routing(fabric, hash_multipliers(fabric.switches, hash_seed))
-        self.controller = Controller(self.config, routing, self.southbound, self.clock, self.store)
+        self.controller = ControllerCore(self.config, routing, self.southbound, self.clock, self.store)
 
     async def end(self) -> None:
-        await self.controller.planner.recorded()
+        await self.controller.planner.flush_record()
         await self.store.close()
 
     async def live(self, events: int) -> None:
@@ -78,8 +77,8 @@ class Life:
                 registry.report_profile(self._chance.choice(names), self._profile())
             else:
                 name = self._chance.choice(names)
-                registry.note_instances(name, {"g": InstanceRequest(self._number)}, now_s)
-            await registry.stored()
+                registry.update_instances(name, {"g": InstanceRequest(self._number)}, now_s)
+            await registry.commit()
             planner.mark_changed()
             self.clock.advance_to(now_s + self._chance.random())
             await planner.settle()
@@ -104,5 +103,5 @@ class Life:
             flows.append(FlowRequest(*ends, self._chance.randrange(10**10), self._chance.choice((0.0, 0.01))))
         return FlowGroupRequest(group, tuple(flows))
 
-    def lines(self, first: int = 0, last: int = LAST) -> list[str]:
-        return self.store.database.read(lambda connection: list(text_of(dump(first, last, connection))))
+    def lines(self, first: int = 0, last: int = LAST_PLAN_NUMBER) -> list[str]:
+        return self.store.database.read(lambda connection: list(text_of(record_lines(first, last, connection))))

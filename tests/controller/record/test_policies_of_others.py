@@ -1,4 +1,4 @@
-"""What a policy of somebody else decides and remembers is recorded, and decided again where its code may be run."""
+"""The decisions and the memory of a foreign policy are recorded, and replayed where its code may be run."""
 
 import asyncio
 from dataclasses import replace
@@ -35,7 +35,7 @@ def test_a_memory_is_recorded_and_outlives_the_controller(tmp_path: Path) -> Non
         for _ in range(2):
             life.start()
             await life.live(3)
-            await life.controller.planner.recorded()
+            await life.controller.planner.flush_record()
         lines = life.lines()
         await life.end()
         return lines
@@ -52,12 +52,12 @@ def test_a_memory_is_recorded_and_outlives_the_controller(tmp_path: Path) -> Non
     assert len(list(replay_under(find_policy("crux"), read_decisions("record", lines)))) == len(replayed)
 
 
-def test_a_database_does_not_say_what_a_controller_imports(tmp_path: Path) -> None:
+def test_a_database_does_not_decide_what_a_controller_imports(tmp_path: Path) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", NAME)
         life.start()
         await life.live(2)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         life.policy = "crux"
         life.start()
         planner = life.controller.planner

@@ -1,4 +1,4 @@
-"""What a controller has decided is decided again from its record, under every policy, and after restarts."""
+"""Decisions are replayed from the record, under every policy and after restarts."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def _lives_twice(database: str, policy: str) -> None:
         life = Life(database, policy)
         life.start()
         await life.live(7)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         decision, jobs = life.controller.planner.decision, life.controller.registry.jobs
         assert decision is not None
         life.start()
@@ -78,12 +78,12 @@ async def _all_the_same(database: str, policy: str) -> None:
     await life.end()
 
 
-def test_source_ports_that_have_moved_are_in_the_record(tmp_path: Path) -> None:
+def test_changed_source_ports_are_recorded(tmp_path: Path) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", "crux", Steering.SOURCE_PORT)
         life.start()
         await life.live(10)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         assert {each.verdict for each in _replayed(life.lines())} == {Verdict.SAME}
         before = life.controller.registry.jobs
         life.start()
@@ -94,7 +94,7 @@ def test_source_ports_that_have_moved_are_in_the_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", ["crux", "trainyard"])
-def test_what_was_decided_around_dead_links_is_decided_again(tmp_path: Path, policy: str) -> None:
+def test_decisions_around_dead_links_are_replayed(tmp_path: Path, policy: str) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", policy)
         life.start()
@@ -104,7 +104,7 @@ def test_what_was_decided_around_dead_links_is_decided_again(tmp_path: Path, pol
             await life.live(1)
         life.fail()
         await life.live(2)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         replayed = _replayed(life.lines())
         assert {each.verdict for each in replayed} == {Verdict.SAME}
         flows = [flow for each in replayed for job in each.recorded.snapshot.jobs for flow in job.flows]
@@ -120,7 +120,7 @@ def test_another_policy_is_shown_with_its_own_plans_in_force(tmp_path: Path) -> 
         life = Life(tmp_path / "t.db", "crux")
         life.start()
         await life.live(8)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         decisions = list(read_decisions("record", life.lines()))
         assert {each.verdict for each in replay_under(find_policy("crux"), decisions)} == {Verdict.SAME}
         other = list(replay_under(find_policy("ecmp"), decisions))
@@ -142,7 +142,7 @@ def test_on_another_fabric_no_plan_is_in_force_and_numbers_go_on(tmp_path: Path)
         life = Life(tmp_path / "t.db", "trainyard")
         life.start()
         await life.live(5)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         life.start(hash_seed=2)
         await life.live(3)
         await life.end()
@@ -157,14 +157,14 @@ def test_on_another_fabric_no_plan_is_in_force_and_numbers_go_on(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_plans_are_pruned_and_the_others_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("controller.store.recorder._PRUNED_EVERY", 5)
 
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", "trainyard", plans=7)
         life.start()
         await life.live(20)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         replayed = _replayed(life.lines())
         assert [each.recorded.number for each in replayed] == list(range(14, 21))
         assert [each.verdict for each in replayed] == [Verdict.NOT_CHECKED] + [Verdict.SAME] * 6
@@ -173,7 +173,7 @@ def test_old_plans_are_forgotten_and_the_others_stay_whole(tmp_path: Path, monke
     asyncio.run(scenario())
 
 
-def test_a_plan_is_in_the_record_though_nothing_old_could_be_forgotten(
+def test_a_plan_is_recorded_though_pruning_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:
@@ -185,16 +185,16 @@ def test_a_plan_is_in_the_record_though_nothing_old_could_be_forgotten(
         life = Life(tmp_path / "t.db", "crux")
         life.start()
         await life.live(2)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         assert life.controller.planner.recorded_number == 2
         assert "is not in the record" not in caplog.text
-        assert "nothing is forgotten for now: database t.db: database or disk is full" in caplog.text
+        assert "the record is not pruned: database t.db: database or disk is full" in caplog.text
         await life.end()
 
     asyncio.run(scenario())
 
 
-def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it(
+def test_a_plan_that_cannot_be_written_leaves_a_gap_without_delay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -204,16 +204,16 @@ def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it
         life = Life(tmp_path / "t.db", "trainyard")
         life.start()
         await life.live(3)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         with monkeypatch.context() as patched:
             patched.setattr("controller.store.facts.write_decision", full)
             await life.live(2)
-            await life.controller.planner.recorded()
+            await life.controller.planner.flush_record()
         assert life.controller.planner.decision is not None
         assert life.controller.planner.decision.number == 5
         assert "plan 4 is not in the record: database t.db: database or disk is full" in caplog.text
         await life.live(2)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         replayed = _replayed(life.lines())
         assert [each.recorded.number for each in replayed] == [1, 2, 3, 6, 7]
         assert [each.verdict for each in replayed] == [Verdict.SAME] * 3 + [Verdict.NOT_CHECKED, Verdict.SAME]
@@ -222,13 +222,13 @@ def test_a_plan_that_the_database_does_not_take_is_a_gap_and_nobody_waits_for_it
     asyncio.run(scenario())
 
 
-def test_who_is_configured_otherwise_is_told_in_what(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_different_configuration_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", "crux")
         life.start()
         life.store.warn_of_other(life.config)
         await life.live(3)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         life.store.warn_of_other(life.config)
         assert caplog.text == ""
         life.store.warn_of_other(life.config.model_copy(update={"hash_seed": 2, "policy": "ecmp"}))
@@ -238,15 +238,15 @@ def test_who_is_configured_otherwise_is_told_in_what(tmp_path: Path, caplog: pyt
     asyncio.run(scenario())
 
 
-def test_requests_to_switches_stand_behind_their_plan(tmp_path: Path) -> None:
+def test_requests_to_switches_follow_their_plan(tmp_path: Path) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", "ecmp")
         life.start()
-        life.store.trail.note(SwitchWrite("t0", 9, 0, 0, WriteOutcome.ACKNOWLEDGED))
+        life.store.trail.record(SwitchWrite("t0", 9, 0, 0, WriteOutcome.ACKNOWLEDGED))
         await life.live(1)
-        life.store.trail.note(SwitchWrite("t1", 1, 2, 3, WriteOutcome.REFUSED, "table 'flow' is full"))
-        await life.store.trail.written()
-        await life.controller.planner.recorded()
+        life.store.trail.record(SwitchWrite("t1", 1, 2, 3, WriteOutcome.REFUSED, "table 'flow' is full"))
+        await life.store.trail.flush()
+        await life.controller.planner.flush_record()
         lines = [json.loads(line) for line in life.lines()]
         told = [line for line in lines if "plan" in line]
         assert [line.get("switch") for line in told] == [None, "t0", "t1"]
@@ -266,7 +266,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         life = Life(tmp_path_factory.mktemp("record") / "t.db", "crux")
         life.start()
         await life.live(4)
-        await life.controller.planner.recorded()
+        await life.controller.planner.flush_record()
         lines = life.lines()
         await life.end()
         return lines
@@ -274,7 +274,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return asyncio.run(scenario())
 
 
-def test_a_record_that_was_cut_off_anywhere_is_refused_with_the_line(record: list[str]) -> None:
+def test_a_truncated_record_is_refused_with_the_line(record: list[str]) -> None:
     for kept in range(len(record)):
         with pytest.raises(RecordError, match=rf"^record:{kept + 1}: the record is cut off here"):
             list(read_decisions("record", record[:kept]))
@@ -295,7 +295,7 @@ def test_another_file_is_refused(line: str, reason: str) -> None:
         list(read_decisions("record", [line]))
 
 
-def test_lines_that_are_missing_or_wrong_are_found(record: list[str]) -> None:
+def test_missing_and_wrong_lines_are_detected(record: list[str]) -> None:
     plan = next(number for number, line in enumerate(record) if line.startswith('{"plan"'))
     orders = [number for number in range(plan) if '"fact":"order"' in record[number]]
     without = [line for number, line in enumerate(record) if number != orders[0]]
@@ -310,7 +310,7 @@ def test_lines_that_are_missing_or_wrong_are_found(record: list[str]) -> None:
         list(read_decisions("record", [*record, record[1]]))
 
 
-def test_a_plan_that_would_be_another_one_now_is_named(record: list[str]) -> None:
+def test_a_plan_that_would_differ_now_is_named(record: list[str]) -> None:
     lines = []
     for line in record:
         told = json.loads(line)

@@ -1,4 +1,4 @@
-"""Group commit: what waits together is written together, and what may rest on something lost is lost with it."""
+"""Group commit: changes that wait are written together, and changes after a lost one are lost with it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from controller.errors import StoreError
-from controller.registry.journal import Journal
-from controller.registry.registration import Change, JobChange, NotStoredError
+from controller.registry.errors import CommitError
+from controller.registry.journal import Change, JobChange, Journal
 
 
 class Disk:
@@ -33,7 +33,7 @@ class Disk:
 
     async def change(self, name: str) -> None:
         self.journal.add(JobChange(name, None, None))
-        await self.journal.stored()
+        await self.journal.commit()
 
 
 def test_changes_that_come_during_a_write_go_together_with_the_next() -> None:
@@ -53,24 +53,24 @@ def test_changes_that_come_during_a_write_go_together_with_the_next() -> None:
     asyncio.run(scenario())
 
 
-def test_whoever_changes_nothing_waits_for_what_is_being_written() -> None:
+def test_a_commit_without_changes_waits_for_the_write_in_progress() -> None:
     async def scenario() -> None:
         disk = Disk()
         change = asyncio.create_task(disk.change("a"))
         await asyncio.sleep(0.001)
-        waiting = asyncio.ensure_future(disk.journal.stored())
+        waiting = asyncio.ensure_future(disk.journal.commit())
         await asyncio.sleep(0.001)
         assert not waiting.done()
         disk.allowed.set()
         await waiting
         assert disk.stored == ["a"]
         await change
-        await disk.journal.stored()
+        await disk.journal.commit()
 
     asyncio.run(scenario())
 
 
-def test_with_a_change_all_later_ones_are_lost_and_the_next_is_stored() -> None:
+def test_a_lost_change_takes_later_ones_with_it_and_the_next_is_stored() -> None:
     async def scenario() -> None:
         disk = Disk()
         disk.fails = True
@@ -80,7 +80,7 @@ def test_with_a_change_all_later_ones_are_lost_and_the_next_is_stored() -> None:
         await asyncio.sleep(0.001)
         disk.allowed.set()
         for outcome in await asyncio.gather(*changes, return_exceptions=True):
-            assert isinstance(outcome, NotStoredError)
+            assert isinstance(outcome, CommitError)
             assert "database x: database or disk is full" in str(outcome)
         assert (disk.written, disk.lost) == ([], ["a", "b", "c"])
         disk.fails = False
@@ -90,25 +90,25 @@ def test_with_a_change_all_later_ones_are_lost_and_the_next_is_stored() -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_lost_before_anybody_waits_for_it_is_lost_to_whoever_does() -> None:
+def test_a_loss_before_the_wait_is_raised_by_the_wait() -> None:
     async def scenario() -> None:
         disk = Disk()
         disk.fails = True
         first = asyncio.create_task(disk.change("a"))
         await asyncio.sleep(0.001)
         disk.journal.add(JobChange("b", None, None))
-        outcome = disk.journal.stored()
+        outcome = disk.journal.commit()
         disk.allowed.set()
-        with pytest.raises(NotStoredError):
+        with pytest.raises(CommitError):
             await first
-        with pytest.raises(NotStoredError):
+        with pytest.raises(CommitError):
             await outcome
         assert disk.lost == ["a", "b"]
 
     asyncio.run(scenario())
 
 
-def test_a_waiter_that_gives_up_takes_nothing_with_it() -> None:
+def test_a_cancelled_wait_cancels_no_commit() -> None:
     async def scenario() -> None:
         disk = Disk()
         gone, staying = (asyncio.create_task(disk.change(name)) for name in "ab")

@@ -1,20 +1,13 @@
-"""The registry: same twice is once, refusals change nothing, leases end, 5-tuples are unique."""
+"""The registry: repeated requests and refusals change nothing, leases end, and 5-tuples are unique."""
 
 from dataclasses import replace
 
 import pytest
 
 from controller.registry.admission import MAX_TRANSFER_S
-from controller.registry.registration import (
-    ConflictError,
-    ExhaustedError,
-    FlowGroupRequest,
-    InvalidFieldError,
-    JobRequest,
-    NicReference,
-    UnknownJobError,
-)
+from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, UnknownJobError
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, JobRequest, NicReference
 from policies.profile import Profile
 from topologies import addressing
 from topologies.addressing import (
@@ -25,13 +18,13 @@ from topologies.addressing import (
 )
 
 
-def test_same_job_twice_is_once(registry: Registry, job: JobRequest) -> None:
+def test_registering_a_job_twice_changes_nothing(registry: Registry, job: JobRequest) -> None:
     assert registry.register_job(job, now_s=0.0)
     assert not registry.register_job(job, now_s=5.0)
     assert [(known.request, known.arrival_s) for known in registry.jobs] == [(job, 0.0)]
 
 
-def test_a_job_arrived_as_long_ago_as_it_says_at_first(registry: Registry, job: JobRequest) -> None:
+def test_the_first_report_of_a_jobs_age_counts(registry: Registry, job: JobRequest) -> None:
     registry.register_job(job, now_s=5.0, age_s=7.0)
     registry.register_job(job, now_s=6.0, age_s=1.0)
     assert [known.arrival_s for known in registry.jobs] == [-2.0]
@@ -39,7 +32,7 @@ def test_a_job_arrived_as_long_ago_as_it_says_at_first(registry: Registry, job: 
 
 
 @pytest.mark.parametrize("age_s", [-1.0, float("nan"), float("inf")])
-def test_an_age_that_cannot_be_is_refused(registry: Registry, job: JobRequest, age_s: float) -> None:
+def test_an_invalid_age_is_refused(registry: Registry, job: JobRequest, age_s: float) -> None:
     with pytest.raises(InvalidFieldError, match="age_s"):
         registry.register_job(job, now_s=5.0, age_s=age_s)
     assert registry.jobs == ()
@@ -67,7 +60,7 @@ def test_another_job_of_the_same_name_is_refused(registry: Registry, job: JobReq
         ({"profile": Profile(1.0, 0.5, float("inf"))}, "profile.work"),
     ],
 )
-def test_impossible_job_is_refused(registry: Registry, job: JobRequest, change: dict[str, object], field: str) -> None:
+def test_an_invalid_job_is_refused(registry: Registry, job: JobRequest, change: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidFieldError, match=field):
         registry.register_job(replace(job, **change), now_s=0.0)  # type: ignore[arg-type]
     assert registry.jobs == ()
@@ -88,7 +81,7 @@ def test_flows_get_the_lowest_free_source_port_of_their_addresses(
     assert first.flows[0].five_tuple.source_address == registry.fabric.nics["h0"][0].address
 
 
-def test_assigned_five_tuples_leave_those_alone_that_hosts_chose(
+def test_assigned_five_tuples_differ_from_those_that_hosts_choose(
     registry: Registry, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
     registry.register_job(job, now_s=0.0)
@@ -97,7 +90,9 @@ def test_assigned_five_tuples_leave_those_alone_that_hosts_chose(
     assert [flow.five_tuple.source_port - FIRST_SOURCE_PORT for flow in group.flows] == [1, 0]
 
 
-def test_same_flow_group_twice_is_once(registry: Registry, job: JobRequest, ring: FlowGroupRequest) -> None:
+def test_registering_a_flow_group_twice_changes_nothing(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest
+) -> None:
     registry.register_job(job, now_s=0.0)
     is_new, groups = registry.register_flow_groups("gpt", [ring])
     again_is_new, again = registry.register_flow_groups("gpt", [ring])
@@ -123,7 +118,7 @@ def test_same_flow_group_twice_is_once(registry: Registry, job: JobRequest, ring
         ({"five_tuple": FiveTuple(1, 2, UDP_PROTOCOL, 3, 4)}, "five_tuple.source_address"),
     ],
 )
-def test_impossible_flow_is_refused_and_changes_nothing(
+def test_an_invalid_flow_is_refused_and_changes_nothing(
     registry: Registry, job: JobRequest, ring: FlowGroupRequest, change: dict[str, object], field: str
 ) -> None:
     registry.register_job(job, now_s=0.0)
@@ -135,7 +130,7 @@ def test_impossible_flow_is_refused_and_changes_nothing(
     assert group.flows[0].five_tuple.source_port == FIRST_SOURCE_PORT
 
 
-def test_more_than_an_iteration_may_take_is_refused_by_the_flow_that_makes_it_so(
+def test_the_flow_that_exceeds_the_iteration_limit_is_refused(
     registry: Registry, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
     """So that no policy has to refuse it, and with it all other jobs."""
@@ -210,9 +205,7 @@ def _five_tuple(registry: Registry, source_port: int) -> FiveTuple:
     return FiveTuple(source.address, destination.address, UDP_PROTOCOL, source_port, FLOW_DESTINATION_PORT)
 
 
-def test_a_job_may_tell_its_hosts_alone_and_more_later(
-    registry: Registry, job: JobRequest, ring: FlowGroupRequest
-) -> None:
+def test_a_job_may_report_its_profile_later(registry: Registry, job: JobRequest, ring: FlowGroupRequest) -> None:
     quiet = replace(job, profile=None)
     assert registry.register_job(quiet, now_s=0.0)
     assert not registry.register_job(quiet, now_s=1.0)

@@ -3,8 +3,8 @@
 import pytest
 
 from controller.planning.snapshots import Snapshots
-from controller.registry.registration import FlowGroupRequest, JobRequest
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, JobRequest
 from controller.rules.flow_rules import FlowRule, RulesBySwitch, flow_rules
 from policies.plan import FlowPlan, Plan
 from policies.snapshot import Snapshot

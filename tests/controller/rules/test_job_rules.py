@@ -9,8 +9,8 @@ from finsy import P4Schema, P4TableEntry
 from controller.config import ControllerConfig
 from controller.planning.snapshots import Snapshots
 from controller.profiling.measured import ProfilingResults
-from controller.registry.registration import FlowGroupRequest, JobRequest
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, JobRequest
 from controller.rules.flow_rules import FlowRule, flow_rules
 from controller.rules.job_rules import JobRule, job_rules
 from controller.southbound.p4runtime.entries import JOB_PRIORITY, EntityKind, is_own, job_entry, key_of

@@ -1,4 +1,4 @@
-"""A database that takes nothing for a while."""
+"""A database that commits nothing for a while."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -7,16 +7,10 @@ import asyncio
 import sys
 from random import Random
 
-from controller.registry.registration import (
-    FlowGroupRequest,
-    FlowRequest,
-    InstanceRequest,
-    JobRequest,
-    NicReference,
-    RegistrationError,
-    StoredJob,
-)
+from controller.registry.errors import RegistrationError
+from controller.registry.jobs import StoredJob
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
@@ -40,9 +34,9 @@ def change(registry: Registry, number: int) -> None:
                 registry.register_flow_groups(name, [_RING])
             case 3:
                 begun = InstanceRequest(number, has_ended=draws.random() < 0.5)
-                registry.note_instances(name, {"ring": begun}, 0.0)
+                registry.update_instances(name, {"ring": begun}, 0.0)
             case 4:
-                registry.tell_silences(0.5 * LEASE_S)
+                registry.record_silences(0.5 * LEASE_S)
             case 5 if draws.random() < 0.4:
                 registry.deregister(name)
             case _:
@@ -53,7 +47,7 @@ def change(registry: Registry, number: int) -> None:
 
 def held(registry: Registry) -> list[StoredJob]:
     """What has to be there again."""
-    told_s = registry._register.leases.told_s
+    told_s = registry._state.leases.recorded_silence_s
     names = {job: job.request.name for job in registry.jobs}
     return [StoredJob(job, dict(registry.instances(name)), told_s(name)) for job, name in names.items()]
 
@@ -71,7 +65,7 @@ async def _change_on(database: str, number: int) -> None:
     registry = Store.open(database, DrivenClock()).registry(FABRIC, LEASE_S)
     while True:
         change(registry, number)
-        await registry.stored()
+        await registry.commit()
         number += 1
         print(f"{number}\n", end="", flush=True)  # in one write, also where output is not buffered
 

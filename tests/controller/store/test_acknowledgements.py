@@ -1,4 +1,4 @@
-"""What a host is answered only once it is on the disk, and what at once."""
+"""Requests that are answered only after commit, and those that are answered at once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -61,8 +61,8 @@ def test_instances_are_acknowledged_when_stored_and_renewals_where_silence_was(t
             await _answered_at_once(connection.heartbeat("gpt"))
             life.clock.advance_to(life.clock.now_s() + 1.5)
             registry = life.controller.registry
-            registry.tell_silences(life.clock.now_s())
-            await registry.stored()
+            registry.record_silences(life.clock.now_s())
+            await registry.commit()
             life.store.database.close()
 
             life.start()

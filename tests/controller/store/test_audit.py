@@ -1,4 +1,4 @@
-"""The audit trail has every request once, whatever the database does meanwhile; what it cannot have is counted."""
+"""The audit trail has every request once, whatever the database does; lost requests are counted."""
 
 import asyncio
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def store(address: str) -> Iterator[Store]:
 
 def _note(trail: AuditTrail, *numbers: int) -> None:
     for number in numbers:
-        trail.note(SwitchWrite("t0", number, 0, 0, WriteOutcome.REFUSED, "table 'flow' is full"))
+        trail.record(SwitchWrite("t0", number, 0, 0, WriteOutcome.REFUSED, "table 'flow' is full"))
 
 
 def _written(database: Database) -> list[int]:
@@ -60,7 +60,7 @@ def _failing(error: StoreError, *, is_written: bool) -> Iterator[None]:
 
 
 async def _until_failed(store: Store) -> None:
-    store.database.health.note("")
+    store.database.health.report("")
     while not store.database.health.problem:
         await asyncio.sleep(0.01)
 
@@ -73,25 +73,23 @@ async def _until_failed(store: Store) -> None:
         (UnknownOutcomeError("connection is lost"), True),
     ],
 )
-def test_what_the_database_does_not_take_at_first_is_there_once_and_in_order(
-    store: Store, error: StoreError, *, is_written: bool
-) -> None:
+def test_failed_writes_are_retried_once_and_in_order(store: Store, error: StoreError, *, is_written: bool) -> None:
     async def scenario() -> None:
         _note(store.trail, 1, 1, 2)  # two that are the same are two
-        await store.trail.written()
+        await store.trail.flush()
         with _failing(error, is_written=is_written):
             for number in (3, 4, 4):
                 _note(store.trail, number)
                 await _until_failed(store)
         _note(store.trail, 5)
-        await store.trail.written()
+        await store.trail.flush()
         assert _written(store.database) == [1, 1, 2, 3, 4, 4, 5]
         assert store.trail.num_lost == 0
 
     asyncio.run(scenario())
 
 
-def test_what_finds_too_many_waiting_is_lost_and_counted(
+def test_requests_beyond_the_limit_are_lost_and_counted(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(audit, "_MOST_WAITING", 3)
@@ -100,7 +98,7 @@ def test_what_finds_too_many_waiting_is_lost_and_counted(
     async def scenario() -> None:
         with held_up():
             _note(store.trail, 1, 2, 3, 4, 5)
-        await store.trail.written()
+        await store.trail.flush()
         _note(store.trail, 6)
         await store.close()
         assert store.trail.num_lost == 2
@@ -111,7 +109,7 @@ def test_what_finds_too_many_waiting_is_lost_and_counted(
     assert _written(store.database) == [1, 2, 3, 6]
 
 
-def test_who_closes_it_does_not_wait_for_long(
+def test_closing_does_not_wait_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(audit, "_CLOSING_S", 0.1)

@@ -1,4 +1,4 @@
-"""The database is opened as it should be, or refused by name."""
+"""A database is opened correctly, or refused by name."""
 
 import asyncio
 import stat
@@ -10,8 +10,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from controller.errors import StoreError
-from controller.store.connecting import url_of
 from controller.store.database import Database
+from controller.store.engine import url_of
 from controller.store.schema import INSTANCE, METADATA, PROPERTY, SCHEMA_VERSION, SILENCE
 from tests.controller.store.registering import restored
 
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "trainyard.db"
 
 
-def test_a_commit_is_on_the_disk_when_it_returns_and_nobody_else_may_read_the_file(path: Path) -> None:
+def test_a_commit_is_durable_and_the_file_is_private(path: Path) -> None:
     database = Database.open(str(path))
 
     def pragmas(connection: Connection) -> list[object]:
@@ -53,7 +53,7 @@ def test_a_newer_schema_is_refused_by_name(path: Path) -> None:
         Database.open(str(path))
 
 
-def test_an_older_database_gets_what_it_lacks_from_a_controller_and_from_nobody_else(address: str) -> None:
+def test_only_a_controller_adds_missing_tables_to_an_older_database(address: str) -> None:
     def make_older(connection: Connection) -> None:
         METADATA.drop_all(connection, tables=(INSTANCE, SILENCE))
         connection.execute(update(PROPERTY).values(value=1))
@@ -87,7 +87,7 @@ def test_another_file_is_refused_and_left_as_it_is(path: Path) -> None:
         ("sqlite://:://", "not a URL"),
     ],
 )
-def test_what_cannot_be_opened_is_refused_by_name(address: str, reason: str) -> None:
+def test_a_database_that_cannot_be_opened_is_refused_by_name(address: str, reason: str) -> None:
     with pytest.raises(StoreError, match=reason) as refused:
         Database.open(address)
     assert "secret" not in str(refused.value)
@@ -99,7 +99,7 @@ def test_a_path_is_a_database_of_sqlite() -> None:
 
 
 @pytest.mark.parametrize("table", METADATA.sorted_tables, ids=lambda table: table.name)
-def test_every_table_can_be_made_in_postgresql(table) -> None:  # type: ignore[no-untyped-def]
+def test_every_table_can_be_created_in_postgresql(table) -> None:  # type: ignore[no-untyped-def]
     made = str(CreateTable(table).compile(dialect=postgresql.dialect()))
     assert f"CREATE TABLE {table.name}" in made
     assert "JSON" not in made

@@ -1,4 +1,4 @@
-"""A database that does not answer: Plans are made, registrations are refused, and what was under way is put right."""
+"""A database that does not answer: Plans are made, requests are refused, and late commits are overwritten."""
 
 import asyncio
 from contextlib import AbstractContextManager, suppress
@@ -11,7 +11,8 @@ from sqlalchemy import Connection, select
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.record.lines import read_decisions
 from controller.record.replay import Verdict, replay
-from controller.registry.registration import JobRequest, NotStoredError
+from controller.registry.errors import CommitError
+from controller.registry.requests import JobRequest
 from controller.store.database import Database
 from controller.store.schema import JOB
 from controller.store.store import Store
@@ -36,7 +37,7 @@ async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog
     life.start()
     registry, planner = life.controller.registry, life.controller.planner
     await life.live(4)
-    await planner.recorded()
+    await planner.flush_record()
     number, jobs = 4, registry.jobs
     life.store.database._patience_s = _DATABASE_PATIENCE_S
     with hanging:
@@ -45,21 +46,21 @@ async def _plans_go_on(life: Life, hanging: AbstractContextManager[None], caplog
         life.clock.advance_to(life.clock.now_s() + 2.0)  # the lease of the first ends
         while "8 before it still wait for the database" not in caplog.text:
             planner.mark_changed()
-            with suppress(NotStoredError):
+            with suppress(CommitError):
                 await planner.settle()
             number += 1
             assert planner.decision is not None
             assert planner.decision.number == number
         registry.register_job(_JOB, life.clock.now_s(), "token")
-        with pytest.raises(NotStoredError, match=rf"has not answered within {_DATABASE_PATIENCE_S:g} s"):
-            await registry.stored()
+        with pytest.raises(CommitError, match=rf"has not answered within {_DATABASE_PATIENCE_S:g} s"):
+            await registry.commit()
         assert registry.jobs == jobs  # it is not on the disk that one has gone, nor that one has come
-        await planner.recorded()
+        await planner.flush_record()
         assert "has not answered within" in life.store.database.health.problem
     life.store.database._patience_s = PATIENCE_S
     await life.live(3)
     assert life.store.database.health.problem == ""
-    await planner.recorded()
+    await planner.flush_record()
     before = held(registry)
     await life.end()
     life.start()
@@ -82,7 +83,7 @@ def test_plans_are_made_though_the_server_hangs(postgresql: Server, caplog: pyte
     asyncio.run(_plans_go_on(life, postgresql.stopped(), caplog))
 
 
-def test_what_has_not_begun_in_time_never_happens_and_of_the_rest_it_is_not_known(tmp_path: Path) -> None:
+def test_a_late_call_is_cancelled_before_it_begins_and_uncertain_after(tmp_path: Path) -> None:
     async def scenario() -> None:
         database = Database.open(str(tmp_path / "t.db"))
         database._patience_s = 0.05
@@ -101,7 +102,7 @@ def test_what_has_not_begun_in_time_never_happens_and_of_the_rest_it_is_not_know
     asyncio.run(scenario())
 
 
-def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_right_is_refused_too(
+def test_a_late_commit_is_overwritten_though_the_first_overwrite_fails(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -110,14 +111,14 @@ def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_rig
         store.database._patience_s = 0.05
         with held_up():
             registry.register_job(replace(_JOB, name="hanging"), 0.0)
-            with pytest.raises(NotStoredError):
-                await registry.stored()
+            with pytest.raises(CommitError):
+                await registry.commit()
             registry.register_job(replace(_JOB, name="behind it"), 0.0)
-            with pytest.raises(NotStoredError):
-                await registry.stored()
+            with pytest.raises(CommitError):
+                await registry.commit()
         store.database._patience_s = PATIENCE_S
         registry.register_job(_JOB, 0.0)
-        await registry.stored()
+        await registry.commit()
         assert [job.request.name for job in registry.jobs] == ["late"]
         await store.close()
 
@@ -125,15 +126,15 @@ def test_what_a_hanging_database_has_taken_goes_though_the_first_that_put_it_rig
     assert [job.request.name for job in restored(str(tmp_path / "t.db")).jobs] == ["late"]
 
 
-def test_what_a_hanging_database_has_taken_goes_though_nothing_else_changes(tmp_path: Path) -> None:
+def test_a_late_commit_is_overwritten_without_another_change(tmp_path: Path) -> None:
     async def scenario() -> None:
         life = Life(tmp_path / "t.db", "crux")
         life.start()
         registry, life.store.database._patience_s = life.controller.registry, 0.05
         with held_up():
             registry.register_job(_JOB, life.clock.now_s())
-            with pytest.raises(NotStoredError):
-                await registry.stored()
+            with pytest.raises(CommitError):
+                await registry.commit()
         life.store.database._patience_s = PATIENCE_S
 
         async def until(*jobs: str) -> None:
@@ -142,7 +143,7 @@ def test_what_a_hanging_database_has_taken_goes_though_nothing_else_changes(tmp_
                     await asyncio.sleep(0.01)
 
         await until(_JOB.name)
-        telling = asyncio.create_task(life.controller.tell_next())
+        telling = asyncio.create_task(life.controller.record_silences())
         await until()
         telling.cancel()
         await life.end()

@@ -1,4 +1,4 @@
-"""A process that is killed with SIGKILL while it stores: what it has acknowledged is there, and no half of the rest."""
+"""A process killed with SIGKILL while it stores: acknowledged changes are there, and the others whole or not at all."""
 
 import os
 import select
@@ -35,7 +35,7 @@ def _acknowledged(database: str, first: int, life_s: float) -> int:
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_before_a_kill_is_there_with_leases_and_instances(address: str) -> None:
+def test_acknowledged_changes_survive_a_kill_with_leases_and_instances(address: str) -> None:
     draws = Random(_SEED)
     number = 0
     for _ in range(_KILLS):

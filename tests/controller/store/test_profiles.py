@@ -1,4 +1,4 @@
-"""What was measured of a job outlives its controller, as long as the job is there, and the fabric is the same."""
+"""A measurement outlives its controller as long as the job is registered and the fabric the same."""
 
 import asyncio
 from dataclasses import replace
@@ -9,8 +9,10 @@ import pytest
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
-from controller.registry.registration import JobRequest, NotStoredError, RegisteredJob
+from controller.registry.errors import CommitError
+from controller.registry.jobs import RegisteredJob
 from controller.registry.registry import Registry
+from controller.registry.requests import JobRequest
 from controller.store.schema import MEASURED
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
@@ -50,24 +52,24 @@ class Life:
         self.profiles = self.store.profiles(routing)
 
     def known(self) -> dict[str, Measured]:
-        return self.profiles.of(self.registry.jobs)
+        return self.profiles.load(self.registry.jobs)
 
     def end(self) -> None:
         asyncio.run(self.store.close())
 
 
 async def keep(life: Life, job: RegisteredJob, measured: Measured) -> None:
-    life.profiles.keep(job, measured)
-    await life.profiles.kept()
+    life.profiles.save(job, measured)
+    await life.profiles.flush()
 
 
 async def register(life: Life, request: JobRequest, now_s: float) -> RegisteredJob:
     life.registry.register_job(request, now_s)
-    await life.registry.stored()
+    await life.registry.commit()
     return next(job for job in life.registry.jobs if job.request.name == request.name)
 
 
-def test_a_job_without_a_profile_and_what_was_measured_of_it_come_back(tmp_path: Path) -> None:
+def test_a_measured_job_is_restored_with_its_measurement(tmp_path: Path) -> None:
     async def first(life: Life) -> RegisteredJob:
         job = await register(life, ALONE, 1.0)
         await register(life, replace(ALONE, name="told", profile=Profile(1.0, 0.5, 8.0)), 2.0)
@@ -92,7 +94,7 @@ def test_a_job_without_a_profile_and_what_was_measured_of_it_come_back(tmp_path:
     life.end()
 
 
-def test_another_job_of_the_name_has_nothing_of_it(tmp_path: Path) -> None:
+def test_another_job_of_the_name_does_not_get_the_measurement(tmp_path: Path) -> None:
     async def scenario(life: Life) -> None:
         job = await register(life, ALONE, 1.0)
         await keep(life, job, measured_of(job))
@@ -100,7 +102,7 @@ def test_another_job_of_the_name_has_nothing_of_it(tmp_path: Path) -> None:
         await register(life, ALONE, 2.0)
         assert life.known() == {}
         life.registry.deregister("gpt")
-        await life.registry.stored()
+        await life.registry.commit()
         assert life.store.database.read(lambda connection: connection.execute(MEASURED.select()).all()) == []
 
     life = Life(tmp_path / "db")
@@ -108,11 +110,11 @@ def test_another_job_of_the_name_has_nothing_of_it(tmp_path: Path) -> None:
     life.end()
 
 
-def test_of_a_job_that_has_gone_meanwhile_nothing_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_measurement_is_stored_of_a_job_that_has_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(life: Life) -> None:
         job = await register(life, ALONE, 1.0)
         life.registry.deregister("gpt")
-        await life.registry.stored()
+        await life.registry.commit()
         await keep(life, job, measured_of(job))
         assert life.store.database.health.problem == caplog.text == ""
         await register(life, ALONE, 2.0)
@@ -125,9 +127,7 @@ def test_of_a_job_that_has_gone_meanwhile_nothing_is_kept(tmp_path: Path, caplog
 
 
 @pytest.mark.parametrize("is_still_there", [True, False])
-def test_a_job_of_which_it_was_not_known_whether_it_is_stored_loses_nothing_that_was_measured(
-    tmp_path: Path, *, is_still_there: bool
-) -> None:
+def test_an_overwritten_job_keeps_its_measurement(tmp_path: Path, *, is_still_there: bool) -> None:
     """Its rows are written again: unless it is another job by now, what was measured of it is its own."""
 
     async def scenario(life: Life) -> RegisteredJob:
@@ -135,9 +135,9 @@ def test_a_job_of_which_it_was_not_known_whether_it_is_stored_loses_nothing_that
         await keep(life, job, measured_of(job))
         life.store.database._patience_s = 0.05
         with held_up():
-            life.registry.tell_silences(8.0)
-            with pytest.raises(NotStoredError):
-                await life.registry.stored()
+            life.registry.record_silences(8.0)
+            with pytest.raises(CommitError):
+                await life.registry.commit()
         life.store.database._patience_s = 60.0
         if not is_still_there:
             life.registry.deregister("gpt")
@@ -151,20 +151,20 @@ def test_a_job_of_which_it_was_not_known_whether_it_is_stored_loses_nothing_that
     life.end()
 
 
-def test_nobody_waits_for_a_database_that_hangs_and_the_newest_of_a_job_is_kept(
+def test_a_hanging_database_delays_nothing_and_the_newest_measurement_is_stored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(life: Life) -> RegisteredJob:
         job = await register(life, ALONE, 1.0)
         life.store.database._patience_s = 0.05
         with held_up():
-            life.profiles.keep(job, measured_of(job))
-            await life.profiles.kept()
-            assert "what was measured of job 'gpt' is not kept: " in caplog.text
+            life.profiles.save(job, measured_of(job))
+            await life.profiles.flush()
+            assert "what was measured of job 'gpt' is not stored: " in caplog.text
             life.store.database._patience_s = 60.0
             for at_s in (50.0, 60.0):
-                life.profiles.keep(job, replace(measured_of(job), at_s=at_s))
-        await life.profiles.kept()
+                life.profiles.save(job, replace(measured_of(job), at_s=at_s))
+        await life.profiles.flush()
         return job
 
     life = Life(tmp_path / "db")
@@ -173,7 +173,7 @@ def test_nobody_waits_for_a_database_that_hangs_and_the_newest_of_a_job_is_kept(
     life.end()
 
 
-def test_a_database_of_before_is_used(tmp_path: Path) -> None:
+def test_an_older_database_is_used(tmp_path: Path) -> None:
     life = Life(tmp_path / "db")
     life.store.database.write_now(MEASURED.drop)
     life.end()

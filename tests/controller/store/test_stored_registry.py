@@ -1,4 +1,4 @@
-"""A registry on a database: what was acknowledged is there after a crash at any byte, what was refused has not been."""
+"""A registry on a database: after a crash at any byte, acknowledged changes are there and refused ones are not."""
 
 import asyncio
 import copy
@@ -18,17 +18,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event
 
 from controller.errors import StoreError, UnknownOutcomeError
-from controller.registry.registration import (
-    FlowGroupRequest,
-    FlowRequest,
-    InstanceRequest,
-    JobRequest,
-    NicReference,
-    NotStoredError,
-    RegistrationError,
-    StoredJob,
-)
+from controller.registry.errors import CommitError, RegistrationError
+from controller.registry.jobs import StoredJob
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
@@ -139,9 +132,9 @@ def _steps(draw: st.DrawFn) -> Step:
         case 5:
             begun = InstanceRequest(draw(st.integers(0, 2)), draw(st.booleans()))
             told = dict.fromkeys(draw(st.sets(st.sampled_from(sorted(_ENDS)))), begun)
-            return lambda registry: registry.note_instances(name, told, 3.0)
+            return lambda registry: registry.update_instances(name, told, 3.0)
         case 6:
-            return lambda registry: registry.tell_silences(9.0)
+            return lambda registry: registry.record_silences(9.0)
         case 7:
             return lambda registry: registry.renew(name, 3.0)
     port = draw(st.integers(50_000, 50_002))
@@ -172,7 +165,7 @@ def _assert_alike(one: Registry, other: Registry) -> None:
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.booleans()), max_size=6), st.data())
-def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
+def test_acknowledged_changes_survive_a_crash_at_any_byte(
     batches: list[tuple[list[Step], bool]], data: st.DataObject
 ) -> None:
     async def scenario() -> None:
@@ -187,9 +180,9 @@ def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
                 assert answers == [_outcome(step, trial) for step in steps]
                 assert registry.jobs == model.jobs  # nobody sees what is not stored
                 try:
-                    await registry.stored()
+                    await registry.commit()
                     model = trial
-                except NotStoredError:
+                except CommitError:
                     assert fails
                 assert held(registry) == held(model)
                 files.note(registry)
@@ -213,7 +206,7 @@ def test_after_a_crash_at_any_byte_there_is_what_was_acknowledged(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.sampled_from(Fate)), max_size=6))
-def test_what_may_have_been_stored_is_put_right_by_the_next_change(batches: list[tuple[list[Step], Fate]]) -> None:
+def test_an_uncertain_commit_is_overwritten_by_the_next(batches: list[tuple[list[Step], Fate]]) -> None:
     async def scenario() -> None:
         with written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
@@ -232,10 +225,10 @@ def test_what_may_have_been_stored_is_put_right_by_the_next_change(batches: list
                 for steps, _ in batches:
                     for step in steps:
                         _outcome(step, registry)
-                    with suppress(NotStoredError):
-                        await registry.stored()
+                    with suppress(CommitError):
+                        await registry.commit()
                 fates.clear()
-                await registry.stored()
+                await registry.commit()
             assert held(files.store.registry(FABRIC, LEASE_S)) == held(registry)
 
     asyncio.run(scenario())
@@ -246,7 +239,7 @@ def test_a_job_of_another_topology_is_refused_by_name_and_stays() -> None:
         with written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
             registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
-            await registry.stored()
+            await registry.commit()
             smaller = ClosSpecification(
                 kind="clos", tors=2, aggs=2, hosts_per_tor=1, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
             ).build()
@@ -264,12 +257,12 @@ def test_a_refused_withdrawal_leaves_lease_and_source_ports() -> None:
             registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
             ring = FlowGroupRequest("ring", (_flow((0, 2), 1, None),))
             registry.register_flow_groups("gpt", [ring])
-            await registry.stored()
+            await registry.commit()
             registry.renew("gpt", 4.0)
             files.fails = True
             registry.deregister("gpt")
-            with pytest.raises(NotStoredError, match="the disk is full"):
-                await registry.stored()
+            with pytest.raises(CommitError, match="the disk is full"):
+                await registry.commit()
             assert registry.lease_end_s("gpt") == 4.0 + LEASE_S
             registry.register_job(JobRequest("bert", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
             _, groups = registry.register_flow_groups("bert", [ring])
@@ -281,7 +274,7 @@ def test_a_refused_withdrawal_leaves_lease_and_source_ports() -> None:
     asyncio.run(scenario())
 
 
-def test_a_full_disk_is_named_and_what_is_stored_stays() -> None:
+def test_a_full_disk_is_named_and_committed_jobs_stay() -> None:
     async def scenario() -> None:
         with written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
@@ -292,23 +285,23 @@ def test_a_full_disk_is_named_and_what_is_stored_stays() -> None:
                 connection.exec_driver_sql(f"PRAGMA max_page_count = {most_pages or 1 << 30}")
 
             registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
-            await registry.stored()
+            await registry.commit()
             before, most_pages = registry.jobs, 1
             ring = FlowGroupRequest("ring", tuple(_flow((0, 2), 1, None) for _ in range(500)))
             registry.register_flow_groups("gpt", [ring])
-            with pytest.raises(NotStoredError, match=r"not stored: database .*trainyard.db: database or disk is full"):
-                await registry.stored()
+            with pytest.raises(CommitError, match=r"not stored: database .*trainyard.db: database or disk is full"):
+                await registry.commit()
             assert registry.jobs == before
             most_pages = 0
             is_new, _ = registry.register_flow_groups("gpt", [ring])
-            await registry.stored()
+            await registry.commit()
             assert is_new
             assert files.store.registry(FABRIC, LEASE_S).jobs == registry.jobs
 
     asyncio.run(scenario())
 
 
-def test_only_the_first_controller_waits_for_jobs_that_it_cannot_know() -> None:
+def test_only_the_first_controller_has_a_grace_period() -> None:
     with written() as files:
         assert files.store.complete_from_s(10.0) == 10.0
         later = Store(files.store.database, DrivenClock(500.0))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.registry.registration import NotOwnerError
+from controller.registry.errors import NotOwnerError
 from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.path_table import REPORTS_TO_CONFIRM, Freshness
 from controller.telemetry.report_checks import RejectReason

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.config_file import load_config
+from controller.config import load_config
 from tests.trainyard.cli.conftest import Trainyard
 from workloads.scenario import Scenario
 

@@ -21,11 +21,11 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         life = Life(tmp_path_factory.mktemp("life") / "trainyard.db", "crux")
         life.start()
         await life.live(5)
-        await life.controller.written()
+        await life.controller.flush()
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("controller.store.facts.write_decision", _full)
             await life.live(1)
-            await life.controller.written()
+            await life.controller.flush()
         await life.live(1)
         await life.end()
         return Path(life.database)

@@ -1,4 +1,4 @@
-"""A controller with three jobs, two of which meet the third, and an operator's way to it over gRPC."""
+"""A controller with three jobs, two of which share links with the third, and its operations service over gRPC."""
 
 import asyncio
 import threading
@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import grpc.aio
 import pytest
 
+from controller.api.context import ServiceContext
 from controller.api.operations.service import OperationsService
+from controller.planning.context import PlannerContext
 from controller.planning.decision import Decision
-from controller.planning.directive_publisher import DirectiveBoard
+from controller.planning.directive_publisher import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
-from controller.profiling.measured import ProfilingResults
-from controller.registry.registration import FlowGroupRequest, FlowRequest, JobRequest, NicReference, NotOwnerError
+from controller.registry.errors import NotOwnerError
 from controller.registry.registry import Registry
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.southbound.recording import RecordingSouthbound
 from controller.store.store import Store
 from controller.telemetry.telemetry import Telemetry
@@ -30,7 +32,6 @@ from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
-from topologies.steering import Steering
 
 LEASE_S = 10.0
 NOW_S = 4.0
@@ -64,14 +65,15 @@ def planned_controller() -> PlannedController:
         _register(registry, name)
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
     planner = Planner(
-        registry,
-        snapshots,
-        routing,
-        find_policy("crux"),
-        Steering.RULE,
-        RecordingSouthbound(),
-        DirectiveBoard(registry),
-        DrivenClock(),
+        PlannerContext(
+            registry=registry,
+            snapshots=snapshots,
+            routing=routing,
+            policy=find_policy("crux"),
+            southbound=RecordingSouthbound(),
+            directives=DirectivePublisher(registry),
+            clock=DrivenClock(),
+        )
     )
     planner.mark_changed()
     asyncio.run(planner.settle())
@@ -119,7 +121,15 @@ def served(controller: PlannedController, store: Store | None = None) -> Iterato
     clock.advance_to(NOW_S)
     southbound = RecordingSouthbound(controller.fabric.switches)
     service = OperationsService(
-        controller.registry, controller.planner, southbound, clock, controller.telemetry, ProfilingResults(), store
+        ServiceContext(
+            registry=controller.registry,
+            planner=controller.planner,
+            directives=DirectivePublisher(controller.registry),
+            southbound=southbound,
+            telemetry=controller.telemetry,
+            clock=clock,
+            store=store,
+        )
     )
     started, stop = threading.Event(), asyncio.Event()
     addresses: list[str] = []

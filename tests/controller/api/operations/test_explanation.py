@@ -1,4 +1,4 @@
-"""Explanations against what can be worked out by hand on the little Clos."""
+"""Explanations compared with values worked out by hand on the small Clos."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def explainer(controller: PlannedController) -> Explainer:
     return Explainer(controller.decision, controller.fabric)
 
 
-def test_a_job_is_explained_by_its_bottleneck_and_whom_it_meets(
+def test_a_job_is_explained_by_its_bottleneck_and_neighbours(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     resnet = next(job for job in controller.registry.jobs if job.request.name == "resnet")
@@ -71,7 +71,7 @@ def test_a_flow_is_explained_by_its_candidates_and_rules(explainer: Explainer, c
             assert found == wanted
 
 
-def test_what_others_plan_on_a_path_leaves_the_flow_itself_out(
+def test_the_utilisation_by_others_leaves_out_the_flow_itself(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     flow = find_flow(controller.decision, "gpt/ring/0")
@@ -82,7 +82,7 @@ def test_what_others_plan_on_a_path_leaves_the_flow_itself_out(
     assert min(c.others_utilisation for c in explainer.explain_flow(alone).flow.candidates if c.chosen) <= TRANSFER_S
 
 
-def test_what_others_than_jobs_send_is_told_of_the_paths_that_it_is_on(controller: PlannedController) -> None:
+def test_candidates_show_foreign_traffic_on_their_paths(controller: PlannedController) -> None:
     decision = controller.decision
     flow = find_flow(decision, "gpt/ring/0")
     full = flow.candidates[0][1]
@@ -103,6 +103,8 @@ def test_what_others_than_jobs_send_is_told_of_the_paths_that_it_is_on(controlle
         ("gpt/star/0", "no flow 'gpt/star/0'"),
     ],
 )
-def test_an_unknown_name_is_told_with_what_there_is(controller: PlannedController, name: str, message: str) -> None:
+def test_an_unknown_name_is_answered_with_the_known_ones(
+    controller: PlannedController, name: str, message: str
+) -> None:
     with pytest.raises(NothingToExplainError, match=message):
         find_flow(controller.decision, name)

@@ -1,4 +1,4 @@
-"""An operator who knows several addresses: who hangs is not waited for, who is about to lead is."""
+"""The operations client with several addresses: it skips controllers that hang, and waits for one to lead."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def _names(*addresses: str) -> list[str]:
         return [job.name for job in operations.list(LIST_JOBS)]
 
 
-def test_who_hangs_is_not_waited_for_and_who_leads_soon_is() -> None:
+def test_a_hanging_controller_is_skipped_and_a_standby_awaited() -> None:
     is_over = threading.Event()
 
     def hangs(_: int, __: grpc.ServicerContext) -> Iterator[bytes]:
@@ -70,12 +70,12 @@ def test_who_hangs_is_not_waited_for_and_who_leads_soon_is() -> None:
             is_over.set()
 
 
-def test_one_that_is_asked_alone_says_at_once_that_it_does_not_lead() -> None:
+def test_a_single_standby_answers_at_once() -> None:
     with _controller(_leads_not) as address, pytest.raises(OperationsError) as refused:
         _names(address)
     assert str(refused.value) == f"{address}: this controller does not lead: one does"
 
 
-def test_where_nobody_is_there_nobody_is_waited_for() -> None:
+def test_absent_controllers_are_not_awaited() -> None:
     with pytest.raises(OperationsError, match=r"no controller answers at 127.0.0.1:1: .*; no controller answers at "):
         _names("127.0.0.1:1", "127.0.0.1:2")

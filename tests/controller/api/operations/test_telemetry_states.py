@@ -1,4 +1,4 @@
-"""What an operator is shown of loads, and whose they are."""
+"""The states of loads, with the part of foreign traffic."""
 
 from io import StringIO
 

@@ -1,11 +1,11 @@
-"""A job of a Snapshot is the same after it has been told as facts."""
+"""A job of a Snapshot is the same after it is encoded as facts and decoded."""
 
 import json
 from dataclasses import replace
 
 import pytest
 
-from controller.record.snapshots import FOREIGN_LOADS, PROFILED, Setting, SnapshotFacts, telemetry_bodies
+from controller.record.codec import FOREIGN_LOADS, PROFILED, Setting, SnapshotCodec, encode_telemetry
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job
 from policies.profile import Profile
@@ -25,10 +25,10 @@ TOPOLOGIES = (
 )
 
 
-def _facts(topology: Topology) -> tuple[SnapshotFacts, Routing]:
+def _facts(topology: Topology) -> tuple[SnapshotCodec, Routing]:
     setting = Setting(topology=topology, hash_seed=1, policy="crux", num_levels=8, seed=1)
     routing = setting.routing()
-    return SnapshotFacts(setting, routing), routing
+    return SnapshotCodec(setting, routing), routing
 
 
 def _job(routing: Routing) -> Job:
@@ -45,35 +45,35 @@ def _job(routing: Routing) -> Job:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda topology: topology.kind)
-def test_paths_are_told_only_where_some_are_missing(topology: Topology) -> None:
+def test_paths_are_written_only_where_some_are_missing(topology: Topology) -> None:
     facts, routing = _facts(topology)
     job = _job(routing)
-    body = facts.job_body(job)
+    body = facts.encode_job(job)
     assert set(body["candidates"]) == {None}
-    assert facts.job("gpt", json.loads(json.dumps(body))) == job
+    assert facts.decode_job("gpt", json.loads(json.dumps(body))) == job
     ring = job.flow_groups[0]
     flows = list(ring.flows)
     chosen = max(range(len(flows)), key=lambda number: len(flows[number].candidates))
     fewer = Paths(flows[chosen].candidates[1:] or flows[chosen].candidates)
     flows[chosen] = replace(flows[chosen], candidates=fewer, hashed_path=fewer[0], is_hash_probed=True)
     without = replace(job, flow_groups=(replace(ring, flows=tuple(flows)), *job.flow_groups[1:]))
-    body = facts.job_body(without)
-    assert facts.job("gpt", json.loads(json.dumps(body))) == without
+    body = facts.encode_job(without)
+    assert facts.decode_job("gpt", json.loads(json.dumps(body))) == without
 
 
-def test_a_job_that_is_measured_is_told_with_its_hosts_and_the_level_it_has() -> None:
+def test_a_measured_job_is_written_with_its_hosts_and_level() -> None:
     facts, routing = _facts(TOPOLOGIES[0])
     job = replace(_job(routing), measured_hosts=("h0", "h1"))
-    assert facts.job("gpt", json.loads(json.dumps(facts.job_body(job)))) == job
-    snapshot = facts.snapshot(1.0, [job], None, None, "gpt")
+    assert facts.decode_job("gpt", json.loads(json.dumps(facts.encode_job(job)))) == job
+    snapshot = facts.decode_snapshot(1.0, [job], None, None, "gpt")
     assert (snapshot.profiled, snapshot.num_levels) == ("gpt", 7)
-    assert dict(telemetry_bodies(snapshot))[PROFILED] == "gpt"
+    assert dict(encode_telemetry(snapshot))[PROFILED] == "gpt"
 
 
-def test_foreign_loads_are_told_by_link() -> None:
+def test_foreign_loads_are_written_by_link() -> None:
     facts, _ = _facts(TOPOLOGIES[0])
-    snapshot = facts.snapshot(1.0, [], None, {"3": 2.5e9, "14": 1.0}, None)
+    snapshot = facts.decode_snapshot(1.0, [], None, {"3": 2.5e9, "14": 1.0}, None)
     assert snapshot.foreign_loads_bps == {3: 2.5e9, 14: 1.0}
-    body = dict(telemetry_bodies(snapshot))[FOREIGN_LOADS]
-    assert facts.snapshot(1.0, [], None, json.loads(json.dumps(body)), None) == snapshot
-    assert dict(telemetry_bodies(facts.snapshot(1.0, [], None, None, None)))[FOREIGN_LOADS] is None
+    body = dict(encode_telemetry(snapshot))[FOREIGN_LOADS]
+    assert facts.decode_snapshot(1.0, [], None, json.loads(json.dumps(body)), None) == snapshot
+    assert dict(encode_telemetry(facts.decode_snapshot(1.0, [], None, None, None)))[FOREIGN_LOADS] is None

@@ -1,4 +1,4 @@
-"""The lease as a row that two connections compare and set."""
+"""The leader's lease as a row that two connections compare and swap."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -7,10 +7,11 @@ from contextlib import closing
 import pytest
 
 from controller.errors import StoreError
-from controller.leadership.exclusive import own_term
+from controller.leadership.exclusive import acquire_term
 from controller.leadership.lease import VACANT, LeaseRecord
-from controller.registry.registration import JobRequest, NotStoredError
-from controller.store.leases import DatabaseLease
+from controller.registry.errors import CommitError
+from controller.registry.requests import JobRequest
+from controller.store.leader_lease import DatabaseLease
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.profile import Profile
@@ -29,7 +30,7 @@ def tables(address: str) -> Iterator[tuple[DatabaseLease, DatabaseLease]]:
         yield one, other
 
 
-def test_of_two_who_take_what_both_have_seen_one_gets_it(tables: tuple[DatabaseLease, DatabaseLease]) -> None:
+def test_one_of_two_controllers_takes_a_lease_that_both_have_seen(tables: tuple[DatabaseLease, DatabaseLease]) -> None:
     async def scenario() -> None:
         one, other = tables
         for term in range(1, 6):
@@ -44,7 +45,7 @@ def test_of_two_who_take_what_both_have_seen_one_gets_it(tables: tuple[DatabaseL
     asyncio.run(scenario())
 
 
-def test_renewals_are_counted_and_those_of_a_former_term_are_none(tables: tuple[DatabaseLease, DatabaseLease]) -> None:
+def test_renewals_are_counted_but_not_those_of_a_former_term(tables: tuple[DatabaseLease, DatabaseLease]) -> None:
     async def scenario() -> None:
         one, other = tables
         assert await one.read() == VACANT
@@ -72,8 +73,8 @@ async def _take(table: DatabaseLease, name: str) -> int:
     return term
 
 
-@pytest.mark.parametrize("begin", [_take, own_term], ids=["they take turns", "they take none"])
-def test_who_has_had_the_database_before_stores_nothing_any_longer(
+@pytest.mark.parametrize("begin", [_take, acquire_term], ids=["they take turns", "they take none"])
+def test_a_former_leader_commits_nothing(
     address: str,
     tables: tuple[DatabaseLease, DatabaseLease],
     begin: Callable[[DatabaseLease, str], Coroutine[None, None, int]],
@@ -84,16 +85,16 @@ def test_who_has_had_the_database_before_stores_nothing_any_longer(
         store = Store.open(address, DrivenClock())
         former = store.in_term(await begin(one, "one")).registry(fabric, 30.0)
         former.register_job(_job("first"), 0.0, "token")
-        await former.stored()
+        await former.commit()
         later = store.in_term(await begin(other, "other")).registry(fabric, 30.0)
         former.register_job(_job("second"), 0.0, "token")
-        with pytest.raises(NotStoredError, match="another controller has taken the lease since term 1"):
-            await former.stored()
+        with pytest.raises(CommitError, match="another controller has taken the lease since term 1"):
+            await former.commit()
         assert [job.request.name for job in former.jobs] == ["first"]
         with pytest.raises(StoreError, match="term 1"):
             store.in_term(1).complete_from_s(5.0)
         later.register_job(_job("third"), 0.0, "token")
-        await later.stored()
+        await later.commit()
         assert [job.request.name for job in later.jobs] == ["first", "third"]
         await store.close()
 

@@ -1,15 +1,18 @@
-"""Snapshots as facts, and back."""
+"""Encodes Snapshots and Plans as facts, and decodes them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from controller.config import ControllerConfig
 from controller.planning.snapshots import link_states
-from controller.record.facts import Body, FactKey, FactKind
+from controller.record.facts import Body, FactKey, FactKind, Facts
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job
+from policies.memory_codec import EncodedMemory
+from policies.plan import FlowPlan, JobPlan, Plan
 from policies.profile import Profile
 from policies.snapshot import Links, OpenGroup, Snapshot
 from topologies.addressing import FiveTuple
@@ -23,22 +26,23 @@ OPEN_GROUPS = FactKey(FactKind.OPEN_GROUPS, "")
 FOREIGN_LOADS = FactKey(FactKind.FOREIGN_LOADS, "")
 PROFILED = FactKey(FactKind.PROFILED, "")
 CONTROLLER = FactKey(FactKind.CONTROLLER, "")
+SHARED_MEMORY = FactKey(FactKind.SHARED_MEMORY, "")
 
 
 class Setting(BaseModel):
-    """The configuration that decisions depend on."""
+    """The part of the configuration that decisions depend on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     topology: Topology
     hash_seed: int
-    policy: str  # a name or an import string, whether or not it is known here
+    policy: str  # a name or an import string; it need not be known here
     num_levels: int
     seed: int
 
     @classmethod
     def of(cls, config: ControllerConfig) -> "Setting":
-        """That of a controller."""
+        """The settings of a controller."""
         return cls(
             topology=config.topology,
             hash_seed=config.hash_seed,
@@ -48,17 +52,17 @@ class Setting(BaseModel):
         )
 
     def differing(self, recorded: Body) -> list[str]:
-        """The keys that are recorded otherwise."""
+        """The keys whose recorded values differ."""
         return [name for name, value in self.model_dump(mode="json").items() if recorded.get(name) != value]
 
     def routing(self) -> Routing:
-        """The fabric, routed as decisions see it."""
+        """The fabric and its routing, as decisions see them."""
         fabric = self.topology.build()
         return Routing(fabric, hash_multipliers(fabric.switches, self.hash_seed))
 
 
-class SnapshotFacts:
-    """Between Snapshots on one fabric and facts."""
+class SnapshotCodec:
+    """Encodes and decodes the Snapshots of one fabric."""
 
     def __init__(self, setting: Setting, routing: Routing) -> None:
         self.setting = setting
@@ -67,31 +71,31 @@ class SnapshotFacts:
         self._known_shortest: dict[tuple[str, str], tuple[int, int]] = {}
         self._links: Links = link_states(routing.fabric)
 
-    def job_body(self, job: Job) -> Body:
-        """A job; paths between two NICs are told where they are not all that the topology allows."""
+    def encode_job(self, job: Job) -> Body:
+        """Encode a job. Candidate paths are written only where they are not all that the topology allows."""
         profile = job.profile
         groups = []
-        told: dict[int, list[Path] | None] = {}
+        written: dict[int, list[Path] | None] = {}
         numbers: dict[int, int] = {}
         for group in job.flow_groups:
             flows = []
             for flow in group.flows:
                 number = numbers.setdefault(id(flow.candidates), len(numbers))
-                if number not in told:
-                    told[number] = None if self._is_all(flow) else list(flow.candidates)
+                if number not in written:
+                    written[number] = None if self._is_all(flow) else list(flow.candidates)
                 flows.append(_flow_body(flow, number))
             groups.append([group.name, flows])
         return {
             "arrival_s": job.arrival_s,
             "gpus": job.gpus,
             "profile": [profile.compute_s, profile.comm_start, profile.work],
-            "candidates": list(told.values()),
+            "candidates": list(written.values()),
             "groups": groups,
             "measured_hosts": list(job.measured_hosts),
         }
 
-    def job(self, name: str, body: Mapping[str, Any]) -> Job:
-        """The job that ``job_body`` has told."""
+    def decode_job(self, name: str, body: Mapping[str, Any]) -> Job:
+        """Decode what ``encode_job`` has written."""
         candidates: dict[tuple[int, int, int], Paths] = {}
         groups = []
         for group, flows in body["groups"]:
@@ -109,10 +113,10 @@ class SnapshotFacts:
             tuple(body["measured_hosts"]),
         )
 
-    def snapshot(
+    def decode_snapshot(
         self, time_s: float, jobs: Sequence[Job], open_groups: Body, foreign_loads: Body, profiled: str | None
     ) -> Snapshot:
-        """A Snapshot without a Plan before it."""
+        """Make a Snapshot, without the Plan before it, from decoded jobs and the bodies of its other facts."""
         return Snapshot(
             time_s=time_s,
             links=self._links,
@@ -125,7 +129,7 @@ class SnapshotFacts:
         )
 
     def _is_all(self, flow: Flow) -> bool:
-        """Whether no path is missing: as short as the topology's, these are among them, and their number tells."""
+        """Whether a flow has all candidate paths: paths of the shortest length, as many as the topology has."""
         nics, links = self.fabric.nic_by_address, self.fabric.links
         source, destination = nics[flow.five_tuple.source_address], nics[flow.five_tuple.destination_address]
         number, num_links = self._shortest_paths(links[source.link].destination, destination)
@@ -133,7 +137,7 @@ class SnapshotFacts:
         return len(paths) == number and paths.links.shape[1] == 1 + num_links
 
     def _shortest_paths(self, switch: str, destination: Nic) -> tuple[int, int]:
-        """How many paths lead from a switch to a NIC, of how many links; the same for all NICs of a switch."""
+        """The number of shortest paths from a switch to a NIC, and of links in each."""
         links = self.fabric.links
         attachment = links[destination.link].destination
         if switch == attachment:
@@ -150,7 +154,7 @@ class SnapshotFacts:
         self,
         key: FlowKey,
         body: Sequence[Any],
-        told: Sequence[Sequence[Sequence[int]] | None],
+        written: Sequence[Sequence[Sequence[int]] | None],
         known: dict[tuple[int, int, int], Paths],
     ) -> Flow:
         *packet, size_bytes, offset_s, hashed_path, is_assigned, is_hash_probed, is_cut_off, number = body
@@ -161,7 +165,7 @@ class SnapshotFacts:
         )
         ends = (five_tuple.source_address, five_tuple.destination_address, number)
         if ends not in known:
-            paths = told[number]
+            paths = written[number]
             known[ends] = Paths(
                 self._routing.candidate_paths(source, destination) if paths is None else map(tuple, paths)
             )
@@ -179,8 +183,8 @@ class SnapshotFacts:
         )
 
 
-def telemetry_bodies(snapshot: Snapshot) -> Iterator[tuple[FactKey, Body]]:
-    """What is told of a Snapshot beside its jobs."""
+def encode_telemetry(snapshot: Snapshot) -> Iterator[tuple[FactKey, Body]]:
+    """Encode what a Snapshot has beside its jobs."""
     groups = [
         [group.job, group.group, group.iteration, group.reference_s, group.remaining_bytes]
         for group in snapshot.open_groups
@@ -198,3 +202,63 @@ def _flow_body(flow: Flow, candidates: int) -> list[Any]:
         *(flow.size_bytes, flow.offset_s, flow.hashed_path),
         *(flow.is_assigned, flow.is_hash_probed, flow.is_cut_off, candidates),
     ]
+
+
+def encode_order(plan: JobPlan, flows: Sequence[FlowPlan]) -> Body:
+    """Encode what a Plan decides for a job, except its paths; a run of flows with equal level and order is one item."""
+    alike = groupby((flow.level, flow.order) for flow in flows)
+    return {
+        "rank": plan.rank,
+        "level": plan.level,
+        "intensity": plan.intensity,
+        "correction_factor": plan.correction_factor,
+        "priority": plan.priority,
+        "time_shift_s": plan.time_shift_s,
+        "reason": plan.reason,
+        "flows": [[sum(1 for _ in run), *level_and_order] for level_and_order, run in alike],
+    }
+
+
+def encode_paths(flows: Sequence[FlowPlan]) -> Body:
+    """Encode the paths of a job's flows."""
+    return [flow.path for flow in flows]
+
+
+def decode_plan(policy: str, snapshot: Snapshot, facts: Facts) -> Plan:
+    """Decode the Plan for a Snapshot, without its memory, from the facts that held then."""
+    jobs: list[JobPlan] = []
+    flows: dict[FlowKey, FlowPlan] = {}
+    for job in snapshot.jobs:
+        order = facts[FactKey(FactKind.ORDER, job.name)]
+        jobs.append(_job_plan(job.name, order))
+        flows |= _flow_plans(job, order["flows"], facts[FactKey(FactKind.PATHS, job.name)])
+    return Plan(policy, tuple(sorted(jobs, key=lambda job: job.rank)), flows)
+
+
+def decode_memory(facts: Facts) -> EncodedMemory:
+    """Decode the memory of the Plan of these facts."""
+    by_job = {key.key: body for key, body in facts.items() if key.kind is FactKind.MEMORY}
+    return EncodedMemory(facts.get(SHARED_MEMORY), by_job)
+
+
+def _job_plan(name: str, body: Mapping[str, Any]) -> JobPlan:
+    return JobPlan(
+        name=name,
+        rank=body["rank"],
+        level=body["level"],
+        intensity=body["intensity"],
+        correction_factor=body["correction_factor"],
+        priority=body["priority"],
+        time_shift_s=body["time_shift_s"],
+        reason=body["reason"],
+    )
+
+
+def _flow_plans(
+    job: Job, runs: Sequence[Sequence[int]], paths: Sequence[Sequence[int] | None]
+) -> dict[FlowKey, FlowPlan]:
+    levels_and_orders = [(level, order) for count, level, order in runs for _ in range(count)]
+    return {
+        flow.key: FlowPlan(None if path is None else tuple(path), level, order)
+        for flow, path, (level, order) in zip(job.flows, paths, levels_and_orders, strict=True)
+    }

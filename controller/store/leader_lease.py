@@ -1,4 +1,4 @@
-"""The lease on a fabric as a row: read, taken, renewed and given back by comparing what is there with what was seen."""
+"""The leader's lease as a row of the database, changed by compare-and-swap."""
 
 from functools import partial
 from typing import Any, Self
@@ -12,14 +12,14 @@ from controller.store.schema import LEADERSHIP
 
 
 class DatabaseLease:
-    """A LeaseTable in a controller's database, by a connection of its own: other writes do not keep it waiting."""
+    """A LeaseTable in a database, by a connection of its own, so that it never waits for other writes."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     @classmethod
     def open(cls, address: str) -> Self:
-        """The lease in the database at an address, as ``Database.open`` takes it. Raises StoreError."""
+        """Open the lease in the database at an address; see ``Database.open``."""
         return cls(Database.open(address))
 
     def close(self) -> None:
@@ -44,9 +44,9 @@ class DatabaseLease:
 
 
 def require_term(term: int, connection: Connection) -> None:
-    """Have this transaction take effect only where the lease is still of this term. Raises OutOfTermError where not.
+    """Let this transaction commit only in this term; raises OutOfTermError where another controller has the lease.
 
-    It writes the row, as does whoever takes the lease: one of the two waits for the other.
+    It writes the row of the lease, as a controller does that takes it: one of the two waits for the other.
     """
     if not _change(term, {"term": term}, connection):
         raise OutOfTermError(f"another controller has taken the lease since term {term}")
@@ -60,7 +60,7 @@ def _read(connection: Connection) -> LeaseRecord:
 def _take(seen: LeaseRecord, record: LeaseRecord, connection: Connection) -> bool:
     values = {"holder": record.holder, "term": record.term, "renewals": record.renewals, "lease_s": record.lease_s}
     if seen == VACANT:
-        # Of two who are the first, the row's key lets one.
+        # Of two controllers that are the first, the key of the row lets one.
         connection.execute(insert(LEADERSHIP), {"number": 1, **values})
         return True
     is_seen = (LEADERSHIP.c.term == seen.term) & (LEADERSHIP.c.renewals == seen.renewals)
@@ -72,5 +72,5 @@ def _change(term: int, values: dict[str, Any], connection: Connection) -> bool:
 
 
 def _update(where: ColumnElement[bool], values: dict[str, Any], connection: Connection) -> bool:
-    """Whether there was a row to change."""
+    """Update a row; returns whether there was one."""
     return connection.execute(update(LEADERSHIP).where(where).values(values)).rowcount == 1

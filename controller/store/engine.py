@@ -1,4 +1,4 @@
-"""How a database is connected to: so that a commit is safe when it returns, and so that nothing waits without end."""
+"""SQLAlchemy engines whose commits are durable when they return, and whose waits are bounded."""
 
 import re
 from contextlib import suppress
@@ -20,16 +20,16 @@ _LIBPQ = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
-    # Whoever stands still in the middle of a transaction loses it, and with it what it has locked.
+    # A client that hangs in a transaction loses it, with the locks it holds.
     "options": (
         f"-c lock_timeout={_BUSY_TIMEOUT_MS} -c statement_timeout=30000 -c idle_in_transaction_session_timeout=5000"
     ),
 }
-"""Seconds, milliseconds where PostgreSQL counts these; a URL may say otherwise."""
+"""In the units of PostgreSQL: seconds or milliseconds. A parameter of the URL takes precedence."""
 
 
 def url_of(address: str) -> URL:
-    """The URL of a database that is given as one, or as a path; raises StoreError for one that cannot be read."""
+    """Return the SQLAlchemy URL of an address: a URL, or the path of an SQLite file. Raises StoreError."""
     if _URL.match(address) is None:
         return URL.create("sqlite", database=address)
     try:
@@ -39,15 +39,19 @@ def url_of(address: str) -> URL:
 
 
 def name_of(url: URL) -> str:
-    """What people are told that a database is."""
+    """Return the name of a database for messages, without its password."""
     is_file = url.get_backend_name() == "sqlite" and url.database
     return f"database {url.database if is_file else url.render_as_string(hide_password=True)}"
 
 
 def engine_of(url: URL, *, may_be_new: bool) -> Engine:
-    """What connects to a database; one that is read alone and may not be new is given all the time it takes.
+    """Return an engine for a database.
 
-    Raises StoreError where it is a file that is not there, and what SQLAlchemy raises.
+    The waits are bounded only where the database ``may_be_new``: what merely reads one has all the time it needs.
+
+    Raises:
+        StoreError: It is a file that does not exist and may not be new.
+        SQLAlchemyError: SQLAlchemy cannot make an engine for the URL.
     """
     if url.get_backend_name() == "sqlite":
         _prepare_file(url, may_be_new=may_be_new)
@@ -60,22 +64,22 @@ def engine_of(url: URL, *, may_be_new: bool) -> Engine:
 
 
 def _prepare_file(url: URL, *, may_be_new: bool) -> None:
-    """Make the file where there is none, for its owner alone: the owner tokens in it are worth withdrawing jobs."""
+    """Create the file where there is none, readable by its owner alone: it holds the owner tokens of jobs."""
     if not url.database or url.database == ":memory:":
         return
     path = Path(url.database)
     if not may_be_new and not path.exists():
         raise StoreError(f"{name_of(url)}: there is no such file")
-    with suppress(OSError):  # SQLite says better what is wrong
+    with suppress(OSError):  # SQLite gives the better message
         path.touch(0o600)
 
 
 def _prepare_sqlite(engine: Engine) -> None:
-    """A commit is on the disk when it returns, readers and the writer do not wait for one another."""
+    """Make commits durable, and let readers and the writer work without waiting for one another."""
 
     @event.listens_for(engine, "connect")
     def connect(connection: Any, _: object) -> None:
-        # SQLAlchemy begins transactions then, before DDL and reads too, as other databases do.
+        # SQLAlchemy then begins every transaction itself, before DDL and reads too, as with other databases.
         connection.isolation_level = None
         for pragma in (
             f"busy_timeout = {_BUSY_TIMEOUT_MS}",

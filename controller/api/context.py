@@ -1,0 +1,33 @@
+"""The parts of a controller that its gRPC services read and change."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from controller.clock import Clock
+from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.planner import Planner
+from controller.profiling.measured import ProfilingResults
+from controller.registry.registry import Registry
+from controller.southbound.southbound import Southbound
+from controller.telemetry.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    # SQLAlchemy is slow to import, and a controller without a database does not need it.
+    from controller.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceContext:
+    """The parts of one controller, for its services."""
+
+    registry: Registry
+    planner: Planner
+    directives: DirectivePublisher
+    southbound: Southbound
+    telemetry: Telemetry
+    clock: Clock
+    profiling: ProfilingResults = field(default_factory=ProfilingResults)
+    store: "Store | None" = None
+    """The database; None: no state outlives the process."""
+    name: str | None = None
+    """The controller's name among several; None: it is the only one."""

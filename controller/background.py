@@ -1,0 +1,115 @@
+"""Work beside the event loop: a task that drains a queue, and a thread for calls that block."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
+
+from controller.errors import StoreError
+
+_ResultT = TypeVar("_ResultT")
+
+
+class BackgroundTask:
+    """Runs ``work`` as one task at a time; ``work`` returns once nothing is left to do.
+
+    Example::
+
+        task = BackgroundTask(write_all)
+        queue.append(row)
+        task.start()  # does nothing where the task runs already
+        await task.join()
+    """
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the task, unless it runs."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def join(self) -> None:
+        """Wait until nothing is left to do. Cancelling the wait does not cancel the work."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def stop(self, patience_s: float) -> None:
+        """Wait until nothing is left to do, then cancel the task if that takes longer than ``patience_s``."""
+        if (task := self._task) is not None:
+            await asyncio.wait((task,), timeout=patience_s)
+            task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            await self._work()
+        finally:
+            self._task = None
+
+
+class SerialExecutor(Executor):
+    """An executor with one daemon thread: a call that never returns does not keep the process from ending."""
+
+    def __init__(self, name: str = "database") -> None:
+        self._name = name
+        self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._is_closed = False
+        self._thread: Thread | None = None
+
+    def submit(self, call: Callable[..., _ResultT], /, *arguments: Any, **named: Any) -> "Future[_ResultT]":
+        """Queue a call; see ``concurrent.futures.Executor``. Raises RuntimeError where the executor is closed."""
+        if self._is_closed:
+            raise RuntimeError("has been closed")
+        if self._thread is None:
+            self._thread = Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        future: Future[_ResultT] = Future()
+        self._waiting.put((future, lambda: call(*arguments, **named)))
+        return future
+
+    def close(self, patience_s: float) -> None:
+        """Accept no more calls, and wait up to ``patience_s`` for the queued ones."""
+        self._is_closed = True
+        if self._thread is not None:
+            self._waiting.put(None)
+            self._thread.join(patience_s)
+
+    def _work(self) -> None:
+        while (taken := self._waiting.get()) is not None:
+            future, call = taken
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
+                    del error
+            del taken, future, call
+
+
+async def run_in_thread(call: Callable[[], _ResultT], name: str = "database") -> _ResultT:
+    """Make a blocking call in a daemon thread of its own, which goes on where the caller is cancelled."""
+    executor = SerialExecutor(name)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, call)
+    finally:
+        executor.close(0.0)
+
+
+class CancellableCall(Generic[_ResultT]):
+    """A call that is made at most once, and never where it was cancelled before it began."""
+
+    def __init__(self, call: Callable[[], _ResultT]) -> None:
+        self._call = call
+        self._taken = Lock()
+
+    def __call__(self) -> _ResultT:
+        if not self._taken.acquire(blocking=False):
+            raise StoreError("withdrawn")
+        return self._call()
+
+    def cancel(self) -> bool:
+        """Cancel the call; returns False where it has begun."""
+        return self._taken.acquire(blocking=False)

@@ -1,0 +1,58 @@
+"""The requests that jobs make of the registry."""
+
+from dataclasses import dataclass
+
+from policies.profile import Profile
+from topologies.addressing import FiveTuple
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """A job to be registered; ``gpus`` counts the GPUs of the job on all its hosts.
+
+    A job without a ``profile`` describes no flows either: the controller measures both.
+    """
+
+    name: str
+    hosts: tuple[str, ...]
+    gpus: int
+    profile: Profile | None
+
+
+@dataclass(frozen=True, slots=True)
+class NicReference:
+    """A NIC, named by its host and its index there."""
+
+    host: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """A template flow to be registered.
+
+    The registry assigns a 5-tuple where ``five_tuple`` is None, with ``held_source_port`` if that port is free.
+    """
+
+    source: NicReference
+    destination: NicReference
+    size_bytes: int
+    offset_s: float
+    five_tuple: FiveTuple | None = None
+    held_source_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowGroupRequest:
+    """A template flow group to be registered."""
+
+    name: str
+    flows: tuple[FlowRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRequest:
+    """A report that one iteration's instance of a flow group has begun, or has ended."""
+
+    iteration: int
+    has_ended: bool = False
