@@ -11,6 +11,9 @@
     each reason.
   * ``RateLimitError`` (``controller.api.rate_limiter``): a connection asks for more than its share.
   * ``ConfigError`` (``controller.config``): a configuration file that cannot be used.
+  * ``SouthboundError`` (``controller.southbound.southbound``): a switch refuses its rules. ``SwitchAwayError`` and
+    ``SwitchRefusalError`` (``controller.southbound.p4runtime.writer``) are of one request to a switch.
+  * ``NothingToExplainError`` (``controller.api.operations.explanation``): an operator asks for an unknown name.
   * ``RecordError`` (``controller.record.facts``): a record that cannot be read.
 
 ``OperationsError`` (``controller.api.operations.client``) stands apart: the programs of operators raise it, not the

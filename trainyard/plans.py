@@ -4,7 +4,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from controller.planning.decision import Decision, directives_of
+from controller.planning.decision import Decision
+from controller.planning.directives import directives_of
 from experiments.scenarios.compatibility import unsupported_reason
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from controller.clock import Clock
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.profiling.measured import ProfilingResults
 from controller.registry.registry import Registry

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from controller.planning.decision import Decision, FlowDirective, JobDirectives
+from controller.planning.decision import Decision
+from controller.planning.directives import FlowDirective, JobDirectives
 from controller.registry.jobs import RegisteredFlowGroup
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.telemetry.exchange import ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget

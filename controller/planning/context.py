@@ -5,7 +5,7 @@ from typing import Protocol
 
 from controller.clock import Clock
 from controller.links.link_health import LinkHealth
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound

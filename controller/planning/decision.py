@@ -1,4 +1,4 @@
-"""A decision: a Plan with its Snapshot and its rules, and the directives that it has for every job."""
+"""A decision: a Plan with its Snapshot and its rules, and the draft that it is made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,20 @@ from controller.rules.job_rules import JobRule
 from policies.flows import FlowKey
 from policies.plan import Plan
 from policies.snapshot import Snapshot
-from topologies.fabric import Path
+from topologies.addressing import FiveTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A Plan that asks for source ports before it can become a Decision.
+
+    ``plan`` is what is carried out: the policy's Plan, with flows that have no path left at best effort.
+    ``port_changes`` are the new 5-tuples that would send flows where the Plan wants them.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    port_changes: Mapping[FlowKey, FiveTuple]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,44 +44,3 @@ class Decision:
     def num_rules(self) -> int:
         """The number of rules for single flows, over all switches."""
         return sum(len(rules) for rules in self.rules.values())
-
-
-@dataclass(frozen=True, slots=True)
-class FlowDirective:
-    """The path, level, order and source port of one flow; the path is that of the hash where the Plan sets none."""
-
-    key: FlowKey
-    path: Path
-    level: int
-    order: int
-    source_port: int
-
-
-@dataclass(frozen=True, slots=True)
-class JobDirectives:
-    """A job's part of a Plan; ``arrival_s`` tells apart jobs of the same name."""
-
-    plan_number: int
-    arrival_s: float
-    time_shift_s: float | None
-    flows: tuple[FlowDirective, ...]
-
-
-def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
-    """The directives of a decision, by job."""
-    plans = {job.name: job for job in decision.plan.jobs}
-    return {
-        job.name: JobDirectives(
-            decision.number,
-            job.arrival_s,
-            plans[job.name].time_shift_s,
-            tuple(
-                FlowDirective(
-                    flow.key, plan.path or flow.hashed_path, plan.level, plan.order, flow.five_tuple.source_port
-                )
-                for flow in job.told_flows
-                for plan in (decision.plan.flows[flow.key],)
-            ),
-        )
-        for job in decision.snapshot.jobs
-    }

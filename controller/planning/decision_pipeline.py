@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Decision
+from controller.planning.decision import Decision, Draft
 from controller.planning.failover_rules import best_effort_where_cut_off
 from controller.planning.steering import probed_port_changes, source_port_changes, with_source_ports
 from controller.rules.flow_rules import flow_rules
@@ -26,19 +26,6 @@ from topologies.steering import Steering
 if TYPE_CHECKING:
     # gRPC is slow to import, and decisions do not need it.
     from controller.telemetry.probed_paths import ProbedPaths
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A Plan that asks for source ports before it can become a Decision.
-
-    ``plan`` is what is carried out: the policy's Plan, with flows that have no path left at best effort.
-    ``port_changes`` are the new 5-tuples that would send flows where the Plan wants them.
-    """
-
-    snapshot: Snapshot
-    plan: Plan
-    port_changes: Mapping[FlowKey, FiveTuple]
 
 
 @dataclass(frozen=True, slots=True)

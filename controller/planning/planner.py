@@ -12,8 +12,9 @@ from controller.links.link_health import LinkHealth
 from controller.links.link_log import change_messages
 from controller.planning.contained_policy import ContainedPolicy
 from controller.planning.context import PlannerContext
-from controller.planning.decision import Decision, directives_of
-from controller.planning.decision_pipeline import DecisionPipeline, Draft
+from controller.planning.decision import Decision, Draft
+from controller.planning.decision_pipeline import DecisionPipeline
+from controller.planning.directives import directives_of
 from controller.planning.failover_rules import without_dead_paths
 from controller.registry.errors import CommitError
 from controller.southbound.southbound import SouthboundError

@@ -15,7 +15,7 @@ from controller.config import ControllerConfig
 from controller.links.link_health import LinkHealth
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext, PlanRecorder
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.profiling.measured import ProfilingResults

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from controller.errors import DaemonError
 from controller.rules.flow_rules import RulesBySwitch
 from topologies.routing import Routing
 
 
-class SouthboundError(Exception):
+class SouthboundError(DaemonError):
     """A switch refused its rules; the message names it."""
 
 

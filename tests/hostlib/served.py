@@ -12,7 +12,7 @@ from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.clock import Clock
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from controller.errors import DaemonError
 from controller.southbound.p4runtime.difference import State, Update, UpdateKind, difference, state_of
 from controller.southbound.p4runtime.entries import RULES, Entity, EntityKey, next_hop_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
@@ -15,11 +16,11 @@ MAX_UPDATES_PER_WRITE = 500
 """The error details of so many updates, about 100 bytes each, fit into the 64 KiB of metadata that clients accept."""
 
 
-class SwitchAwayError(Exception):
+class SwitchAwayError(DaemonError):
     """The connection to the switch is lost."""
 
 
-class SwitchRefusalError(Exception):
+class SwitchRefusalError(DaemonError):
     """The switch refused an update; the message tells which."""
 
 

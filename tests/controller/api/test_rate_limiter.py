@@ -9,7 +9,7 @@ import pytest
 
 from controller.api import rate_limiter as flood_gate
 from controller.api.rate_limiter import BYTES_PER_UNIT, RateLimiter, RateLimitError
-from controller.planning.decision import FlowDirective, JobDirectives
+from controller.planning.directives import FlowDirective, JobDirectives
 from hostlib.connection import Connection
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire

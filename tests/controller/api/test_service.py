@@ -14,8 +14,7 @@ from controller.api.context import ServiceContext
 from controller.api.service import SERVER_OPTIONS, ControllerService
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext
-from controller.planning.decision import JobDirectives
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher, JobDirectives
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry

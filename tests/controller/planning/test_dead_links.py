@@ -9,7 +9,7 @@ from controller.links.damping import Damping
 from controller.links.link_health import LinkHealth, PortStates
 from controller.links.link_log import change_messages
 from controller.planning.context import PlannerContext
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry

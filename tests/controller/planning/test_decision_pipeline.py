@@ -8,7 +8,7 @@ import pytest
 from controller.links.link_health import LinkHealth
 from controller.planning.context import PlannerContext
 from controller.planning.decision import Decision
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller.planning.context import PlannerContext
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry

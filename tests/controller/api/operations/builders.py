@@ -13,7 +13,7 @@ from controller.api.context import ServiceContext
 from controller.api.operations.service import OperationsService
 from controller.planning.context import PlannerContext
 from controller.planning.decision import Decision
-from controller.planning.directive_publisher import DirectivePublisher
+from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.errors import NotOwnerError

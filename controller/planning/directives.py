@@ -1,10 +1,54 @@
-"""Publishes directives to jobs that follow them."""
+"""Directives: the part of a decision that each job carries out, and their publication to the jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 
-from controller.planning.decision import JobDirectives
+from controller.planning.decision import Decision
 from controller.registry.registry import Registry
+from policies.flows import FlowKey
+from topologies.fabric import Path
+
+
+@dataclass(frozen=True, slots=True)
+class FlowDirective:
+    """The path, level, order and source port of one flow; the path is that of the hash where the Plan sets none."""
+
+    key: FlowKey
+    path: Path
+    level: int
+    order: int
+    source_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectives:
+    """A job's part of a Plan; ``arrival_s`` tells apart jobs of the same name."""
+
+    plan_number: int
+    arrival_s: float
+    time_shift_s: float | None
+    flows: tuple[FlowDirective, ...]
+
+
+def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
+    """The directives of a decision, by job."""
+    plans = {job.name: job for job in decision.plan.jobs}
+    return {
+        job.name: JobDirectives(
+            decision.number,
+            job.arrival_s,
+            plans[job.name].time_shift_s,
+            tuple(
+                FlowDirective(
+                    flow.key, plan.path or flow.hashed_path, plan.level, plan.order, flow.five_tuple.source_port
+                )
+                for flow in job.told_flows
+                for plan in (decision.plan.flows[flow.key],)
+            ),
+        )
+        for job in decision.snapshot.jobs
+    }
 
 
 class DirectivePublisher:
