@@ -13,8 +13,7 @@ from itertools import islice
 
 from controller.planning.snapshots import link_states
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
-from policies.profile import Profile
+from policies.job import Job, Profile
 from policies.snapshot import Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.intensity import Iteration
-from policies.job import Job
-from policies.machine_code import compiled
-from policies.profile import Profile
+from policies.jit import compiled
+from policies.job import Job, Profile
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.paths import Paths

@@ -14,11 +14,10 @@ from scipy.optimize import linprog
 from benchmarks.orders import LINK_RATE_BPS, FloatArray
 from policies.crux.path_selection import select_paths
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
-from policies.profile import Profile
+from policies.job import Job, Profile
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
+from policies.trainyard.path_choice import choose_paths
 from policies.trainyard.policy import trainyard
-from policies.trainyard.ways import choose_ways
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths
@@ -80,12 +79,12 @@ class Case:
     def rules(self) -> dict[str, Sequence[Path]]:
         """What is chosen by each."""
         jobs, rates_bps = self.snapshot.jobs, self.snapshot.links.rates_bps
-        ways = choose_ways(jobs, {}, rates_bps)
+        paths = choose_paths(jobs, {}, rates_bps)
         prices = self._prices()
         return {
             "hash": [flow.hashed_path for flow in self.flows],
             "crux": select_paths(self.snapshot).first_paths,
-            "least_used": [path for job in jobs for path in ways[job.name].paths],
+            "least_used": [path for job in jobs for path in paths[job.name].paths],
             "least_priced": self._least_priced(prices),
             "trainyard": self._planned(),
         }

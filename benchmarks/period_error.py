@@ -19,8 +19,8 @@ from controller.profiling.options import ProfilingOptions
 from controller.profiling.profiler import ITERATIONS
 from controller.profiling.rhythm import find_rhythm
 from experiments.scenarios.simulated import run_on_simulator
+from policies.arrays import FloatArray
 from policies.enforcement import Enforcement
-from policies.flow_arrays import FloatArray
 from workloads.scenario import Scenario
 
 SEEDS = 20

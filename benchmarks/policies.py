@@ -32,7 +32,6 @@ from benchmarks.path_choice import path_ratios
 from benchmarks.provenance import print_figures, provenance
 from controller.process.daemon import tune_for_latency
 from experiments.papers.open_loop_policies import random_cases, tardiness_gap
-from policies.compiled import Loop
 from policies.crux.correction_factor import GainOptions, correction_factors
 from policies.crux.max_k_cut import max_k_cut
 from policies.intensity import Iteration
@@ -40,7 +39,7 @@ from policies.plan_difference import plan_difference
 from policies.policy import decide
 from policies.registry import find_policy
 from policies.snapshot import Snapshot
-from policies.trainyard.options import Start, TrainyardOptions
+from policies.trainyard.options import InitialOrder, TrainyardOptions
 from policies.trainyard.policy import trainyard
 from workloads.coflow_trace import parse_coflow_trace
 
@@ -201,9 +200,9 @@ def _urgencies(mix: Mix) -> dict[str, IntArray]:
         "intensity": by(mix.work / mix.seconds.max(axis=1)),
         "crux": len(crux_ranks) - np.array([crux_ranks[job.name] for job in snapshot.jobs]),
         "smith": by(mix.work / duration_s / window_s),
-        "trainyard_first": planned(TrainyardOptions(evaluations=0, starts=(Start.FLUID_BOUND,))),
-        "trainyard_one_start": planned(TrainyardOptions(starts=(Start.FLUID_BOUND,))),
-        "trainyard_from_crux": planned(TrainyardOptions(starts=(Start.CRUX,))),
+        "trainyard_first": planned(TrainyardOptions(evaluations=0, initial_orders=(InitialOrder.FLUID_BOUND,))),
+        "trainyard_one_start": planned(TrainyardOptions(initial_orders=(InitialOrder.FLUID_BOUND,))),
+        "trainyard_from_crux": planned(TrainyardOptions(initial_orders=(InitialOrder.CRUX,))),
         "trainyard": planned(TrainyardOptions()),
     }
 
@@ -258,7 +257,7 @@ def paths() -> Figures:
 def trainyard_500() -> Figures:
     """The same cluster after one event after the other, each decided with regard for the Plan in force."""
     tune_for_latency()
-    Loop.compile_all()
+    Kernel.compile_all()
     snapshot = CLUSTER_500.snapshot(SEED)
     plan = decide(find_policy("trainyard"), snapshot)
     full_s = _seconds(lambda: decide(find_policy("trainyard"), snapshot))

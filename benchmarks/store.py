@@ -24,7 +24,7 @@ from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.profile import Profile
+from policies.job import Profile
 from tests.postgresql import NotInstalledError, running
 
 NUM_JOBS = 1000

@@ -10,14 +10,12 @@ if _typing.TYPE_CHECKING:
     from policies.coflows import JobCoflow, job_coflows
     from policies.enforcement import Allocator, Cadence, RateAllocator, RateControl, Tiers
     from policies.flows import Flow, FlowGroup, FlowKey
-    from policies.job import Job
-    from policies.job_order import JobDecision, plan_in_order, plan_of
-    from policies.level_mapping import equal_classes, own_levels
+    from policies.job import Job, Profile
     from policies.memory_codec import EncodedMemory, JsonMemoryCodec, MemoryCodec
     from policies.open_groups import GroupOrder, OpenFlows, OpenGroups
     from policies.plan import FlowPlan, JobPlan, ModelledWorth, Plan
+    from policies.plan_builder import JobDecision, equal_classes, own_levels, plan_in_order, plan_of
     from policies.policy import Policy, decide
-    from policies.profile import Profile
     from policies.registry import PolicyError, find_policy, load_policy, policy_names
     from policies.snapshot import Links, LinkState, OpenGroup, OrderKeeper, Snapshot
 
@@ -32,7 +30,7 @@ _MODULES = {
     "GroupOrder": "open_groups",
     "Job": "job",
     "JobCoflow": "coflows",
-    "JobDecision": "job_order",
+    "JobDecision": "plan_builder",
     "JobPlan": "plan",
     "JsonMemoryCodec": "memory_codec",
     "LinkState": "snapshot",
@@ -46,19 +44,19 @@ _MODULES = {
     "Plan": "plan",
     "Policy": "policy",
     "PolicyError": "registry",
-    "Profile": "profile",
+    "Profile": "job",
     "RateAllocator": "enforcement",
     "RateControl": "enforcement",
     "Snapshot": "snapshot",
     "Tiers": "enforcement",
     "decide": "policy",
-    "equal_classes": "level_mapping",
+    "equal_classes": "plan_builder",
     "find_policy": "registry",
     "job_coflows": "coflows",
     "load_policy": "registry",
-    "own_levels": "level_mapping",
-    "plan_in_order": "job_order",
-    "plan_of": "job_order",
+    "own_levels": "plan_builder",
+    "plan_in_order": "plan_builder",
+    "plan_of": "plan_builder",
     "policy_names": "registry",
 }
 

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
+from policies.arrays import FloatArray
 from policies.flows import Flow, FlowKey
-from policies.intensity import FloatArray, Iteration, rates_bps
+from policies.intensity import Iteration
 from policies.job import Job
 from policies.snapshot import Snapshot
 from topologies.fabric import Path
@@ -78,7 +79,7 @@ def occupied_seconds(
     num_bytes = np.repeat(np.array([flow.size_bytes for _, flow in flows], dtype=np.float64), hops)
     seconds = coo_array((num_bytes, (coflow_of, link_of)), shape=(len(coflows), len(snapshot.links))).tocsr()
     with np.errstate(over="ignore"):
-        seconds.data = seconds.data * 8 / rates_bps(snapshot.links)[seconds.indices]
+        seconds.data = seconds.data * 8 / snapshot.links.rates_bps[seconds.indices]
     seconds.eliminate_zeros()
     return seconds
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.flow_arrays import FloatArray as FloatArray
+from policies.arrays import FloatArray
 from policies.flows import Flow
 from policies.job import Job
-from policies.snapshot import Links
 from policies.traffic import Traffic
 from topologies.fabric import Path
 
-LONGEST_ITERATION_S = 1e7
+MAX_ITERATION_S = 1e7
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,10 @@ def iterations(jobs: Sequence[Job], transfer_s: FloatArray) -> list[Iteration]:
 
     Raises ValueError, naming the job, for a transfer that no iteration can be made of.
     """
-    for number in np.flatnonzero(~(transfer_s <= LONGEST_ITERATION_S / 2)).tolist():
+    for number in np.flatnonzero(~(transfer_s <= MAX_ITERATION_S / 2)).tolist():
         raise ValueError(
             f"job {jobs[number].name!r}: size_bytes make a transfer of {transfer_s[number]:g} s,"
-            f" at most {LONGEST_ITERATION_S / 2:g} s can be compared"
+            f" at most {MAX_ITERATION_S / 2:g} s can be compared"
         )
     return [
         Iteration(job.profile.compute_s, job.profile.comm_start, comm_s)
@@ -78,11 +77,6 @@ def intensity(job: Job, iteration: Iteration) -> float | None:
     No path and no level can speed up such a job, so it is ranked after all others.
     """
     return job.profile.work / iteration.comm_s if iteration.comm_s > 0 else None
-
-
-def rates_bps(links: Links) -> FloatArray:
-    """Rates of all links as an array."""
-    return links.rates_bps
 
 
 def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequence[Path]]) -> Demand:

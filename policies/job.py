@@ -1,27 +1,48 @@
-"""A registered job as decisions see it, checked when it is made: jobs change seldom and decisions are many."""
+"""A registered job as policies see it, with its profile.
+
+A job checks itself and computes its arrays when it is made: jobs change seldom and decisions are many.
+"""
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from policies.flow_arrays import FlowArrays, LinkArray
+from policies.arrays import FlowArrays, LinkArray
 from policies.flows import Flow, FlowGroup
-from policies.profile import Profile
-from policies.windows import Windows
+from policies.transfers import Transfers
 
-LONGEST_COMPUTATION_S = 1e6
-MOST_WORK = 1e100
-"""So that it can be divided by any time and added up."""
+MAX_COMPUTE_S = 1e6
+MAX_WORK = 1e100
+"""Small enough that sums of work, and work over any time, stay finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a job computes in one iteration.
+
+    Attributes:
+        compute_s: Length of the compute phase.
+        comm_start: Communication starts when this fraction of the compute phase is done.
+        work: W of Crux: GPU-seconds of computation per iteration over all GPUs; or FLOPs, if every job gives FLOPs.
+    """
+
+    compute_s: float
+    comm_start: float
+    work: float
 
 
 @dataclass(frozen=True)
 class Job:
-    """A registered job. Raises ValueError, naming the job and the field, for what cannot be meant.
+    """A registered job.
 
-    Sound are a job without flows, bytes or computation, on one GPU, and with offsets in any order. Where it has told
-    its hosts alone, these are ``measured_hosts``, and its flows are what was measured, if anything was: no connections,
-    but shares of its traffic, each with its path.
+    A job may have no flows, no bytes or no computation, run on one GPU, and have offsets in any order.
+
+    A job that registered only its hosts has them in ``measured_hosts``. Its flows then come from measurement: each is a
+    share of the job's traffic with the path it takes, and not a connection.
+
+    Raises:
+        ValueError: A field is out of range; the message names the job and the field.
     """
 
     name: str
@@ -33,60 +54,59 @@ class Job:
 
     def __post_init__(self) -> None:
         _check_job(self)
-        # Made now, so that no decision has to wait for them.
-        _ = self.arrays, self.highest_link, self.windows, self.reach
+        # Compute these now, so that no decision has to wait for them.
+        _ = self.arrays, self.highest_link, self.transfers, self.reachable_links
 
     @cached_property
     def flows(self) -> tuple[Flow, ...]:
-        """Flows of all groups, in order."""
+        """The flows of all groups, group after group."""
         return tuple(chain.from_iterable(group.flows for group in self.flow_groups))
 
     @property
-    def told_flows(self) -> tuple[Flow, ...]:
-        """The flows that are connections, which rules and directives may name."""
+    def registered_flows(self) -> tuple[Flow, ...]:
+        """The flows that are connections; rules and host directives may name them."""
         return () if self.measured_hosts else self.flows
 
     @cached_property
     def arrays(self) -> FlowArrays:
-        """The flows to compute with."""
+        """The flows as arrays."""
         return FlowArrays.of(self.flows)
 
     @cached_property
-    def windows(self) -> Windows:
-        """When the flows are released and needed within an iteration."""
-        return Windows.of(self.flow_groups, self.profile)
+    def transfers(self) -> Transfers:
+        """Release and due times of the flows within an iteration."""
+        return Transfers.of(self.flow_groups, self.profile)
 
     @cached_property
-    def reach(self) -> LinkArray:
-        """The links, ascending, that flows which send anything may take."""
-        return self.arrays.reach
+    def reachable_links(self) -> LinkArray:
+        """The links, ascending, on the candidate paths of flows that send anything."""
+        return self.arrays.reachable_links
 
     @cached_property
     def highest_link(self) -> int:
-        """The highest number of any link that a flow may take; -1 where there is none."""
+        """The highest number of any link that a flow names; -1 without flows."""
         return max(
             (max(*flow.hashed_path, *flow.host_links, flow.candidates.highest_link) for flow in self.flows), default=-1
         )
 
 
 def _check_job(job: Job) -> None:
-    """Raise ValueError, naming the job and the field, for what cannot be meant."""
     profile = job.profile
     _require(math.isfinite(job.arrival_s), job, f"arrival_s must be finite, not {job.arrival_s}")
     _require(1 <= job.gpus < math.inf, job, f"gpus must be at least 1, not {job.gpus}")
     _require(
-        0 <= profile.compute_s <= LONGEST_COMPUTATION_S,
+        0 <= profile.compute_s <= MAX_COMPUTE_S,
         job,
-        f"compute_s must lie between 0 and {LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
+        f"compute_s must lie between 0 and {MAX_COMPUTE_S:g}, not {profile.compute_s}",
     )
     _require(0 <= profile.comm_start <= 1, job, f"comm_start must lie between 0 and 1, not {profile.comm_start}")
-    _require(0 <= profile.work <= MOST_WORK, job, f"work must lie between 0 and {MOST_WORK:g}, not {profile.work}")
+    _require(0 <= profile.work <= MAX_WORK, job, f"work must lie between 0 and {MAX_WORK:g}, not {profile.work}")
     keys = set()
     for flow in job.flows:
-        _require(flow.key.job == job.name, job, f"key {flow.key} is not its own")
+        _require(flow.key.job == job.name, job, f"flow {flow.key} belongs to another job")
         keys.add(flow.key)
         _check_flow(flow)
-    _require(len(keys) == len(job.flows), job, "a key names two flows")
+    _require(len(keys) == len(job.flows), job, "two flows have the same key")
 
 
 def _check_flow(flow: Flow) -> None:

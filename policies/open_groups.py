@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     # The allocators bring the compiler, which takes longer to import than a decision takes.
     from policies.rates.network import Network, Order
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,10 +22,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
+from policies.job import Job, Profile
 from policies.plan import JobPlan, Plan
 from policies.policy import Policy, decide
-from policies.profile import Profile
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path

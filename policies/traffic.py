@@ -5,17 +5,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from policies.compiled import Loop
-from policies.flow_arrays import FloatArray, FlowArrays, IntArray, LinkArray
+from policies.arrays import BoolArray, FloatArray, FlowArrays, IntArray, LinkArray
 from policies.flows import Flow
+from policies.jit import Kernel
 from policies.job import Job
 from topologies.fabric import Path
 from topologies.paths import NO_LINK
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +88,7 @@ class Traffic:
 
     def loads(self, num_links: int) -> "Loads":
         """Bytes per iteration of every job on every link, flows spread evenly over their paths."""
-        add = _add.of(4 * len(self.links))
+        add = _add.for_steps(4 * len(self.links))
         on_paths = self.links, self.first_link, self.path_length
         in_hosts = self.host_links, self.first_host_link
         with np.errstate(over="ignore"):
@@ -121,7 +118,7 @@ class Loads:
 
     def sharing(self, jobs: Sequence[int], counts: BoolArray) -> csr_array:
         """Which of these jobs send over a same link that counts: an entry from the earlier of two to the later one."""
-        share = _share.of(len(jobs) ** 2 + 4 * len(self.links))
+        share = _share.for_steps(len(jobs) ** 2 + 4 * len(self.links))
         first, later = share(np.array(jobs, dtype=np.int64), self.first, self.links, counts)
         return csr_array((np.ones(len(later)), later, first), shape=(len(jobs), len(jobs)))
 
@@ -140,7 +137,7 @@ def _starts(lengths: Sequence[int] | IntArray) -> IntArray:
 _NO_FLOWS = FlowArrays.of(())
 
 
-@Loop
+@Kernel
 def _add(
     first_flow: IntArray,
     size_bytes: FloatArray,
@@ -180,7 +177,7 @@ def _add(
     return first, loaded[:num_loaded], num_bytes[:num_loaded]
 
 
-@Loop
+@Kernel
 def _share(jobs: IntArray, first: IntArray, links: LinkArray, counts: BoolArray) -> tuple[LinkArray, LinkArray]:
     """Pairs of jobs on a link that counts: where those of each job begin, and the later job of each, ascending."""
     # The users of every link, in order of the jobs given.

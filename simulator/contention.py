@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import IntArray, Network
 
 BoolArray = npt.NDArray[np.bool_]

@@ -7,7 +7,7 @@ costs time in proportion to the bundles, at most one per pair of ports.
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import FloatArray, IntArray
 from policies.rates.port_pairs import port_shares
 from simulator.big_switch import BigSwitch

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.enforcement import Allocator, RateAllocator
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.echelon import echelon_madd
 from policies.rates.madd import madd
 from policies.rates.max_min import max_min

@@ -7,7 +7,7 @@ counts every reference to an array.
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.max_min import fill_tiers
 from policies.rates.network import FloatArray, IntArray, fill
 from simulator.contention import join_links, leave_links, reach_flows

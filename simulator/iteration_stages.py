@@ -7,7 +7,7 @@ that share GPUs compute in turn; the job that has waited longest is next.
 import numpy as np
 import numpy.typing as npt
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from simulator.fluid import NEVER_PS
 
 JobTable = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.madd import reserve_loads
 from policies.rates.network import FloatArray, IntArray
 from policies.rates.order_greedy import take_all

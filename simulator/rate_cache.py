@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import FloatArray, IntArray
 
 _NUM_SLOTS = 2048

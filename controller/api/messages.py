@@ -10,8 +10,8 @@ from controller.registry.requests import FlowGroupRequest, FlowRequest, JobReque
 from controller.telemetry.exchange import ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
 from hostlib.wire import trainyard_pb2 as wire
 from policies.flows import Flow
+from policies.job import Profile
 from policies.plan import JobPlan
-from policies.profile import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric, Path
 
@@ -151,7 +151,7 @@ def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanRespo
     yield page()
     for jobs in _pages(decision.plan.jobs):
         yield page(jobs=jobs)
-    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.told_flows)):
+    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.registered_flows)):
         yield page(flows=flows)
 
 

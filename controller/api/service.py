@@ -183,7 +183,7 @@ class ControllerService:
         decision = self._planner.decision
         if decision is not None and decision is not self._probed_for:
             self._telemetry.set_probe_targets(
-                flow.five_tuple for job in decision.snapshot.jobs for flow in job.told_flows
+                flow.five_tuple for job in decision.snapshot.jobs for flow in job.registered_flows
             )
             self._telemetry.foreign_loads.set_expected(PlannedLoads.of(decision.snapshot, decision.plan))
             self._probed_for = decision

@@ -43,7 +43,7 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
                 FlowDirective(
                     flow.key, plan.path or flow.hashed_path, plan.level, plan.order, flow.five_tuple.source_port
                 )
-                for flow in job.told_flows
+                for flow in job.registered_flows
                 for plan in (decision.plan.flows[flow.key],)
             ),
         )

@@ -12,9 +12,8 @@ from controller.profiling.shares import PathShare
 from controller.registry.jobs import RegisteredFlow, RegisteredJob
 from controller.registry.registry import Registry
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
+from policies.job import Job, Profile
 from policies.plan import Plan
-from policies.profile import Profile
 from policies.snapshot import Links, LinkState, OpenGroup, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Path

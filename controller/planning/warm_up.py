@@ -3,9 +3,9 @@
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
-from policies.compiled import Loop
+from policies.jit import Kernel
+from policies.job import Profile
 from policies.policy import Policy, decide
-from policies.profile import Profile
 from topologies.routing import Routing
 
 _LEASE_S = 1.0
@@ -13,7 +13,7 @@ _LEASE_S = 1.0
 
 def warm_up(policy: Policy, routing: Routing, num_levels: int) -> None:
     """Compile all loops, and have the policy decide on two invented jobs that share links."""
-    Loop.compile_all()
+    Kernel.compile_all()
     hosts = routing.fabric.hosts
     if len(hosts) < 2:
         return  # no pair of hosts to send between

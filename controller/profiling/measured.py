@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
-from policies.profile import Profile
+from policies.job import Profile
 
 FORWARD_SHARE = 1 / 3
 """Share of an iteration's computation before its communication: backward passes take twice as long as forward ones."""

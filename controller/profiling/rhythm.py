@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 
 MIN_ITERATIONS = 8
 """The fewest iterations that make a rhythm."""

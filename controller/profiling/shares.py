@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 from topologies.fabric import Nic, Path
 from topologies.paths import Paths
 from topologies.routing import Routing

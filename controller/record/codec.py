@@ -10,10 +10,9 @@ from controller.config import ControllerConfig
 from controller.planning.snapshots import link_states
 from controller.record.facts import Body, FactKey, FactKind, Facts
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
+from policies.job import Job, Profile
 from policies.memory_codec import EncodedMemory
 from policies.plan import FlowPlan, JobPlan, Plan
-from policies.profile import Profile
 from policies.snapshot import Links, OpenGroup, Snapshot
 from topologies.addressing import FiveTuple
 from topologies.ecmp import hash_multipliers

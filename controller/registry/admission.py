@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError
 from controller.registry.requests import FlowRequest, JobRequest, NicReference
-from policies.job import LONGEST_COMPUTATION_S, MOST_WORK
-from policies.profile import Profile
+from policies.job import MAX_COMPUTE_S, MAX_WORK, Profile
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Nic
 from topologies.names import MAX_NAME_LENGTH, is_plain
@@ -83,13 +82,13 @@ def check_iteration(iteration: int, field: str) -> None:
 def check_profile(profile: Profile) -> None:
     """Raise InvalidFieldError where a profile is not valid."""
     _require(
-        0 <= profile.compute_s <= LONGEST_COMPUTATION_S,
-        f"profile.compute_s: must lie between 0 and {LONGEST_COMPUTATION_S:g}, not {profile.compute_s}",
+        0 <= profile.compute_s <= MAX_COMPUTE_S,
+        f"profile.compute_s: must lie between 0 and {MAX_COMPUTE_S:g}, not {profile.compute_s}",
     )
     _require(0 <= profile.comm_start <= 1, f"profile.comm_start: must lie between 0 and 1, not {profile.comm_start}")
     _require(
-        0 <= profile.work <= MOST_WORK,
-        f"profile.work: must lie between 0 and {MOST_WORK:g}, not {profile.work}",
+        0 <= profile.work <= MAX_WORK,
+        f"profile.work: must lie between 0 and {MAX_WORK:g}, not {profile.work}",
     )
 
 

@@ -21,7 +21,7 @@ from controller.registry.requests import FlowGroupRequest, FlowRequest, Instance
 from controller.registry.source_ports import PortReservation
 from controller.registry.state import RegistryState
 from policies.flows import FlowKey
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.addressing import FiveTuple
 
 

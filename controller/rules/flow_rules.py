@@ -46,7 +46,7 @@ def flow_rules(
     job_traffic = frozenset(pair for job in snapshot.jobs for pair in host_traffic(job, routing.fabric))
     rules: dict[str, list[FlowRule]] = {}
     for job in snapshot.jobs:
-        for flow in job.told_flows:
+        for flow in job.registered_flows:
             if flow.is_cut_off:
                 continue
             for rule in _rules_of_flow(flow, plan.flows[flow.key], routing, fabric_hash, job_traffic):

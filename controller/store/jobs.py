@@ -16,7 +16,7 @@ from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, Register
 from controller.registry.journal import Change, InstanceChange, JobChange, JobOverwrite, SilenceChange
 from controller.registry.requests import FlowRequest, JobRequest, NicReference
 from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, PROPERTY, SILENCE
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from controller.telemetry.link_measurements import MAX_REPORTERS, WindowLoads
 from controller.telemetry.planned_loads import PlannedLoads
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 from topologies.fabric import Fabric
 
 TIME_CONSTANT_S = 10.0

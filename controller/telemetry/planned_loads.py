@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 from policies.intensity import iterations
 from policies.plan import Plan
 from policies.snapshot import Snapshot

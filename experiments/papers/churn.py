@@ -24,7 +24,7 @@ from policies.snapshot import Snapshot
 from policies.trainyard.options import TrainyardOptions
 from policies.trainyard.policy import trainyard
 
-DEFAULT_GAIN = TrainyardOptions().least_gain
+DEFAULT_GAIN = TrainyardOptions().min_gain
 GAINS = (0.0, DEFAULT_GAIN, 0.05)
 """Damping thresholds: ``trainyard`` keeps what is in force unless a change gains at least this share."""
 
@@ -35,7 +35,7 @@ def _without_previous(snapshot: Snapshot) -> Plan:
 
 VARIANTS: Mapping[str, Callable[[Snapshot], Plan]] = {
     **{name: partial(decide, find_policy(name)) for name in ("ecmp", "crux", "sincronia", "echelonflow")},
-    **{f"trainyard, {gain:.0%}": partial(trainyard, options=TrainyardOptions(least_gain=gain)) for gain in GAINS},
+    **{f"trainyard, {gain:.0%}": partial(trainyard, options=TrainyardOptions(min_gain=gain)) for gain in GAINS},
     "trainyard anew": _without_previous,
 }
 """The policies compared: ``trainyard`` with each threshold, and without regard for the plan in force."""
@@ -51,7 +51,7 @@ ASSUMPTIONS = (
     "1.",
     "Rules are flow rules over all switches: the updates that the controller writes. Staying jobs are those that "
     "neither arrive nor depart with the event; moved flows and changed levels are theirs.",
-    "The percentage after trainyard is its least_gain: it makes no change that gains less by its model "
+    "The percentage after trainyard is its min_gain: it makes no change that gains less by its model "
     '(docs/trainyard-policy.md). "anew" ignores the plan in force.',
     "The modelled utilisation is that of trainyard's own model, averaged over events; other policies have no model.",
     "Nothing runs between events, so no iteration slows down because of them.",

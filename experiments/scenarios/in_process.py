@@ -9,8 +9,8 @@ from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from experiments.scenarios.connections import Connections
+from policies.job import Profile
 from policies.plan import Plan
-from policies.profile import Profile
 from policies.snapshot import Snapshot
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing

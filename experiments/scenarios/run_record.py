@@ -41,7 +41,7 @@ class PlanSummary:
     def of(cls, decision: Decision) -> Self:
         """A decision of the same process."""
         plans = decision.plan.flows
-        flows = (flow for job in decision.snapshot.jobs for flow in job.told_flows)
+        flows = (flow for job in decision.snapshot.jobs for flow in job.registered_flows)
         paths = {flow.key: plans[flow.key].path or flow.hashed_path for flow in flows}
         return cls(decision.num_rules, decision.plan.jobs, paths)
 

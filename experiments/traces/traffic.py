@@ -12,7 +12,7 @@ from experiments.traces.component import Component, Passed
 from experiments.traces.joining import joined
 from experiments.traces.network_job import NetworkJob
 from experiments.traces.steadiness import SkipOptions
-from policies.compiled import Loop
+from policies.jit import Kernel
 from policies.policy import Policy, decide
 from simulator.fluid import PS_PER_S
 from topologies.ecmp import hash_multipliers
@@ -31,7 +31,7 @@ class TraceTraffic:
     """
 
     def __init__(self, fabric: Fabric, policy: Policy, seed: int, skip: SkipOptions) -> None:
-        Loop.compile_all()
+        Kernel.compile_all()
         self._routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
         self._opened: Counter[tuple[int, int]] = Counter()
         self._connections: Connections = {}

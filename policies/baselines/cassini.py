@@ -27,8 +27,8 @@ import numpy as np
 from policies.baselines.unified_circle import UnifiedCircle, Use
 from policies.coflows import JobCoflow, job_coflows, seconds_by_link
 from policies.enforcement import SWITCH_LEVELS
-from policies.job_order import JobDecision, plan_of
 from policies.plan import Plan
+from policies.plan_builder import JobDecision, plan_of
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 

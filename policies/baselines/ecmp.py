@@ -5,8 +5,8 @@ The yardstick for all others; it optimises nothing and looks at nothing. Allocat
 
 from policies.coflows import job_coflows
 from policies.enforcement import SWITCH_LEVELS
-from policies.job_order import JobDecision, plan_of
 from policies.plan import Plan
+from policies.plan_builder import JobDecision, plan_of
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from policies.coflows import JobCoflow, job_coflows
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
-from policies.job_order import plan_in_order
-from policies.level_mapping import own_levels
 from policies.plan import Plan
+from policies.plan_builder import own_levels, plan_in_order
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 

@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from policies.arrays import FloatArray
 from policies.coflows import JobCoflow, JobWeight, job_coflows, seconds_by_link, weights_of
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
-from policies.intensity import FloatArray
-from policies.job_order import plan_in_order
-from policies.level_mapping import own_levels
 from policies.open_groups import OpenGroups
 from policies.plan import Plan
+from policies.plan_builder import own_levels, plan_in_order
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 

@@ -17,13 +17,12 @@ from itertools import zip_longest
 
 import numpy as np
 
+from policies.arrays import FloatArray
 from policies.coflows import JobCoflow, job_coflows
 from policies.flows import FlowKey
-from policies.intensity import FloatArray, rates_bps
 from policies.job import Job
-from policies.job_order import plan_in_order
-from policies.level_mapping import equal_classes
 from policies.plan import Plan
+from policies.plan_builder import equal_classes, plan_in_order
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 from topologies.fabric import Path
@@ -52,7 +51,7 @@ def taccl_star(snapshot: Snapshot) -> Plan:
 
 
 def _least_loaded_paths(snapshot: Snapshot) -> dict[FlowKey, Path]:
-    link_rates_bps = rates_bps(snapshot.links)
+    link_rates_bps = snapshot.links.rates_bps
     no_link = len(snapshot.links)
     loads_s = np.zeros(no_link + 1)
     chosen = {}

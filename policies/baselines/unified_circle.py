@@ -17,7 +17,7 @@ from math import lcm
 
 import numpy as np
 
-from policies.intensity import FloatArray
+from policies.arrays import FloatArray
 
 ANGLES = 72
 LONGEST_CIRCLE = 20 * ANGLES

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from policies.arrays import IntArray
 from policies.crux.max_k_cut import max_k_cut
-from policies.flow_arrays import IntArray
 
 
 def compress(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policies.arrays import FloatArray, IntArray
 from policies.crux.shared_link import Cycles, long_run_share, usage
-from policies.flow_arrays import FloatArray, IntArray
 from policies.intensity import Iteration
 
 Phases = Sequence[tuple[float, float]]

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from policies.compiled import Loop
-from policies.flow_arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray
+from policies.jit import Kernel
 
 IndexArray = npt.NDArray[np.int32]
 
@@ -47,7 +47,7 @@ def max_k_cut(edges: csr_array, num_groups: int, seed: int, num_orders: int | No
     random = Random(seed)
     draws = np.array([random.random() for _ in range(num_orders * size)]).reshape(num_orders, size)
     into = edges.tocsc()
-    search = _search.of(4 * num_orders * size**2)
+    search = _search.for_steps(4 * num_orders * size**2)
     weight, groups = search(
         (edges.indptr.astype(np.int32), edges.indices.astype(np.int32)),
         (into.indptr.astype(np.int32), into.indices.astype(np.int32), into.data.astype(np.float64)),
@@ -60,7 +60,7 @@ def max_k_cut(edges: csr_array, num_groups: int, seed: int, num_orders: int | No
     return weight, np.unique(groups, return_inverse=True)[1]
 
 
-@Loop
+@Kernel
 def _search(
     out: tuple[IndexArray, IndexArray],
     into: tuple[IndexArray, IndexArray, FloatArray],

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from policies.compiled import Loop
-from policies.flow_arrays import FloatArray, IntArray, LinkArray
-from policies.intensity import Iteration, intensity, iterations, most_intense_first, rates_bps
+from policies.arrays import FloatArray, IntArray, LinkArray
+from policies.intensity import Iteration, intensity, iterations, most_intense_first
+from policies.jit import Kernel
 from policies.snapshot import Snapshot
 from policies.traffic import Traffic
 
@@ -40,7 +40,7 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
     While paths are open, intensity takes every flow as spread evenly over its candidates. Linear in the links of all
     candidate paths.
     """
-    link_rates_bps = rates_bps(snapshot.links)
+    link_rates_bps = snapshot.links.rates_bps
     traffic = Traffic.with_candidates(snapshot.jobs)
     alone = iterations(snapshot.jobs, traffic.loads(len(link_rates_bps)).transfer_s(link_rates_bps))
     keys = [
@@ -68,7 +68,7 @@ def least_congested(
     first a flow moves to a candidate whose most loaded link is less loaded, now that all others have theirs. What other
     flows of its own job add weighs ``own_weight``, at least 1: more makes a job spread its flows more evenly.
     """
-    choose = _choose.of(3 * rounds * len(traffic.links))
+    choose = _choose.for_steps(3 * rounds * len(traffic.links))
     where = traffic.links, traffic.first_link, traffic.path_length
     shares = load.copy(), own_weight - 1
     return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, *shares, rounds))
@@ -88,7 +88,7 @@ def amounts(
     return amounts
 
 
-@Loop
+@Kernel
 def _choose(
     by_intensity: IntArray,
     first_flow: IntArray,

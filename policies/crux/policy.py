@@ -13,10 +13,10 @@ from policies.crux.compression import compress
 from policies.crux.correction_factor import DEFAULT_GAINS, GainOptions, correction_factors
 from policies.crux.path_selection import Congestion, select_paths
 from policies.flows import FlowKey
-from policies.intensity import intensity, iterations, most_intense_first, rates_bps
+from policies.intensity import intensity, iterations, most_intense_first
 from policies.job import Job
-from policies.level_mapping import own_levels
 from policies.plan import FlowPlan, JobPlan, Plan, flow_plans
+from policies.plan_builder import own_levels
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 from policies.traffic import Loads, Traffic
@@ -122,7 +122,7 @@ def _rank(snapshot: Snapshot, loads: Loads, traffic: Traffic, gains: GainOptions
     jobs = snapshot.jobs
     if not jobs:
         return [], ""
-    alone = iterations(jobs, loads.transfer_s(rates_bps(snapshot.links)))
+    alone = iterations(jobs, loads.transfer_s(snapshot.links.rates_bps))
     sizes = traffic.size_bytes.tolist()
     first_flow = traffic.first_flow.tolist()
     bytes_sent = [sum(sizes[begin:end]) for begin, end in pairwise(first_flow)]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.compiled import Loop
-from policies.flow_arrays import FloatArray, IntArray
-from policies.intensity import LONGEST_ITERATION_S, Iteration
+from policies.arrays import FloatArray, IntArray
+from policies.intensity import MAX_ITERATION_S, Iteration
+from policies.jit import Kernel
 
 _TYPICAL_STEPS = 150
 _NEVER_NS = 1 << 61
@@ -35,8 +35,8 @@ class Cycles:
     @classmethod
     def of(cls, jobs: Sequence[Iteration]) -> "Cycles":
         for job in jobs:
-            if not job.duration_s <= LONGEST_ITERATION_S:
-                raise ValueError(f"{job} is longer than {LONGEST_ITERATION_S:g} s")
+            if not job.duration_s <= MAX_ITERATION_S:
+                raise ValueError(f"{job} is longer than {MAX_ITERATION_S:g} s")
         compute = _column([job.compute_s for job in jobs])
         ready = _column([job.ready_s for job in jobs])
         comm = np.maximum(_column([job.comm_s for job in jobs]), 1)
@@ -94,12 +94,12 @@ def _run(
         begin,
         end,
     )
-    follow = _follow.of(lanes[0].size * _TYPICAL_STEPS)
+    follow = _follow.for_steps(lanes[0].size * _TYPICAL_STEPS)
     results = follow(np.stack([lane.ravel() for lane in lanes], axis=1))
     return tuple(column.reshape(lanes[0].shape) for column in results.T)
 
 
-@Loop
+@Kernel
 def _follow(lanes: IntArray) -> IntArray:
     """Follow a job a lane from time 0 on, until every iteration begun before the end has ended.
 

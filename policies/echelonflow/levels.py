@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from policies.level_mapping import bands, equal_classes
+from policies.plan_builder import equal_classes
 
 _SAME_OFFSET = 1e-9
 """Ideal finishes that differ by less than this share of a formation's largest offset are one: the rest is rounding."""
@@ -54,7 +54,7 @@ def levels(layers: Sequence[int], stages: Sequence[Sequence[int]], num_levels: i
     for layer, number in zip(layers, num_stages, strict=True):
         most[layer] = max(most[layer], number)
     if num_layers < num_levels:
-        sizes = bands(most, num_levels)
+        sizes = levels_by_layer(most, num_levels)
         tops = [num_levels - 1 - above for above in accumulate(sizes, initial=0)]
     else:
         sizes, tops = [1] * num_layers, equal_classes(num_layers, num_levels)
@@ -62,3 +62,18 @@ def levels(layers: Sequence[int], stages: Sequence[Sequence[int]], num_levels: i
         [tops[layer] - stage * min(sizes[layer], number) // number for stage in found]
         for layer, found, number in zip(layers, stages, num_stages, strict=True)
     ]
+
+
+def levels_by_layer(num_stages: Sequence[int], num_levels: int) -> list[int]:
+    """Return how many levels each layer gets, where there are fewer layers than levels.
+
+    Each layer gets one level. The layer with most stages for a level gets the next one, the first of those that tie. No
+    layer gets more levels than it has stages.
+    """
+    sizes = [1] * len(num_stages)
+    for _ in range(num_levels - len(num_stages)):
+        wanting = [layer for layer, (stages, size) in enumerate(zip(num_stages, sizes, strict=True)) if stages > size]
+        if not wanting:
+            break
+        sizes[max(wanting, key=lambda layer: num_stages[layer] / sizes[layer])] += 1
+    return sizes

@@ -22,25 +22,22 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from policies.arrays import FloatArray, IntArray
 from policies.baselines.varys import bottleneck_times, sebf
 from policies.coflows import JobWeight, job_coflows, occupied_seconds, weights_of
 from policies.echelonflow.levels import layers, levels, stages
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import Flow, FlowGroup
-from policies.intensity import FloatArray
 from policies.job import Job
-from policies.job_order import SENDS_NOTHING, JobDecision, job_plans
 from policies.open_groups import OpenGroups
 from policies.plan import FlowPlan, Plan
+from policies.plan_builder import SENDS_NOTHING, JobDecision, job_plans
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from policies.rates.network import Network, Order
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Rank(StrEnum):

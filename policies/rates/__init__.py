@@ -1,0 +1,1 @@
+"""Rate allocators: pure functions from a network and an order of its active flows to the rate of every flow."""

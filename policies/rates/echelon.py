@@ -13,7 +13,7 @@ finish, or as soon after as its links allow. With one stage this is MADD, to the
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.madd import end_together
 from policies.rates.network import FloatArray, IntArray, Network, Order, check_values
 from policies.rates.order_greedy import hand_out

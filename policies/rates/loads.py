@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 

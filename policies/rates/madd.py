@@ -11,7 +11,7 @@ A group's duration is the smallest its links allow. Where ideal finish times ask
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.loads import add_loads
 from policies.rates.network import FloatArray, IntArray, Network, Order, check_values
 from policies.rates.order_greedy import hand_out

@@ -8,7 +8,7 @@ counts as that many: so flows of one path and tier may be bundled, and one of we
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 _NOTHING_LEFT = 1e-12

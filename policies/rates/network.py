@@ -11,13 +11,11 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from policies.machine_code import compiled
+from policies.arrays import FloatArray as FloatArray
+from policies.arrays import IntArray as IntArray
+from policies.jit import compiled
 from topologies.fabric import Path
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ of the active flows.
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import FloatArray, IntArray, Network, Order, check_values
 
 

@@ -7,7 +7,7 @@ share for every port, and nothing has to be listed or looked up.
 
 import numpy as np
 
-from policies.machine_code import compiled
+from policies.jit import compiled
 from policies.rates.network import FloatArray
 
 

@@ -1,0 +1,1 @@
+"""Trainyard's own policy: paths, order and levels by flow group (docs/trainyard-policy.md)."""

@@ -1,4 +1,8 @@
-"""Jobs that contend, on the paths they have, as arrays: what each transfer asks of the links that several jobs use."""
+"""Jobs that contend for links: the components of the contention graph, and one component as arrays.
+
+Two jobs are neighbours in the contention graph where they may use the same link. Jobs of different components do not
+affect each other.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,23 +12,62 @@ from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from policies.flow_arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, LinkArray
 from policies.job import Job
 
-_LEAST_COMPUTE = 1e-6
-"""Share of an iteration that a job computes at least, so that one that computes nothing has iterations too."""
+_MIN_COMPUTE = 1e-6
+"""Least compute time as a share of an iteration, so that a job that computes nothing has iterations too."""
+
+
+def candidate_components(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
+    """Return the components of the sending jobs by the links of all their candidate paths.
+
+    These components depend on no decision, so no event in one of them changes what is best in another. Components are
+    in order of their first jobs, jobs in the order given.
+    """
+    sending = [job for job in jobs if len(job.reachable_links)]
+    return connected_jobs(sending, [job.reachable_links for job in sending])
+
+
+def connected_jobs(jobs: Sequence[Job], links_of: Sequence[LinkArray | IntArray]) -> list[tuple[Job, ...]]:
+    """Return the components of jobs by the links that each uses; in order as for ``candidate_components``."""
+    links = np.concatenate([np.empty(0, np.int32), *links_of])
+    # One graph of jobs and links: the rows of the links are empty, as each edge is listed once, at its job.
+    num_jobs, num_links = len(jobs), int(links.max(initial=-1)) + 1
+    first = np.cumsum([0, *map(len, links_of)])
+    first = np.concatenate((first, np.full(num_links, first[-1])))
+    size = num_jobs + num_links
+    edges = csr_array((np.ones(len(links)), links + num_jobs, first), shape=(size, size))
+    component_of = connected_components(edges, directed=False)[1][:num_jobs]
+    members: dict[int, list[Job]] = {}
+    for job, component in zip(jobs, component_of.tolist(), strict=True):
+        members.setdefault(component, []).append(job)
+    return [tuple(of_component) for of_component in members.values()]
 
 
 @dataclass(frozen=True, eq=False)
 class Contention:
-    """Jobs, each of which sends, with the transfers and flow groups of all.
+    """Jobs that contend on the paths they have, as arrays: how long each transfer occupies the links that jobs share.
 
-    ``work`` is W by job, ``ideal_s`` the iteration time alone. Flow groups are numbered job after job; ``job_of_group``
-    tells whose they are. The transfers of job j are those from ``first_transfer[j]`` on; transfer u belongs to group
-    ``group_of[u]`` and occupies ``links[n]`` for ``seconds[n]``, n from ``first_entry[u]`` on. All links that only one
-    job uses are one link, as long occupied as the longest of them; links are numbered afresh, first those that several
-    jobs use: ``in_fabric`` has their numbers in the fabric.
+    Every job sends something. Links are numbered afresh: first the links that several jobs use, then one link for each
+    job, which stands for all links that this job alone uses and is occupied as long as the longest of them.
+
+    Attributes:
+        compute_s: By job, the compute time of an iteration.
+        work: By job, W per iteration.
+        ideal_s: By job, the time of an iteration when it runs alone.
+        job_of_group: By flow group, its job; groups are numbered job after job.
+        first_transfer: Job j has the transfers from ``first_transfer[j]`` up to ``first_transfer[j + 1]``.
+        group_of: By transfer, its flow group.
+        release_s: By transfer, as in ``Transfers``.
+        due_s: By transfer, as in ``Transfers``.
+        first_entry: Transfer u has the entries from ``first_entry[u]`` up to ``first_entry[u + 1]``.
+        links: By entry, the link it is about.
+        seconds: By entry, how long the transfer occupies this link.
+        num_links: How many links there are.
+        in_fabric: The numbers in the fabric of the links that several jobs use.
     """
 
     compute_s: FloatArray
@@ -42,24 +85,24 @@ class Contention:
     in_fabric: IntArray
 
     @classmethod
-    def of(cls, jobs: Sequence[Job], occupied: csr_array) -> Self:
-        """``occupied`` holds the seconds of every transfer of the jobs (row) on every link (column)."""
-        windows = [job.windows for job in jobs]
-        first_transfer = np.cumsum([0, *(len(each.group_of) for each in windows)])
+    def of(cls, jobs: Sequence[Job], occupied_s: csr_array) -> Self:
+        """Return the contention of jobs whose transfers (rows) occupy links (columns) for these seconds."""
+        transfers = [job.transfers for job in jobs]
+        first_transfer = np.cumsum([0, *(len(each.group_of) for each in transfers)])
         job_of = np.repeat(np.arange(len(jobs)), np.diff(first_transfer))
         num_groups = np.cumsum([0, *(len(job.flow_groups) for job in jobs)])
-        by_job = sum_rows(occupied, first_transfer)
-        is_shared = np.bincount(by_job.indices, minlength=occupied.shape[1]) > 1
-        entries = is_shared[occupied.indices]
-        row_of = np.repeat(np.arange(occupied.shape[0]), np.diff(occupied.indptr))
+        by_job = sum_rows(occupied_s, first_transfer)
+        is_shared = np.bincount(by_job.indices, minlength=occupied_s.shape[1]) > 1
+        entries = is_shared[occupied_s.indices]
+        row_of = np.repeat(np.arange(occupied_s.shape[0]), np.diff(occupied_s.indptr))
         number = np.cumsum(is_shared) - 1
         num_shared = int(is_shared.sum())
-        own_s = np.zeros(occupied.shape[0])
-        np.maximum.at(own_s, row_of[~entries], occupied.data[~entries])
+        own_s = np.zeros(occupied_s.shape[0])
+        np.maximum.at(own_s, row_of[~entries], occupied_s.data[~entries])
         own = np.flatnonzero(own_s)
         rows = np.concatenate((row_of[entries], own))
-        links = np.concatenate((number[occupied.indices[entries]], num_shared + job_of[own]))
-        seconds = np.concatenate((occupied.data[entries], own_s[own]))
+        links = np.concatenate((number[occupied_s.indices[entries]], num_shared + job_of[own]))
+        seconds = np.concatenate((occupied_s.data[entries], own_s[own]))
         by_row = np.argsort(rows, kind="stable")
         contention = cls(
             compute_s=np.array([job.profile.compute_s for job in jobs]),
@@ -67,85 +110,85 @@ class Contention:
             ideal_s=np.zeros(len(jobs)),
             job_of_group=np.repeat(np.arange(len(jobs)), np.diff(num_groups)),
             first_transfer=first_transfer,
-            group_of=np.concatenate([each.group_of for each in windows]) + num_groups[job_of],
-            release_s=np.concatenate([each.release_s for each in windows]),
-            due_s=np.concatenate([each.due_s for each in windows]),
-            first_entry=np.searchsorted(rows[by_row], np.arange(occupied.shape[0] + 1)),
+            group_of=np.concatenate([each.group_of for each in transfers]) + num_groups[job_of],
+            release_s=np.concatenate([each.release_s for each in transfers]),
+            due_s=np.concatenate([each.due_s for each in transfers]),
+            first_entry=np.searchsorted(rows[by_row], np.arange(occupied_s.shape[0] + 1)),
             links=links[by_row].astype(np.int64),
             seconds=seconds[by_row],
             num_links=num_shared + len(jobs),
             in_fabric=np.flatnonzero(is_shared),
         )
         ideal_s = contention._alone_s()
-        return replace(
-            contention, ideal_s=ideal_s, compute_s=np.maximum(contention.compute_s, _LEAST_COMPUTE * ideal_s)
-        )
+        return replace(contention, ideal_s=ideal_s, compute_s=np.maximum(contention.compute_s, _MIN_COMPUTE * ideal_s))
 
     @cached_property
     def worth(self) -> FloatArray:
-        """Computation per second that each job has alone: what a second of its delay costs."""
+        """By job, its computation per second when it runs alone: what a second of its delay costs."""
         return self.work / self.ideal_s
 
     @cached_property
     def job_of(self) -> IntArray:
-        """The job of every transfer."""
+        """By transfer, its job."""
         return np.repeat(np.arange(len(self.work)), np.diff(self.first_transfer))
 
     @cached_property
     def by_transfer(self) -> csr_array:
-        """Seconds of every transfer (row) on every link (column)."""
+        """Seconds for which each transfer (row) occupies each link (column)."""
         return csr_array((self.seconds, self.links, self.first_entry), shape=(len(self.group_of), self.num_links))
 
     @cached_property
     def by_job(self) -> csr_array:
-        """Seconds per iteration of every job (row) on every link (column)."""
+        """Seconds per iteration for which each job (row) occupies each link (column)."""
         return sum_rows(self.by_transfer, self.first_transfer)
 
     @cached_property
     def comm_s(self) -> FloatArray:
-        """t by job: for how long the link that an iteration occupies longest is occupied."""
+        """By job, t of Crux: how long an iteration occupies the link that it occupies longest."""
         longest: FloatArray = self.by_job.max(axis=1).toarray().ravel()
         return longest
 
     @cached_property
     def intensity(self) -> FloatArray:
-        """I = W/t by job."""
+        """By job, the GPU intensity I = W/t."""
         return self.work / self.comm_s
 
     @cached_property
-    def groups_transfers(self) -> IntArray:
-        """How many transfers each group has."""
+    def transfers_by_group(self) -> IntArray:
+        """By flow group, how many transfers it has."""
         return np.bincount(self.group_of, minlength=len(self.job_of_group))
 
     def mean_by_group(self, values: FloatArray) -> FloatArray:
-        """Mean over the transfers of every group; 0 for a group without any."""
+        """Return the mean over the transfers of each flow group; 0 for a group without transfers."""
         total = np.bincount(self.group_of, values, minlength=len(self.job_of_group))
-        mean: FloatArray = total / np.maximum(self.groups_transfers, 1)
+        mean: FloatArray = total / np.maximum(self.transfers_by_group, 1)
         return mean
 
     @cached_property
-    def longest_s(self) -> FloatArray:
-        """For how long each transfer occupies the link that it occupies longest."""
-        longest_s = np.zeros(len(self.group_of))
+    def bottleneck_s(self) -> FloatArray:
+        """By transfer, how long it occupies the link that it occupies longest."""
+        bottleneck_s = np.zeros(len(self.group_of))
         sends = np.diff(self.first_entry) > 0
-        longest_s[sends] = np.maximum.reduceat(self.seconds, self.first_entry[:-1][sends])
-        return longest_s
+        bottleneck_s[sends] = np.maximum.reduceat(self.seconds, self.first_entry[:-1][sends])
+        return bottleneck_s
 
     @property
-    def lasting(self) -> IntArray:
-        """The contended links, as the fabric numbers them, that no other link outlasts whoever is served."""
-        # Of links that are alike the first.
+    def undominated_links(self) -> IntArray:
+        """The shared links, by their numbers in the fabric, that no other link dominates.
+
+        A link dominates another where every transfer occupies it at least as long. Of equal links the first counts.
+        """
         by_link, first = np.unique(self.by_transfer.toarray().T, axis=0, return_index=True)
         kept: list[int] = []
         for link in np.lexsort((first, -by_link.sum(axis=1))).tolist():
             if by_link[link].any() and not (by_link[kept] >= by_link[link]).all(axis=1).any():
                 kept.append(link)
-        lasting = np.sort(first[kept])
-        return self.in_fabric[lasting[lasting < len(self.in_fabric)]]
+        undominated = np.sort(first[kept])
+        return self.in_fabric[undominated[undominated < len(self.in_fabric)]]
 
     def _alone_s(self) -> FloatArray:
-        """Iteration times alone: where transfers of a job meet on a link, the one due first goes first."""
-        ready_s = self.release_s[self.first_transfer[:-1]] + self.longest_s[self.first_transfer[:-1]]
+        """Return iteration times alone: where transfers of a job share a link, the one due first goes first."""
+        ready_s = self.release_s[self.first_transfer[:-1]] + self.bottleneck_s[self.first_transfer[:-1]]
         alone_s = np.maximum(self.compute_s, ready_s)
         for job, (begin, end) in enumerate(pairwise(self.first_transfer.tolist())):
             if end - begin == 1:
@@ -163,10 +206,10 @@ class Contention:
         return alone_s
 
 
-def sum_rows(occupied: csr_array, first_row: IntArray) -> csr_array:
-    """Rows from ``first_row[j]`` up to ``first_row[j + 1]`` as one row j."""
-    if len(first_row) == occupied.shape[0] + 1:
-        return occupied
-    size = occupied.shape[0]
+def sum_rows(matrix: csr_array, first_row: IntArray) -> csr_array:
+    """Return a matrix whose row j is the sum of the rows from ``first_row[j]`` up to ``first_row[j + 1]``."""
+    if len(first_row) == matrix.shape[0] + 1:
+        return matrix
+    size = matrix.shape[0]
     ones = csr_array((np.ones(size), np.arange(size), first_row), shape=(len(first_row) - 1, size))
-    return csr_array(ones @ occupied)
+    return csr_array(ones @ matrix)

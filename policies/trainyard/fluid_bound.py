@@ -1,34 +1,34 @@
-"""The fluid bound of jobs on the paths they have, and what it makes of a second of each link: its dual prices.
+"""The fluid bound of jobs on chosen paths, and its dual prices: what the time of each link is worth.
 
     maximise   sum of w_j x_j      over the shares 0 <= x_j <= 1 that jobs get of the iterations they have alone
     subject to sum of a_je x_j <= 1   on every link e
 
-with w_j the computation per second that job j has alone and a_je the share of time for which it then occupies link e.
-Solved by a fixed number of steps of the primal-dual method of Chambolle and Pock (2011) with their diagonal
-preconditioning (ICCV 2011), averaged over the second half: an order needs no more digits than that gives, and a step
-costs no more than reading the loads twice.
+Here w_j is the computation per second of job j alone, and a_je the share of time for which it then occupies link e.
+
+The solver does a fixed number of steps of the primal-dual method of Chambolle and Pock (J. Math. Imaging Vis., 2011)
+with their diagonal preconditioning (ICCV 2011), and averages the second half of them. That is exact enough for an
+order, and a step only reads the loads twice.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from policies.compiled import Loop
-from policies.flow_arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray
+from policies.jit import Kernel
 from policies.trainyard.contention import Contention
 
 _PRIMAL_WEIGHT = 10.0
-"""How much longer steps of shares are than those of prices: measured to converge soonest where much is saturated."""
+"""How much longer steps of shares are than steps of prices. Measured: converges soonest with many saturated links."""
 
-
-_MOST_READ = 1_000_000
-_FEWEST_STEPS = 25
-"""From a solution of almost the same problem, no more steps than read so many loads, but at least so many."""
+_MAX_WARM_READS = 1_000_000
+_MIN_WARM_STEPS = 25
+"""A warm start does as many steps as read so many loads, but at least so many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Start:
-    """Where the solver starts: by job its share, and what the time of every link of the fabric is worth."""
+class WarmStart:
+    """Where the solver starts: the share of every job, and the price of every link of the fabric."""
 
     share: FloatArray
     price: FloatArray
@@ -36,10 +36,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FluidBound:
-    """Share of its iterations alone that each job gets, and what its links charge for all of them, per second.
+    """A solution of the linear program.
 
-    ``price`` is what the time of each scarce link is worth, one for which jobs alone would ask more than there is;
-    ``scarce`` has their numbers in the fabric.
+    A link is scarce where jobs that ran alone would together occupy it for more than all of the time.
+
+    Attributes:
+        share: By job, the share of its iterations alone that it gets.
+        charge: By job, the price per second of the link time that it uses alone.
+        price: By scarce link, what its time is worth.
+        scarce: The numbers of the scarce links in the fabric.
     """
 
     share: FloatArray
@@ -49,19 +54,22 @@ class FluidBound:
 
     @property
     def is_scarce(self) -> bool:
-        """Whether there is a link without room for all its jobs."""
+        """Whether some scarce link has a price."""
         return bool((self.charge > 0).any())
 
     @classmethod
-    def of(cls, contention: Contention, steps: int, start: Start | None = None) -> "FluidBound":
-        """Solve to about the precision that so many steps give; starts with all jobs served fully, and no prices."""
+    def of(cls, contention: Contention, steps: int, start: WarmStart | None = None) -> "FluidBound":
+        """Solve the program with at most so many steps.
+
+        Without a warm start, all jobs begin fully served and all prices at 0.
+        """
         worth = contention.worth
         largest = worth.max(initial=0.0)
         if largest <= 0:
             return cls(np.ones(len(worth)), np.zeros(len(worth)), np.zeros(0), np.zeros(0, np.int64))
         loads = contention.by_job
         seconds = loads.data / np.repeat(contention.ideal_s, np.diff(loads.indptr))
-        # A job alone asks for no more than there is: what it has to itself is not scarce.
+        # A job alone never exceeds a link, so the links that it has to itself are not scarce.
         num_shared = len(contention.in_fabric)
         scarce = np.bincount(loads.indices, seconds, minlength=contention.num_links)[:num_shared] > 1
         number = np.full(contention.num_links, -1)
@@ -75,14 +83,14 @@ class FluidBound:
             start_share, start_price = np.ones(len(worth)), np.zeros(len(in_fabric))
         else:
             start_share, start_price = start.share, start.price[in_fabric] / largest
-            steps = min(steps, max(_MOST_READ // max(len(links), 1), _FEWEST_STEPS))
-        solve = _solve.of(20 * steps * len(links))
+            steps = min(steps, max(_MAX_WARM_READS // max(len(links), 1), _MIN_WARM_STEPS))
+        solve = _solve.for_steps(20 * steps * len(links))
         share, price = solve(worth / largest, first, links, seconds, start_share, start_price, steps)
         charge = np.bincount(np.repeat(np.arange(len(worth)), np.diff(first)), seconds * price[links], len(worth))
         return cls(share, largest * charge, largest * price, in_fabric)
 
 
-@Loop
+@Kernel
 def _solve(
     weights: FloatArray,
     first: IntArray,
@@ -92,7 +100,7 @@ def _solve(
     start_price: FloatArray,
     steps: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Shares of jobs and prices of links, averaged over the second half of the steps."""
+    """Return the shares of jobs and prices of links, averaged over the second half of the steps."""
     share, price = start_share.copy(), start_price.copy()
     num_jobs, num_links = len(share), len(price)
     of_job, of_link = np.zeros(num_jobs), np.zeros(num_links)
@@ -102,7 +110,7 @@ def _solve(
             of_link[links[entry]] += loads[entry]
     price_step = 1 / (_PRIMAL_WEIGHT * of_link)
     mean_share, mean_price = np.zeros(num_jobs), np.zeros(num_links)
-    # What shares a step ahead would ask of links; most shares stay at 0 or 1, and then so does this.
+    # The load of the extrapolated shares. Most shares stay at 0 or 1, so update it only where one changes.
     ahead, excess = np.zeros(num_jobs), np.full(num_links, -1.0)
     for step in range(steps):
         for job in range(num_jobs):

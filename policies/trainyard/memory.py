@@ -1,4 +1,4 @@
-"""What a Plan of the policy ``trainyard`` remembers, as JSON and back to the bit, so that it decides the same."""
+"""What a Plan of the policy ``trainyard`` remembers, and its codec for records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 from policies.flows import FlowKey
 from policies.job import Job
 from policies.memory_codec import EncodedMemory
 from policies.plan import FlowPlan, Plan
 from policies.snapshot import Snapshot
-from policies.trainyard.component import Outcome, Setting
+from policies.trainyard.component import Settings
+from policies.trainyard.damping import JobOutcome
 from policies.trainyard.options import TrainyardOptions
-from policies.trainyard.ways import ways_along
+from policies.trainyard.path_choice import path_choices
 
-_FIGURES = ("intensity", "urgency", "share", "served", "excess", "worth", "worth_before")
+_FIGURES = ("intensity", "urgency", "bound_share", "served", "excess", "worth", "worth_before")
+"""Fields of an outcome, in the order in which records list them."""
 
 FlowPlans = Mapping[FlowKey, FlowPlan]
 
@@ -25,17 +27,21 @@ FlowPlans = Mapping[FlowKey, FlowPlan]
 class Memory:
     """What a Plan remembers for the next decision.
 
-    Of the jobs that send: outcomes, and what they are for the flows; of all links what their time is worth.
+    Attributes:
+        settings: Of the Snapshot; with other ones nothing of this counts.
+        outcomes: By name, the outcomes of the jobs that send.
+        flows: By name, the flow plans of these jobs.
+        prices: By link of the fabric, what its time is worth in the fluid bound.
     """
 
-    setting: Setting
-    outcomes: Mapping[str, Outcome]
+    settings: Settings
+    outcomes: Mapping[str, JobOutcome]
     flows: Mapping[str, FlowPlans]
     prices: FloatArray
 
 
 class TrainyardMemoryCodec:
-    """Outcomes by job; shared are the prices of links that have one, by link."""
+    """Encodes outcomes by job; the prices of links that have one are shared."""
 
     def encode(self, memory: Memory) -> EncodedMemory:
         """Return the memory as JSON values."""
@@ -44,10 +50,10 @@ class TrainyardMemoryCodec:
 
     def decode(self, encoded: EncodedMemory, plan: Plan, snapshot: Snapshot) -> Memory:
         """Return the memory that was encoded."""
-        setting = Setting(snapshot.links, snapshot.num_levels, snapshot.seed, TrainyardOptions())
+        settings = Settings(snapshot.links, snapshot.num_levels, snapshot.seed, TrainyardOptions())
         by_job = encoded.by_job
         outcomes = {
-            job.name: _outcome(job, by_job[job.name], plan, setting) for job in snapshot.jobs if job.name in by_job
+            job.name: _outcome(job, by_job[job.name], plan, settings) for job in snapshot.jobs if job.name in by_job
         }
         prices: FloatArray = np.zeros(len(snapshot.links))
         for link, price in encoded.shared.items():
@@ -55,15 +61,15 @@ class TrainyardMemoryCodec:
         flows = {
             name: {flow.key: plan.flows[flow.key] for flow in outcome.job.flows} for name, outcome in outcomes.items()
         }
-        return Memory(setting, outcomes, flows, prices)
+        return Memory(settings, outcomes, flows, prices)
 
 
-def _value(outcome: Outcome) -> list[Any]:
+def _value(outcome: JobOutcome) -> list[Any]:
     return [list(outcome.levels), list(outcome.places), *(getattr(outcome, name) for name in _FIGURES)]
 
 
-def _outcome(job: Job, value: list[Any], plan: Plan, setting: Setting) -> Outcome:
+def _outcome(job: Job, value: list[Any], plan: Plan, settings: Settings) -> JobOutcome:
     levels, places, *figures = value
     paths = [plan.flows[flow.key].path or flow.hashed_path for flow in job.flows]
-    (ways,) = ways_along([job], [paths], setting.links.rates_bps)
-    return Outcome(job, ways, levels, places, **dict(zip(_FIGURES, figures, strict=True)))
+    (choice,) = path_choices([job], [paths], settings.links.rates_bps)
+    return JobOutcome(job, choice, levels, places, **dict(zip(_FIGURES, figures, strict=True)))

@@ -1,21 +1,22 @@
-"""A first order of flow groups, from the fluid bound and Smith's rule (docs/trainyard-policy.md)."""
+"""Orders of flow groups that the search begins with: by the fluid bound and Smith's rule, and Crux's order."""
 
 import numpy as np
 
-from policies.compiled import Loop
-from policies.flow_arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray
+from policies.crux.correction_factor import correction_factors
+from policies.intensity import Iteration
 from policies.trainyard.contention import Contention
 from policies.trainyard.fluid_bound import FluidBound
 
 _FULL = 1 - 1e-3
-"""A job with a larger share in the fluid bound is served fully; the shares are not exact."""
+"""A job with at least this share in the fluid bound counts as fully served; the shares are not exact."""
 
 
-def first_order(contention: Contention, bound: FluidBound) -> IntArray:
-    """Flow groups, most urgent first; ties in the order of the jobs and their groups.
+def fluid_bound_order(contention: Contention, bound: FluidBound) -> IntArray:
+    """Return the flow groups, most urgent first; ties in the order of the jobs and their groups.
 
-    Those of jobs that the bound serves fully come first, by w / (p + slack); then those of the others, by their job's
-    share and what its computation is worth beside what its links charge.
+    First come the groups of jobs that the bound serves fully, by Smith's rule, w / (p + slack). The others follow by
+    their job's share in the bound, and then by the job's worth over what its links charge.
     """
     job, smith = contention.job_of_group, smith_ratios(contention)
     is_full = bound.share[job] >= _FULL
@@ -25,48 +26,32 @@ def first_order(contention: Contention, bound: FluidBound) -> IntArray:
     return np.lexsort((np.arange(len(job)), -smith, np.where(is_full, 0.0, -value), -share))
 
 
-def smith_ratios(contention: Contention) -> FloatArray:
-    """w / (p + slack) of every flow group; 0 for one that sends nothing.
+def crux_order(contention: Contention) -> IntArray:
+    """Order flow groups by the priority P = k I of their jobs (Crux, section 4.2), within a job by Smith's rule."""
+    comm_s = contention.comm_s
+    jobs = [
+        Iteration(compute_s, min(release_s / compute_s, 1.0), transfer_s)
+        for compute_s, release_s, transfer_s in zip(
+            contention.compute_s.tolist(),
+            contention.release_s[contention.first_transfer[:-1]].tolist(),
+            comm_s.tolist(),
+            strict=True,
+        )
+    ]
+    reference = int(np.argmax(comm_s))
+    factors = np.array(correction_factors(jobs, jobs[reference]))
+    factors[reference] = 1.0
+    priority = (factors * contention.intensity)[contention.job_of_group]
+    return np.lexsort((np.arange(len(priority)), -smith_ratios(contention), contention.job_of_group, -priority))
 
-    p is how long a transfer of the group occupies the link that it occupies longest, in the mean over its transfers;
-    with the slack that makes the window from release to need, where that is longer.
+
+def smith_ratios(contention: Contention) -> FloatArray:
+    """Return w / (p + slack) of every flow group; 0 for one that sends nothing.
+
+    w is the worth of the group's job. p is how long a transfer of the group occupies its bottleneck link, and p + slack
+    is the window from its release to its due time or p, whichever is longer; both are means over the group's transfers.
     """
-    window_s = contention.mean_by_group(np.maximum(contention.due_s - contention.release_s, contention.longest_s))
-    sends = contention.mean_by_group(contention.longest_s) > 0
+    window_s = contention.mean_by_group(np.maximum(contention.due_s - contention.release_s, contention.bottleneck_s))
+    sends = contention.mean_by_group(contention.bottleneck_s) > 0
     worth = contention.worth[contention.job_of_group]
     return np.where(sends, worth / np.where(sends, window_s, 1.0), 0.0)
-
-
-def served_in_turn(contention: Contention, order: IntArray) -> FloatArray:
-    """Share of its iterations alone that each job gets if jobs take what links have left, in this order of groups.
-
-    A job counts by its most urgent group. That is the fluid bound made greedy: nobody waits but for want of capacity.
-    """
-    job = contention.job_of_group
-    loads = contention.by_job
-    turns = job[order][np.sort(np.unique(job[order], return_index=True)[1])]
-    take = _take.of(16 * len(loads.data))
-    return take(
-        turns,
-        loads.indptr.astype(np.int64),
-        loads.indices.astype(np.int64),
-        loads.data,
-        contention.ideal_s,
-        contention.num_links,
-    )
-
-
-@Loop
-def _take(
-    turns: IntArray, first: IntArray, links: IntArray, seconds: FloatArray, ideal: FloatArray, num_links: int
-) -> FloatArray:
-    left = np.ones(num_links)
-    served = np.zeros(len(ideal))
-    for job in turns:
-        rate = 1 / ideal[job]
-        for entry in range(first[job], first[job + 1]):
-            rate = min(rate, left[links[entry]] / seconds[entry])
-        for entry in range(first[job], first[job + 1]):
-            left[links[entry]] = max(left[links[entry]] - rate * seconds[entry], 0.0)
-        served[job] = rate * ideal[job]
-    return served

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from policies.compiled import Loop
+from policies.jit import Kernel
 from tests.accepted_writes import AcceptedWrite, accepted_writes, interleaved
 from tests.chaos import log
 from tests.chaos.fate import Fate
@@ -43,7 +43,7 @@ class Outcome:
 
 def play(seed: int, num_fail_overs: int) -> Outcome:
     """Have so many fail-overs happen in a new world. Raises ChaosError where anything is wrong."""
-    Loop.compile_all()
+    Kernel.compile_all()
     traffic = traffic_of_a_fabric()
     draws = Random(f"{seed}: loop")
 

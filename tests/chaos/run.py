@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from controller.links.link_health import LinkHealth
 from controller.process.core import ControllerCore
 from controller.southbound.southbound import SouthboundError
-from policies.compiled import Loop
+from policies.jit import Kernel
 from tests.chaos import oracles
 from tests.chaos.fate import Fate
 from tests.chaos.jobs import LoopClock
@@ -60,7 +60,7 @@ class Outcome:
 
 def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _: None) -> Outcome:
     """Have so many events happen to a new world. Raises ChaosError where an oracle finds anything wrong."""
-    Loop.compile_all()
+    Kernel.compile_all()
     traffic = traffic_of_a_fabric()
     draws = Random(f"{seed}: loop")
 

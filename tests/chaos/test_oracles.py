@@ -21,8 +21,8 @@ from controller.store.store import Store
 from controller.telemetry.path_table import PathTable
 from controller.telemetry.report_checks import Reporters
 from emulator.fabric import EmulatedFabric
+from policies.job import Profile
 from policies.plan import FlowPlan, JobPlan
-from policies.profile import Profile
 from tests.chaos.fate import Fate
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play

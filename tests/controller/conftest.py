@@ -5,7 +5,7 @@ import pytest
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.southbound.recording import RecordingSouthbound
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing

@@ -6,8 +6,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
-from policies.profile import Profile
+from policies.job import Job, Profile
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path

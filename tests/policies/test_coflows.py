@@ -4,14 +4,14 @@ from hypothesis import given
 
 from policies.coflows import job_coflows, seconds_by_link
 from policies.flows import Flow, FlowKey
-from policies.intensity import demand, rates_bps
+from policies.intensity import demand
 from policies.snapshot import Snapshot
 from tests.policies.builders import GBPS, make_job, make_links, snapshots
 
 
 @given(snapshots())
 def test_a_jobs_coflow_is_its_demand_on_the_paths_of_the_hash(snapshot: Snapshot) -> None:
-    link_rates_bps = rates_bps(snapshot.links)
+    link_rates_bps = snapshot.links.rates_bps
 
     def hashed(flow: Flow) -> tuple[tuple[int, ...]]:
         return (flow.hashed_path,)

@@ -8,7 +8,7 @@ import pytest
 
 from policies import Plan, Policy, Snapshot, decide, find_policy, plan_in_order, policy_names
 from policies.coflows import job_coflows
-from policies.level_mapping import own_levels
+from policies.plan_builder import own_levels
 from policies.testing import (
     CHECKS,
     Check,

@@ -19,11 +19,11 @@ from controller.planning.decision import Decision
 from controller.registry.jobs import RegisteredJob
 from controller.rules.job_rules import levels_in_force
 from controller.telemetry.planned_loads import PlannedLoads
+from policies.arrays import BoolArray, FloatArray
 from policies.flows import Flow
-from policies.intensity import Demand, FloatArray, demand, rates_bps
+from policies.intensity import Demand, demand
 from policies.plan import JobPlan
 from policies.snapshot import OrderKeeper
-from policies.traffic import BoolArray
 from topologies.fabric import Fabric, Path
 
 _NAMES_LISTED = 8
@@ -39,7 +39,7 @@ class Explainer:
     def __init__(self, decision: Decision, fabric: Fabric) -> None:
         self._decision = decision
         self._fabric = fabric
-        self._rates_bps = rates_bps(decision.snapshot.links)
+        self._rates_bps = decision.snapshot.links.rates_bps
         self._plans: Mapping[str, JobPlan] = {plan.name: plan for plan in decision.plan.jobs}
 
     def explain_flow(self, flow: Flow) -> wire.Explanation:
@@ -158,7 +158,7 @@ def find_flow(decision: Decision, name: str) -> Flow:
     for job in decision.snapshot.jobs:
         if not name.startswith(f"{job.name}/"):
             continue
-        names = {f"{job.name}/{flow.key.group}/{flow.key.flow}": flow for flow in job.told_flows}
+        names = {f"{job.name}/{flow.key.group}/{flow.key.flow}": flow for flow in job.registered_flows}
         if name in names:
             return names[name]
         raise NothingToExplainError(f"the plan in force has no flow {name!r}; {job.name!r} has {_listed(names)}")

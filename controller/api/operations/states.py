@@ -83,7 +83,7 @@ def profile_state(job: RegisteredJob, profiling: ProfilingResults, now_s: float)
 def flow_states(decision: Decision, fabric: Fabric) -> Iterator[wire.FlowState]:
     """The flows of the Plan in force, in order of their jobs' names."""
     for job in decision.snapshot.jobs:
-        for flow in job.told_flows:
+        for flow in job.registered_flows:
             yield flow_state(flow, decision, fabric)
 
 

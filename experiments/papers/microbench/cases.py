@@ -20,8 +20,8 @@ import numpy as np
 
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
+from policies.arrays import FloatArray, IntArray
 from policies.baselines.ecmp import ecmp
-from policies.flow_arrays import FloatArray, IntArray
 from policies.snapshot import Snapshot
 from topologies.clos import ClosSpecification
 from topologies.ecmp import hash_multipliers

@@ -14,7 +14,7 @@ from policies.crux.policy import compressed_levels
 from policies.flows import Flow
 from policies.intensity import intensity, iterations
 from policies.job import Job
-from policies.level_mapping import equal_classes, own_levels
+from policies.plan_builder import equal_classes, own_levels
 from policies.policy import decide
 from policies.registry import find_policy
 from policies.snapshot import Snapshot

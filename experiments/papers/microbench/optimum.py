@@ -16,7 +16,7 @@ import numpy as np
 from experiments.papers.microbench.cases import NUM_LEVELS, Case
 from experiments.papers.microbench.components import Choice, Component, choices, components
 from experiments.papers.microbench.outcomes import ROUNDING, Outcomes
-from policies.traffic import BoolArray
+from policies.arrays import BoolArray
 
 _SAME = 1e-12
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.papers.microbench.cases import Case
 from experiments.papers.microbench.components import Component, Relation
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 from policies.job import Job
 from policies.rates.network import Network
 from simulator.bundles import Bundles

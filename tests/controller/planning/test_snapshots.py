@@ -13,7 +13,7 @@ from controller.rules.flow_rules import FlowRule
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from policies.flows import FlowKey
-from policies.profile import Profile
+from policies.job import Profile
 from policies.snapshot import OrderKeeper, Snapshot
 from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash, hash_multipliers

@@ -9,9 +9,9 @@ from controller.planning.snapshots import Snapshots
 from controller.planning.warm_up import warm_up
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
-from policies.compiled import Loop
+from policies.jit import Kernel
+from policies.job import Profile
 from policies.policy import decide
-from policies.profile import Profile
 from policies.registry import find_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -25,13 +25,13 @@ def _made() -> dict[str, tuple[object, ...]]:
         for module, loaded in sys.modules.items()
         if module.startswith("policies")
         for name, value in vars(loaded).items()
-        if isinstance(value, Loop)
+        if isinstance(value, Kernel)
     }
     return {name: tuple(vars(loop)["compiled"].signatures) for name, loop in loops.items() if "compiled" in vars(loop)}
 
 
 def test_a_decision_on_other_jobs_compiles_nothing_after_the_warm_up(routing: Routing) -> None:
-    with patch.object(Loop, "_is_compiled_however_short", False):
+    with patch.object(Kernel, "_compiles_all", False):
         warm_up(find_policy("crux"), routing, num_levels=8)
         made = _made()
         registry = Registry(routing.fabric, lease_s=10.0)
@@ -49,5 +49,5 @@ def test_a_decision_on_other_jobs_compiles_nothing_after_the_warm_up(routing: Ro
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_the_smallest_fabrics_can_be_warmed_up_on(hosts: int) -> None:
     fabric = StarSpecification(kind="star", hosts=hosts, host_link_gbps=100).build()
-    with patch.object(Loop, "_is_compiled_however_short", False):
+    with patch.object(Kernel, "_compiles_all", False):
         warm_up(find_policy("crux"), Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)

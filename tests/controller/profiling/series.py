@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.flow_arrays import FloatArray
+from policies.arrays import FloatArray
 
 RATE_BYTES_PER_S = 1e9
 

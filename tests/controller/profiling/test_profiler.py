@@ -13,8 +13,8 @@ from controller.profiling.profiler import Keep, Profiler
 from controller.registry.jobs import RegisteredJob
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, JobRequest
+from policies.job import Profile
 from policies.policy import decide
-from policies.profile import Profile
 from policies.registry import find_policy, policy_names
 from policies.snapshot import Snapshot
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
@@ -133,7 +133,7 @@ def test_a_job_that_tells_its_hosts_is_measured_and_ranked_by_that(bench: Bench)
     assert bench.snapshot is not None
     (job,) = bench.snapshot.jobs
     assert sum(flow.size_bytes for flow in job.flows) == pytest.approx(0.1 * RATE_BYTES_PER_S, rel=0.02)
-    assert job.told_flows == ()
+    assert job.registered_flows == ()
     plan = decide(find_policy("crux"), bench.snapshot)
     assert plan.jobs[0].intensity == pytest.approx(16 * 0.3 / 0.1, rel=0.1)
 

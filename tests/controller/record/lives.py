@@ -11,7 +11,7 @@ from controller.southbound.recording import RecordingSouthbound
 from controller.store.facts import LAST_PLAN_NUMBER, record_lines
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification, Topology

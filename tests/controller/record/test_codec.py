@@ -7,8 +7,7 @@ import pytest
 
 from controller.record.codec import FOREIGN_LOADS, PROFILED, Setting, SnapshotCodec, encode_telemetry
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job
-from policies.profile import Profile
+from policies.job import Job, Profile
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.clos import ClosSpecification, DumbbellSpecification
 from topologies.fat_tree import FatTreeSpecification

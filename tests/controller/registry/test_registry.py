@@ -8,7 +8,7 @@ from controller.registry.admission import MAX_TRANSFER_S
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, UnknownJobError
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, JobRequest, NicReference
-from policies.profile import Profile
+from policies.job import Profile
 from topologies import addressing
 from topologies.addressing import (
     FIRST_SOURCE_PORT,

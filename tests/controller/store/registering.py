@@ -13,7 +13,7 @@ from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.specification import DumbbellSpecification
 
 FABRIC = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1).build()

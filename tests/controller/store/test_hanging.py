@@ -17,7 +17,7 @@ from controller.store.database import Database
 from controller.store.schema import JOB
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.profile import Profile
+from policies.job import Profile
 from tests.controller.record.lives import Life
 from tests.controller.store.held_up import held_up
 from tests.controller.store.registering import FABRIC, LEASE_S, held, restored

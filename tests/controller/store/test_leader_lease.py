@@ -14,7 +14,7 @@ from controller.registry.requests import JobRequest
 from controller.store.leader_lease import DatabaseLease
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.profile import Profile
+from policies.job import Profile
 from topologies.specification import DumbbellSpecification
 
 _LEASE_S = 4.0

@@ -16,7 +16,7 @@ from controller.registry.requests import JobRequest
 from controller.store.schema import MEASURED
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
-from policies.profile import Profile
+from policies.job import Profile
 from tests.controller.store.held_up import held_up
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric

@@ -25,7 +25,7 @@ from controller.registry.requests import FlowGroupRequest, FlowRequest, Instance
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
-from policies.profile import Profile
+from policies.job import Profile
 from tests.controller.store.registering import held
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric

@@ -9,31 +9,30 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from benchmarks.orders import Mix
-from policies import compiled
-from policies.flows import FlowGroup, FlowKey
-from policies.profile import Profile
+from policies import jit
 from policies.snapshot import Snapshot
 from policies.trainyard import fluid_bound
 from policies.trainyard.contention import Contention
-from policies.trainyard.fluid_bound import FluidBound, Start
+from policies.trainyard.evaluator import served_in_turn
+from policies.trainyard.flow_bundles import FlowBundles
+from policies.trainyard.fluid_bound import FluidBound, WarmStart
 from policies.trainyard.fluid_model import FluidModel
 from policies.trainyard.options import ModelOptions
-from policies.trainyard.order import served_in_turn
+from policies.trainyard.path_choice import choose_paths, occupied_seconds
 from policies.trainyard.policy import trainyard
-from policies.trainyard.strands import Strands
-from policies.trainyard.ways import choose_ways, occupied
-from policies.windows import MOST_TRANSFERS, Windows
-from tests.policies.builders import make_job, snapshots
+from tests.policies.builders import snapshots
 
 
 def contention_of(snapshot: Snapshot) -> Contention:
-    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
-    return Contention.of(snapshot.jobs, occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links)))
+    paths = choose_paths(snapshot.jobs, {}, snapshot.links.rates_bps)
+    return Contention.of(
+        snapshot.jobs, occupied_seconds([paths[job.name] for job in snapshot.jobs], len(snapshot.links))
+    )
 
 
-def strands_of(snapshot: Snapshot) -> Strands:
-    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
-    return Strands.of(snapshot.jobs, ways, contention_of(snapshot), snapshot.links.rates_bps)
+def bundles_of(snapshot: Snapshot) -> FlowBundles:
+    paths = choose_paths(snapshot.jobs, {}, snapshot.links.rates_bps)
+    return FlowBundles.of(snapshot.jobs, paths, contention_of(snapshot), snapshot.links.rates_bps)
 
 
 @settings(max_examples=25, deadline=None)
@@ -76,8 +75,8 @@ def _excess_of_one_change(rng: np.random.Generator) -> tuple[float, float]:
         return float(np.maximum(contention.worth - bound.charge, 0).sum() + bound.price.sum())
 
     exact = proven(FluidBound.of(contention, 400))
-    with patch.object(fluid_bound, "_MOST_READ", 0):
-        soon = FluidBound.of(contention, 400, Start(known.share, price))
+    with patch.object(fluid_bound, "_MAX_WARM_READS", 0):
+        soon = FluidBound.of(contention, 400, WarmStart(known.share, price))
     return proven(soon) / exact - 1, proven(FluidBound.of(contention, 25)) / exact - 1
 
 
@@ -88,10 +87,10 @@ def test_fluid_model_agrees_with_a_plain_one(seed: int, load: float, num_links: 
     mix = Mix.draw(np.random.default_rng(seed), 5, num_links, load)
     snapshot = mix.snapshot()
     contention = contention_of(snapshot)
-    options = ModelOptions(num_phases=6, iterations=60, warm_up_iterations=10, most_iterations=100_000)
-    model = FluidModel.of(contention, strands_of(snapshot), 1, options)
-    with patch.object(Contention, "lasting", contention.in_fabric):
-        whole = FluidModel.of(contention, strands_of(snapshot), 1, options)
+    options = ModelOptions(num_phases=6, iterations=60, warm_up_iterations=10, max_iterations=100_000)
+    model = FluidModel.of(contention, bundles_of(snapshot), 1, options)
+    with patch.object(Contention, "undominated_links", contention.in_fabric):
+        whole = FluidModel.of(contention, bundles_of(snapshot), 1, options)
     for urgency in (np.arange(5), np.array([2, 0, 1, 1, 0])):
         served = model.served(urgency)
         assert whole.served(urgency) == pytest.approx(served)
@@ -109,47 +108,12 @@ def test_capacity_alone_serves_in_turn() -> None:
 @settings(max_examples=15, deadline=None)
 @given(snapshots())
 def test_plans_are_the_same_to_the_bit_interpreted_and_compiled(snapshot: Snapshot) -> None:
-    with patch.object(compiled, "LONG_STEPS", 0):
+    with patch.object(jit, "MIN_COMPILED_STEPS", 0):
         fast = trainyard(snapshot)
     with (
-        patch.object(compiled, "LONG_STEPS", float("inf")),
-        patch.object(compiled.Loop, "of", lambda loop, _steps: loop.interpreted),
+        patch.object(jit, "MIN_COMPILED_STEPS", float("inf")),
+        patch.object(jit.Kernel, "for_steps", lambda kernel, _steps: kernel.interpreted),
     ):
         slow = trainyard(snapshot)
     assert slow == fast
     assert slow.worth == fast.worth
-
-
-def group(offsets_s: list[float]) -> FlowGroup:
-    (made,) = make_job("a", [(1.0, ((0,),))] * len(offsets_s)).flow_groups
-    flows = tuple(
-        type(flow)(FlowKey("a", "g", number), flow.five_tuple, 1.0, offset_s, flow.candidates, flow.hashed_path)
-        for number, (flow, offset_s) in enumerate(zip(made.flows, offsets_s, strict=True))
-    )
-    return FlowGroup("g", flows)
-
-
-def test_a_coflow_has_the_rest_of_the_computation() -> None:
-    windows = Windows.of([group([3.0, 3.0])], Profile(4.0, 0.25, 1.0))
-    assert (windows.transfer_of.tolist(), windows.release_s.tolist(), windows.due_s.tolist()) == ([0, 0], [1.0], [4.0])
-
-
-def test_offsets_in_any_order_stagger_releases_and_needs() -> None:
-    windows = Windows.of([group([]), group([2.0, 0.0, 1.0])], Profile(4.0, 0.25, 1.0))
-    assert windows.transfer_of.tolist() == [2, 0, 1]
-    assert windows.group_of.tolist() == [1, 1, 1]
-    assert windows.release_s.tolist() == [1.0, 2.0, 3.0]
-    assert windows.due_s.tolist() == [2.0, 3.0, 4.0]
-
-
-def test_offsets_beyond_the_computation_leave_no_window() -> None:
-    windows = Windows.of([group([0.0, 9.0])], Profile(4.0, 0.25, 1.0))
-    assert windows.release_s.tolist() == [1.0, 4.0]
-    assert windows.due_s.tolist() == [1.0, 4.0]
-
-
-def test_many_offsets_are_taken_together_with_their_neighbours() -> None:
-    windows = Windows.of([group([float(number) for number in range(20)])], Profile(40.0, 0.0, 1.0))
-    assert len(windows.group_of) == MOST_TRANSFERS
-    assert windows.transfer_of.tolist() == sorted(windows.transfer_of.tolist())
-    assert (windows.due_s > windows.release_s).all()

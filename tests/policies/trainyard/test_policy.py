@@ -16,14 +16,14 @@ from policies.flows import FlowGroup, FlowKey
 from policies.job import Job
 from policies.plan import Plan
 from policies.snapshot import Links, OrderKeeper, Snapshot
+from policies.trainyard.evaluator import Evaluator
 from policies.trainyard.fluid_bound import FluidBound
 from policies.trainyard.fluid_model import FluidModel
-from policies.trainyard.judgement import Judge
-from policies.trainyard.options import PathRule, Start, TrainyardOptions
+from policies.trainyard.options import InitialOrder, PathRule, TrainyardOptions
 from policies.trainyard.policy import trainyard
 from tests.policies.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from tests.policies.crux.test_policy import example_1
-from tests.policies.trainyard.test_models import contention_of, strands_of
+from tests.policies.trainyard.test_models import bundles_of, contention_of
 
 ONE_LINK = ((0,),)
 FEW = settings(max_examples=30, deadline=None)
@@ -67,7 +67,7 @@ def test_example_2_of_crux_needs_no_factor() -> None:
         make_job("job-1", [(1e9, ONE_LINK)], compute_s=4.0, comm_start=0.5, work=10.0),
         make_job("job-2", [(3e9, ONE_LINK)], compute_s=2.0, comm_start=0.5, work=30.0),
     )
-    options = TrainyardOptions(evaluations=0, starts=(Start.FLUID_BOUND,))
+    options = TrainyardOptions(evaluations=0, initial_orders=(InitialOrder.FLUID_BOUND,))
     plan = trainyard(Snapshot(0.0, make_links(8 * GBPS), jobs), options)
     assert [(job.name, job.priority) for job in plan.jobs] == [
         ("job-2", pytest.approx(30 / 4 / 3)),
@@ -173,7 +173,7 @@ def worth_of(snapshot: Snapshot, options: TrainyardOptions) -> float:
 
 def test_by_the_model_no_start_on_no_paths_is_better() -> None:
     """So it is never worse than the order of Crux on the paths of Crux, levels being enough for all."""
-    chance, options = np.random.default_rng(3), TrainyardOptions(least_of_bound=0.0)
+    chance, options = np.random.default_rng(3), TrainyardOptions(min_bound_share=0.0)
     best = set()
     for _ in range(12):
         snapshot = Case.draw(chance, 0.6).snapshot
@@ -181,9 +181,9 @@ def test_by_the_model_no_start_on_no_paths_is_better() -> None:
             rule: max(
                 worth_of(
                     snapshot,
-                    replace(options, starts=(start,), path_rules=(rule,), evaluations=1, fewest_evaluations=1),
+                    replace(options, initial_orders=(start,), path_rules=(rule,), evaluations=1, min_evaluations=1),
                 )
-                for start in Start
+                for start in InitialOrder
             )
             for rule in PathRule
         }
@@ -196,11 +196,11 @@ def test_by_the_model_no_start_on_no_paths_is_better() -> None:
 def test_many_jobs_have_a_second_start_too(num_jobs: int) -> None:
     """There are runs of the model enough to tell which start is the better one."""
     snapshot = Mix.draw(np.random.default_rng(1), num_jobs, 4, 1.2).snapshot(num_levels=num_jobs)
-    contention, options = contention_of(snapshot), TrainyardOptions(least_of_bound=0.0)
+    contention, options = contention_of(snapshot), TrainyardOptions(min_bound_share=0.0)
     bound = FluidBound.of(contention, options.bound_steps)
-    assert Judge(contention, bound, partial(strands_of, snapshot), snapshot.seed, options).evaluations >= 2
-    for start in Start:
-        alone = replace(options, starts=(start,), evaluations=1, fewest_evaluations=1)
+    assert Evaluator(contention, bound, partial(bundles_of, snapshot), snapshot.seed, options).evaluations >= 2
+    for start in InitialOrder:
+        alone = replace(options, initial_orders=(start,), evaluations=1, min_evaluations=1)
         assert worth_of(snapshot, options) >= worth_of(snapshot, alone) * (1 - 1e-9)
 
 
@@ -217,12 +217,12 @@ def test_small_gains_move_nothing() -> None:
     jobs = tuple(make_job(name, [(size_bytes, either)]) for name, size_bytes in (("a", 1e8), ("b", 1e8), ("c", 8e8)))
     snapshot = Snapshot(0.0, make_links(GBPS, GBPS), jobs)
     paths = {}
-    for least_gain in (0.0, 10.0):
-        options = TrainyardOptions(least_gain=least_gain)
+    for min_gain in (0.0, 10.0):
+        options = TrainyardOptions(min_gain=min_gain)
         before = trainyard(snapshot, options)
         assert len({flow.path for key, flow in before.flows.items() if key.job != "c"}) == 1
         plan = trainyard(replace(snapshot, jobs=jobs[:2], previous=before), options)
-        paths[least_gain] = len({flow.path for flow in plan.flows.values()})
+        paths[min_gain] = len({flow.path for flow in plan.flows.values()})
     assert paths == {0.0: 2, 10.0: 1}
 
 
@@ -243,7 +243,7 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
     snapshot = Mix.draw(np.random.default_rng(seed), num_jobs, 1, load).snapshot()
     options = TrainyardOptions(max_slowdown=max_slowdown)
     contention = contention_of(snapshot)
-    model = FluidModel.of(contention, strands_of(snapshot), snapshot.seed, options.model)
+    model = FluidModel.of(contention, bundles_of(snapshot), snapshot.seed, options.model)
     slowest = [1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(num_jobs))]
     plan = trainyard(snapshot, options)
     complaints = [job.reason for job in plan.jobs if "slows it down" in job.reason]
@@ -259,7 +259,7 @@ def test_largest_slowdown_is_kept_where_any_order_keeps_it(
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_single_order_keeps_is_kept_and_not_a_bit_more(seed: int) -> None:
     snapshot = Mix.draw(np.random.default_rng(seed), 5, 1, 1.2).snapshot()
-    model = FluidModel.of(contention_of(snapshot), strands_of(snapshot), snapshot.seed, TrainyardOptions().model)
+    model = FluidModel.of(contention_of(snapshot), bundles_of(snapshot), snapshot.seed, TrainyardOptions().model)
     least = min(1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(5)))
     complaints = {
         factor: sum(
@@ -280,7 +280,7 @@ def test_jobs_slowed_down_too_much_count_before_what_others_compute() -> None:
         make_job("c", [(1e8, ((1,), (2,)))], work=100.0),
         make_job("d", [(8e8, ((1,),))]),
     )
-    options = TrainyardOptions(max_slowdown=1.05, least_gain=10.0)
+    options = TrainyardOptions(max_slowdown=1.05, min_gain=10.0)
     snapshot = Snapshot(0.0, make_links(GBPS, GBPS, GBPS), jobs)
     before = trainyard(snapshot, options)
     assert [before.flows[job.flows[0].key].path for job in jobs[:3]] == [(0,), (0,), (2,)]
@@ -339,8 +339,8 @@ def test_odd_jobs_have_a_place_in_any_order_of_arrival(num_levels: int, options:
     [
         ({"max_slowdown": 0.5}, "max_slowdown"),
         ({"max_slowdown": float("nan")}, "max_slowdown"),
-        ({"least_gain": -1.0}, "least_gain"),
-        ({"least_of_bound": 1.5}, "least_of_bound"),
+        ({"min_gain": -1.0}, "min_gain"),
+        ({"min_bound_share": 1.5}, "min_bound_share"),
         ({"evaluations": -1}, "evaluations"),
         ({"bound_steps": 1}, "bound_steps"),
         ({"starts": ()}, "starts"),

@@ -16,7 +16,7 @@ def test_levels_for_its_own_order_are_the_plans(snapshot: Snapshot) -> None:
     order = [name for lot in orders(snapshot) for name in lot]
     plan = trainyard(snapshot)
     found = levels_in_order(snapshot, order)
-    sending = {job.name for job in snapshot.jobs if len(job.reach)}
+    sending = {job.name for job in snapshot.jobs if len(job.reachable_links)}
     assert sorted(order) == sorted(found) == sorted(sending)
     assert found == {job.name: job.level for job in plan.jobs if job.name in sending}
 

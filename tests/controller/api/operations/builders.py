@@ -25,7 +25,7 @@ from controller.telemetry.telemetry import Telemetry
 from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.telemetry.parsing import Malformed
 from hostlib.wire import trainyard_pb2 as wire
-from policies.profile import Profile
+from policies.job import Profile
 from policies.registry import find_policy
 from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, stack
 from topologies.ecmp import hash_multipliers

@@ -10,31 +10,30 @@ import pytest
 from benchmarks.orders import Mix
 from policies.plan import ModelledWorth
 from policies.snapshot import Snapshot
-from policies.trainyard.arrangement import Arranging
 from policies.trainyard.contention import Contention
+from policies.trainyard.evaluator import Evaluator, Score, total_score
+from policies.trainyard.flow_bundles import FlowBundles
 from policies.trainyard.fluid_bound import FluidBound
 from policies.trainyard.fluid_model import FluidModel
-from policies.trainyard.judgement import Judge
-from policies.trainyard.options import Start, TrainyardOptions
+from policies.trainyard.options import InitialOrder, TrainyardOptions
+from policies.trainyard.path_choice import choose_paths, occupied_seconds
 from policies.trainyard.policy import trainyard
-from policies.trainyard.score import Score, together
-from policies.trainyard.strands import Strands
-from policies.trainyard.ways import choose_ways, occupied
+from policies.trainyard.priorities import PrioritySearch
 from tests.policies.builders import GBPS, make_job, make_links
 from tests.policies.trainyard.test_models import contention_of
 
 
-def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
+def search_of(snapshot: Snapshot, options: TrainyardOptions) -> PrioritySearch:
     rates_bps = snapshot.links.rates_bps
-    ways = choose_ways(snapshot.jobs, {}, rates_bps)
-    on_links = occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links))
+    paths = choose_paths(snapshot.jobs, {}, rates_bps)
+    on_links = occupied_seconds([paths[job.name] for job in snapshot.jobs], len(snapshot.links))
     contention = Contention.of(snapshot.jobs, on_links)
     bound = FluidBound.of(contention, options.bound_steps)
-    strands = partial(Strands.of, snapshot.jobs, ways, contention, rates_bps)
-    return Arranging(
+    bundles = partial(FlowBundles.of, snapshot.jobs, paths, contention, rates_bps)
+    return PrioritySearch(
         contention,
         bound,
-        Judge(contention, bound, strands, snapshot.seed, options),
+        Evaluator(contention, bound, bundles, snapshot.seed, options),
         on_links,
         snapshot.links.has_levels,
         snapshot.num_levels,
@@ -46,14 +45,16 @@ def arranging(snapshot: Snapshot, options: TrainyardOptions) -> Arranging:
 @pytest.mark.parametrize("evaluations", [0, 1, 48])
 def test_the_better_start_is_promised_and_kept(evaluations: int) -> None:
     chance = np.random.default_rng(3)
-    options = TrainyardOptions(evaluations=evaluations, fewest_evaluations=1)
+    options = TrainyardOptions(evaluations=evaluations, min_evaluations=1)
     num_different = 0
     for _ in range(6):
         snapshot = Mix.draw(chance, 5, 2, 1.2).snapshot()
-        alone = {start: arranging(snapshot, replace(options, starts=(start,))).promise() for start in Start}
-        both = arranging(snapshot, options)
+        alone = {
+            start: search_of(snapshot, replace(options, initial_orders=(start,))).promise() for start in InitialOrder
+        }
+        both = search_of(snapshot, options)
         assert both.promise() == max(alone.values())
-        assert both.fresh().score >= max(alone.values())
+        assert both.best().score >= max(alone.values())
         num_different += len(set(alone.values())) > 1
     assert num_different > 0
 
@@ -63,14 +64,12 @@ def test_the_better_start_is_promised_and_kept(evaluations: int) -> None:
 def test_another_order_gains_the_threshold_or_what_is_in_force_stays(num_levels: int) -> None:
     """One job goes, another comes, and there is one link: the others change places only where that gains enough."""
     chance = np.random.default_rng(5)
-    least_gain = 0.002
+    min_gain = 0.002
     kinds = set()
     for _ in range(8):
         snapshot = Mix.draw(chance, 6, 1, 1.5).snapshot(num_levels)
-        eager, reluctant = (
-            worth_of_a_change(snapshot, TrainyardOptions(least_gain=gain)) for gain in (0.0, least_gain)
-        )
-        is_enough = eager.decided > (1 + least_gain) * eager.in_force
+        eager, reluctant = (worth_of_a_change(snapshot, TrainyardOptions(min_gain=gain)) for gain in (0.0, min_gain))
+        is_enough = eager.decided > (1 + min_gain) * eager.in_force
         assert reluctant.decided == pytest.approx(eager.decided if is_enough else eager.in_force)
         kinds.add(is_enough)
     assert kinds == {True, False}
@@ -89,11 +88,11 @@ def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None
     jobs = tuple(make_job(name, [(1e8, ((0,),))], compute_s=1.2, comm_start=0.0) for name in "ab")
     snapshot = Snapshot(0.0, make_links(GBPS), jobs)
     served = np.array([0.6, 0.1])
-    for least_of_bound, evaluations in ((0.0, 10), (0.5, 10), (0.5, 0)):
-        made = arranging(snapshot, TrainyardOptions(least_of_bound=least_of_bound, evaluations=evaluations))
-        missed = np.maximum(least_of_bound * made.bound.share - served, 0.0) * (evaluations > 0)
-        assert missed.any() == (least_of_bound > 0 and evaluations > 0)
-        assert made.judge.score(served) == pytest.approx((0.0, (served - missed) @ made.contention.worth))
+    for min_bound_share, evaluations in ((0.0, 10), (0.5, 10), (0.5, 0)):
+        made = search_of(snapshot, TrainyardOptions(min_bound_share=min_bound_share, evaluations=evaluations))
+        missed = np.maximum(min_bound_share * made.bound.share - served, 0.0) * (evaluations > 0)
+        assert missed.any() == (min_bound_share > 0 and evaluations > 0)
+        assert made.evaluator.score(served) == pytest.approx((0.0, (served - missed) @ made.contention.worth))
 
 
 @pytest.mark.parametrize("num_known", [0, 1, 15])
@@ -110,30 +109,30 @@ def test_no_search_runs_the_model_oftener_than_its_budget_allows(num_known: int)
 def test_strands_are_not_looked_for_where_no_run_could_be_afforded() -> None:
     snapshot = Mix.draw(np.random.default_rng(2), 16, 4, 1.2).snapshot()
     contention = contention_of(snapshot)
-    judge = Judge(
+    evaluator = Evaluator(
         contention,
         FluidBound.of(contention, 100),
-        lambda: pytest.fail("strands were looked for"),
+        lambda: pytest.fail("bundles were looked for"),
         snapshot.seed,
         TrainyardOptions(model_steps=1e4),
     )
-    assert judge.evaluations == 0
+    assert evaluator.evaluations == 0
 
 
 def test_no_order_that_slows_jobs_down_too_much_is_better_than_one_that_does_not() -> None:
     """However much of their shares in the bound the jobs miss in that: more than what they compute counts twice."""
     jobs = tuple(make_job(name, [(1e8, ((0,),))], compute_s=1.2, comm_start=0.0) for name in "ab")
-    judge = arranging(Snapshot(0.0, make_links(GBPS), jobs), TrainyardOptions(max_slowdown=20.0)).judge
-    kept, broken = judge.score(np.array([0.06, 0.06])), judge.score(np.array([1.0, 0.049]))
+    evaluator = search_of(Snapshot(0.0, make_links(GBPS), jobs), TrainyardOptions(max_slowdown=20.0)).evaluator
+    kept, broken = evaluator.score(np.array([0.06, 0.06])), evaluator.score(np.array([1.0, 0.049]))
     assert kept.worth < 0 < broken.worth
     assert kept > broken
-    assert kept.is_better_than(broken, least_gain=10.0)
-    assert not broken.is_better_than(kept, least_gain=0.0)
+    assert kept.is_better_than(broken, min_gain=10.0)
+    assert not broken.is_better_than(kept, min_gain=0.0)
 
 
 def test_what_one_lot_loses_does_not_hide_what_another_gains() -> None:
     starved, poor, rich = Score(0.0, -1.0), Score(0.0, 5.0), Score(0.0, 6.0)
-    assert together([starved, rich]).is_better_than(together([starved, poor]), least_gain=0.01)
+    assert total_score([starved, rich]).is_better_than(total_score([starved, poor]), min_gain=0.01)
     slow, slower = Score(-1.0, 9.0), Score(-2.0, 99.0)
-    assert together([slow, poor]).is_better_than(together([slower, rich]), least_gain=0.01)
-    assert not together([slow, rich]).is_better_than(together([slow, poor]), least_gain=0.01)
+    assert total_score([slow, poor]).is_better_than(total_score([slower, rich]), min_gain=0.01)
+    assert not total_score([slow, rich]).is_better_than(total_score([slow, poor]), min_gain=0.01)

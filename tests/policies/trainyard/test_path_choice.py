@@ -3,13 +3,13 @@ from hypothesis import given
 
 from policies.snapshot import Snapshot
 from policies.trainyard.options import PathRule
-from policies.trainyard.ways import choose_ways
+from policies.trainyard.path_choice import choose_paths
 from tests.policies.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 
 
 def paths(snapshot: Snapshot, rule: PathRule) -> dict[str, object]:
-    sending = [job for job in snapshot.jobs if len(job.reach)]
-    return {name: ways.paths for name, ways in choose_ways(sending, {}, snapshot.links.rates_bps, rule).items()}
+    sending = [job for job in snapshot.jobs if len(job.reachable_links)]
+    return {name: paths.paths for name, paths in choose_paths(sending, {}, snapshot.links.rates_bps, rule).items()}
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 import pytest
 
-from policies.level_mapping import bands, equal_classes, own_levels
+from policies.plan_builder import equal_classes, own_levels
 
 
 def test_sincronia_gives_one_level_each_to_the_first_seven() -> None:
@@ -27,9 +27,3 @@ def test_classes_differ_by_at_most_one(num_jobs: int, num_levels: int) -> None:
     sizes = [levels.count(level) for level in set(levels)]
     assert len(sizes) == min(num_jobs, num_levels)
     assert max(sizes) - min(sizes) <= 1
-
-
-def test_spare_levels_go_where_most_stages_share_one() -> None:
-    assert bands([4, 2], 4) == [3, 1]
-    assert bands([2, 6, 3], 6) == [1, 3, 2]
-    assert bands([1, 2], 8) == [1, 2], "no more levels than stages"

@@ -1,24 +1,26 @@
-"""Strands: what goes alike is one, and flows that need two links at once wait for both."""
+"""FlowBundles: what goes alike is one, and flows that need two links at once wait for both."""
 
 import numpy as np
 import pytest
 
 from policies.snapshot import Snapshot
 from policies.trainyard.contention import Contention
+from policies.trainyard.flow_bundles import FlowBundles
 from policies.trainyard.fluid_model import FluidModel
 from policies.trainyard.options import ModelOptions
-from policies.trainyard.strands import Strands
-from policies.trainyard.ways import choose_ways, occupied
+from policies.trainyard.path_choice import choose_paths, occupied_seconds
 from tests.policies.builders import GBPS, make_job, make_links
 from topologies.fabric import Path
 
 
-def model_of(snapshot: Snapshot) -> tuple[Strands, FluidModel]:
-    ways = choose_ways(snapshot.jobs, {}, snapshot.links.rates_bps)
-    contention = Contention.of(snapshot.jobs, occupied([ways[job.name] for job in snapshot.jobs], len(snapshot.links)))
-    strands = Strands.of(snapshot.jobs, ways, contention, snapshot.links.rates_bps)
-    options = ModelOptions(num_phases=8, iterations=400, warm_up_iterations=20, most_iterations=100_000)
-    return strands, FluidModel.of(contention, strands, 1, options)
+def model_of(snapshot: Snapshot) -> tuple[FlowBundles, FluidModel]:
+    paths = choose_paths(snapshot.jobs, {}, snapshot.links.rates_bps)
+    contention = Contention.of(
+        snapshot.jobs, occupied_seconds([paths[job.name] for job in snapshot.jobs], len(snapshot.links))
+    )
+    bundles = FlowBundles.of(snapshot.jobs, paths, contention, snapshot.links.rates_bps)
+    options = ModelOptions(num_phases=8, iterations=400, warm_up_iterations=20, max_iterations=100_000)
+    return bundles, FluidModel.of(contention, bundles, 1, options)
 
 
 def test_planes_on_which_jobs_meet_alike_are_one() -> None:
@@ -30,7 +32,7 @@ def test_planes_on_which_jobs_meet_alike_are_one() -> None:
     assert alike.seconds.tolist() == pytest.approx([8.0, 8.0])
     third = make_job("c", [(1e9, ((0,),)), (1e9, ((1,),))])
     apart, _ = model_of(Snapshot(0.0, make_links(*[GBPS] * 8), (*jobs, third)))
-    assert np.diff(apart.first_strand).tolist() == [2, 2, 1]
+    assert np.diff(apart.first_bundle).tolist() == [2, 2, 1]
     assert sorted(np.diff(apart.first_entry).tolist()) == [1, 1, 1, 2, 2]
     assert apart.num_links == 3
 
@@ -54,6 +56,6 @@ def test_links_of_different_rates_are_not_alike(rates_bps: tuple[float, float], 
     jobs = tuple(
         make_job(name, [(1e8, candidates) for candidates in flows], compute_s=1.2, comm_start=0.0) for name in "ab"
     )
-    strands, model = model_of(Snapshot(0.0, make_links(*rates_bps, 9 * GBPS), jobs))
-    assert strands.seconds.max() == pytest.approx(0.8)
+    bundles, model = model_of(Snapshot(0.0, make_links(*rates_bps, 9 * GBPS), jobs))
+    assert bundles.seconds.max() == pytest.approx(0.8)
     assert model.served(np.array([1, 0])).tolist() == pytest.approx([1.0, 0.5], abs=0.02)

@@ -1,4 +1,7 @@
-"""The flows of one job as arrays: made once a job, as jobs change seldom and decisions are many."""
+"""Array types, and the flows of one job as arrays.
+
+Jobs change seldom and decisions are many, so a job computes its arrays once (``Job.arrays``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +14,21 @@ from policies.flows import Flow
 IntArray = npt.NDArray[np.int64]
 LinkArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowArrays:
-    """Sizes, 0 for less than a bit, and candidate paths of flows, in their order.
+    """Sizes and candidate paths of flows, in the order of the flows.
 
-    The paths of a flow stand one after the other in ``links``, each ``path_length`` long, short ones filled up with
-    ``NO_LINK``; ``num_links_listed`` tells how many entries are the flow's. ``host_links`` and ``num_host_links`` are
-    the same of the links inside its hosts.
+    Attributes:
+        size_bytes: By flow; 0 for a flow of less than one bit.
+        links: The candidate paths of all flows, one path after another. Every path of a flow has ``path_length``
+            entries; ``NO_LINK`` fills up the short ones.
+        num_links_listed: By flow, the number of its entries in ``links``.
+        path_length: By flow, the length of its longest candidate.
+        host_links: The links inside the hosts of each flow, one flow after another.
+        num_host_links: By flow, the number of its entries in ``host_links``.
     """
 
     size_bytes: FloatArray
@@ -31,7 +40,7 @@ class FlowArrays:
 
     @classmethod
     def of(cls, flows: Sequence[Flow]) -> "FlowArrays":
-        """Arrays of these flows."""
+        """Return the arrays of these flows."""
         candidates = [flow.candidates.links for flow in flows]
         return cls(
             np.array([flow.size_bytes if flow.sends else 0.0 for flow in flows], dtype=np.float64),
@@ -43,8 +52,8 @@ class FlowArrays:
         )
 
     @property
-    def reach(self) -> LinkArray:
-        """The links, ascending, that flows which send anything may take."""
+    def reachable_links(self) -> LinkArray:
+        """The links, ascending, on the candidate paths of flows that send anything."""
         sends = self.size_bytes > 0
         links = self.links[np.repeat(sends, self.num_links_listed)]
         host_links = self.host_links[np.repeat(sends, self.num_host_links)]

@@ -2,7 +2,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.trainyard.components import components
+from policies.trainyard.contention import candidate_components
 from tests.policies.builders import make_job
 
 
@@ -15,11 +15,11 @@ def test_components_are_those_of_the_graph_of_jobs_and_links(links_of: list[froz
     ]
     graph = nx.Graph()
     for job in jobs:
-        graph.add_edges_from((job.name, link) for link in job.reach.tolist())
+        graph.add_edges_from((job.name, link) for link in job.reachable_links.tolist())
     expected = {
         frozenset(node for node in component if isinstance(node, str)) for component in nx.connected_components(graph)
     }
-    found = components(jobs)
+    found = candidate_components(jobs)
     assert {frozenset(job.name for job in component) for component in found} == expected
     names = [[job.name for job in component] for component in found]
     assert all(of_one == sorted(of_one) for of_one in names)
