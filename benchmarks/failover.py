@@ -238,7 +238,7 @@ class ProbedFailures:
             await fabric.settle()
             planning_s = time.perf_counter() - start_s
         self._probing.send()
-        fabric.wait(min(self._probing.next_turn_s, self._acts_s, until_s))
+        fabric.wait(min(self._probing.next_round_s, self._acts_s, until_s))
         self._probing.receive()
         return planning_s
 

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from policies.jit import Kernel
+
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

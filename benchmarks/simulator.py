@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.provenance import print_figures, provenance
 from experiments.traces.results import TraceResult
 from experiments.traces.run import TraceOptions, run_trace
-from experiments.traces.steadiness import ACCURATE
+from experiments.traces.steady_state import ACCURATE
 from simulator.coflow_options import CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
 from workloads.coflow_trace import parse_coflow_trace

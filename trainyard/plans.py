@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller.planning.decision import Decision
 from controller.planning.directives import directives_of
-from experiments.scenarios.compatibility import unsupported_reason
+from experiments.scenarios.backend import unplannable_reason
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
 from policies.plan import JobPlan, Plan
@@ -122,7 +122,7 @@ def plan_scenario(scenario: Scenario, fabric: Fabric, policy: Policy | str, prev
         ValueError: The policy cannot decide, or a job is to be measured.
         RegistrationError: The controller would refuse a job.
     """
-    if reason := unsupported_reason(scenario):
+    if reason := unplannable_reason(scenario):
         raise ValueError(reason)
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)

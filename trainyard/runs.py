@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.scenarios import results
-from experiments.scenarios.backend import Backend
-from experiments.scenarios.compatibility import unsupported_on
-from experiments.scenarios.runner import run_on
+from experiments.scenarios.backend import Backend, run_on, unsupported_on
 from policies.enforcement import Enforcement
 from policies.policy import Policy
 from policies.registry import DEFAULT_POLICY, as_policy

@@ -12,13 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from experiments.scenarios.backend import Backend
-from experiments.sweeps.axes import Axis, combinations
-from experiments.sweeps.grid import ScenarioFile, cases
-from experiments.sweeps.missing import missing, run_cases
-from experiments.sweeps.output import open_output
+from experiments.sweeps.cases import ResultLine
+from experiments.sweeps.grid import Axis, ScenarioFile, build_grid, combinations
+from experiments.sweeps.output import missing_cases, open_output, run_cases
 from experiments.sweeps.processes import num_cores, on_processes
-from experiments.sweeps.result_line import ResultLine
-from experiments.sweeps.summary import Cell, cells
+from experiments.sweeps.summary import Cell, summarise
 from policies.enforcement import Enforcement
 from policies.policy import Policy
 from policies.registry import DEFAULT_POLICY, as_policy, source_of
@@ -118,7 +116,7 @@ def sweep(
         OutputError: The output cannot be used.
     """
     sources = [scenarios] if isinstance(scenarios, Scenario | Mapping | str | PathLike) else list(scenarios)
-    grid = cases(
+    grid = build_grid(
         [_scenario_file(source) for source in sources],
         list(combinations(Axis(key, tuple(values)) for key, values in (settings or {}).items())),
         [source_of(as_policy(policy)) for policy in policies],
@@ -126,19 +124,19 @@ def sweep(
         Backend(on),
         Enforcement(enforcement),
     )
-    execution = partial(on_processes, workers=workers or num_cores())
+    executor = partial(on_processes, workers=workers or num_cores())
     with TemporaryDirectory(prefix="trainyard-") as folder:
         path = Path(folder) / "sweep.jsonl" if output is None else Path(output)
-        with open_output(path, [case.asked for case in grid]) as opened:
-            left = missing(grid, opened)
+        with open_output(path, [case.description for case in grid]) as opened:
+            left = missing_cases(grid, opened)
             with (
                 counted("runs", len(left), show=progress) as advance,
-                closing(run_cases(left, opened, execution)) as lines,
+                closing(run_cases(left, opened, executor)) as lines,
             ):
                 for _ in lines:
                     advance()
             kept = opened.lines
-    return SweepResult(tuple(cells(grid, kept)), tuple(kept[case.asked.key] for case in grid))
+    return SweepResult(tuple(summarise(grid, kept)), tuple(kept[case.description.key] for case in grid))
 
 
 def _scenario_file(source: ScenarioLike) -> ScenarioFile:

@@ -10,7 +10,7 @@ from experiments.papers import traces
 from experiments.papers.cells import share_bar, with_gain
 from experiments.papers.traces import MeasuredTrace, TraceEvaluation, TraceTopology
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
-from experiments.traces.json_form import trace_object
+from experiments.traces.results import trace_object
 from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant
 

@@ -14,9 +14,8 @@ from experiments.papers.cells import DASH, percent_or_dash, share_bar
 from experiments.papers.evaluation import Evaluation, Option, require_known
 from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, signed
-from experiments.scenarios.backend import Backend, RunError
+from experiments.scenarios.backend import Backend, RunError, run_on
 from experiments.scenarios.results import RunResult
-from experiments.scenarios.runner import run_on
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 POLICIES = ("ecmp", "crux", "trainyard")

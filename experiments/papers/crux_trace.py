@@ -14,8 +14,7 @@ from experiments.papers.evaluation import Option
 from experiments.papers.traces import DAY_S, MeasuredTrace, TopologyOption, TraceEvaluation, TraceTopology
 from experiments.report.findings import BarChart, Findings, FindingsTable, Panel, PanelChart
 from experiments.report.numbers import count, percent
-from experiments.traces.json_form import trace_object
-from experiments.traces.results import Distribution, TraceResult
+from experiments.traces.results import Distribution, TraceResult, trace_object
 from policies.registry import policy_names
 from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant

@@ -75,7 +75,11 @@ def measure(scenario: Scenario, contender: Contender, enforcement: Enforcement) 
     jobs = training_jobs(scenario, fabric)
     by_stage = contender.reading is Reading.STAGE
     result = run_on_simulator(
-        scenario, contender.policy, enforcement, on_progress=lambda *_: None, told_as=_by_stages if by_stage else None
+        scenario,
+        contender.policy,
+        enforcement,
+        on_progress=lambda *_: None,
+        transform_graph=_by_stages if by_stage else None,
     )
     whole_s = window.to_s - window.from_s
     found: dict[tuple[str, str], float | None] = {}

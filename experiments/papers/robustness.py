@@ -14,8 +14,7 @@ from experiments.papers.evaluation import Evaluation, Option, require_known
 from experiments.papers.random_jobs import FabricName, random_mix
 from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, signed
-from experiments.scenarios.backend import Backend
-from experiments.scenarios.runner import run_on
+from experiments.scenarios.backend import Backend, run_on
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError, Scenario
 

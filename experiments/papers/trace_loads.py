@@ -27,9 +27,9 @@ from experiments.papers.traces import (
 )
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent
+from experiments.traces.gpu_occupancy import run_occupancies
 from experiments.traces.results import Distribution
 from experiments.traces.run import TraceOptions
-from experiments.traces.stays import run_stays
 from policies.registry import policy_names
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -194,7 +194,7 @@ class TraceLoads(Evaluation[LoadCase, LoadResult, MeasuredLoad]):
         factor = offered.factor(case.load)
         assumed, _ = traces.load(case.source)
         sending = [replace(stay, job=stay.job.sending(factor)) for stay in offered.occupancies]
-        computed_s = run_stays(sending, assumed.fabric, case.policy, TraceOptions(seed=case.source.seed))
+        computed_s = run_occupancies(sending, assumed.fabric, case.policy, TraceOptions(seed=case.source.seed))
         stays_s = np.array([stay.to_s - stay.from_s for stay in sending])
         alone_s = stays_s * [stay.job.workload.compute_s for stay in sending] / offered.alone_s(factor)
         return LoadResult(

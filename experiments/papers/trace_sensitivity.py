@@ -9,7 +9,7 @@ from experiments.papers.cells import share_bar, with_gain
 from experiments.papers.evaluation import InvalidInputError, Option
 from experiments.papers.traces import MeasuredTrace, SchedulerOption, TopologyOption, TraceEvaluation, TraceTopology
 from experiments.report.findings import BarChart, Findings, FindingsTable
-from experiments.traces.json_form import trace_object
+from experiments.traces.results import trace_object
 from workloads.schedulers.catalogue import Scheduler
 from workloads.traces.variants import Variant, variants_of
 

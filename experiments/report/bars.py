@@ -23,7 +23,7 @@ from experiments.report.findings import BarChart
 from experiments.report.numbers import percent
 from experiments.report.style import LineStyle, colour, series_colour
 from experiments.scenarios.results import RunResult
-from experiments.sweeps.axes import described
+from experiments.sweeps.grid import format_settings
 from experiments.sweeps.summary import Cell
 
 _ROW = 29.0
@@ -98,10 +98,12 @@ def sweep_bars(cells: Sequence[Cell]) -> ReportFigure:
     if not spreads:
         raise ValueError("a figure of a sweep needs a finished run")
     places = {policy: place for place, policy in enumerate(dict.fromkeys(str(cell.policy) for cell, _ in spreads))}
-    several = len({(cell.scenario, described(cell.settings)) for cell, _ in spreads}) > 1
+    several = len({(cell.scenario, format_settings(cell.settings)) for cell, _ in spreads}) > 1
     rows = [
         _Row(
-            ", ".join(filter(None, (cell.scenario, described(cell.settings), cell.policy))) if several else cell.policy,
+            ", ".join(filter(None, (cell.scenario, format_settings(cell.settings), cell.policy)))
+            if several
+            else cell.policy,
             f"{percent(spread.mean)} \N{PLUS-MINUS SIGN} {spread.deviation * 100:.1f}",
             spread.mean,
             series_colour(places[str(cell.policy)]),
@@ -114,7 +116,7 @@ def sweep_bars(cells: Sequence[Cell]) -> ReportFigure:
         ("scenario", "settings", "policy", "seeds", "mean", "deviation", "p5", "p50", "p95", "limit"),
         tuple(
             (
-                *(cell.scenario, described(cell.settings), str(cell.policy), cell.finished),
+                *(cell.scenario, format_settings(cell.settings), str(cell.policy), cell.finished),
                 *(spread.mean, spread.deviation, spread.p5, spread.p50, spread.p95, cell.limit),
             )
             for cell, spread in spreads

@@ -15,7 +15,7 @@ from experiments.report.findings import Findings, FindingsTable
 from experiments.report.numbers import count, percent
 from experiments.report.style import COLOURS, FigureFormat
 from experiments.scenarios.results import RunResult
-from experiments.sweeps.axes import described
+from experiments.sweeps.grid import format_settings
 from experiments.sweeps.summary import Cell as SweepCell
 
 Comparisons = Sequence[Sequence[RunResult]]
@@ -98,7 +98,7 @@ def sweep_report(cells: Sequence[SweepCell]) -> Report:
     rows = []
     for cell in cells:
         if (spread := cell.gpu_utilisation) is not None:
-            words = [cell.scenario, *([described(cell.settings)] if has_settings else []), cell.policy]
+            words = [cell.scenario, *([format_settings(cell.settings)] if has_settings else []), cell.policy]
             words += [count(cell.finished), *([count(cell.failed)] if has_failed else [])]
             words += map(percent, (spread.mean, spread.deviation, spread.p5, spread.p50, spread.p95))
             words.append("\N{EN DASH}" if cell.limit is None else percent(cell.limit))

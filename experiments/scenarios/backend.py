@@ -1,6 +1,16 @@
-"""The back ends that can run a scenario."""
+"""The back ends: what each can run of a scenario, and one function that runs a scenario on any of them."""
 
+import asyncio
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from experiments.scenarios.results import RunResult
+from policies.enforcement import Enforcement
+from workloads.scenario import ProfileSource, Scenario
+
+if TYPE_CHECKING:
+    from experiments.scenarios.job_driver import Progress
+    from policies.policy import Policy
 
 
 class Backend(StrEnum):
@@ -11,4 +21,77 @@ class Backend(StrEnum):
 
 
 class RunError(Exception):
-    """A run that has failed; the message says why."""
+    """A run failed; the message says why."""
+
+
+def run_on(
+    backend: Backend,
+    scenario: Scenario,
+    policy: "Policy | str",
+    enforcement: Enforcement = Enforcement.LEVELS,
+    *,
+    on_progress: "Progress",
+) -> RunResult:
+    """Run a scenario to the departure of its last job.
+
+    Raises:
+        RunError: The run failed.
+    """
+    match backend:
+        case Backend.EMULATOR:
+            return _emulate(scenario, policy, on_progress)
+        case Backend.SIMULATOR:
+            return _simulate(scenario, policy, enforcement, on_progress)
+
+
+def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
+    """Return why a back end cannot run a valid scenario with this enforcement, or None where it can."""
+    match backend:
+        case Backend.SIMULATOR:
+            if not scenario.reads_ports:
+                return "reads_ports: only the emulator has probes to find dead links; expected --on emulator"
+            return unplannable_reason(scenario)
+        case Backend.EMULATOR:
+            if enforcement is Enforcement.IDEAL:
+                return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
+            pcie = scenario.topology.build().pcie
+            if pcie is not None and pcie.nics_per_switch > 1:
+                return (
+                    "topology.pcie.nics_per_switch: the emulator supports PCIe switches with one NIC, "
+                    f"not with {pcie.nics_per_switch}"
+                )
+            return None
+
+
+def unplannable_reason(scenario: Scenario) -> str | None:
+    """Return which job must be measured on the emulator before it can be planned for, or None."""
+    for number, job in enumerate(scenario.jobs):
+        if job.profile is ProfileSource.MEASURED:
+            return f"jobs[{number}].profile: only a run on the emulator measures jobs; expected told"
+    return None
+
+
+# The functions below import their engine only when it runs: each takes a while to import.
+
+
+def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress") -> RunResult:
+    from experiments.scenarios.controller_process import ControllerProcessError
+    from experiments.scenarios.emulated import run_on_emulator
+    from hostlib.errors import ControllerError
+
+    try:
+        return asyncio.run(run_on_emulator(scenario, policy, on_progress=on_progress))
+    except (ControllerError, ControllerProcessError, OSError, RuntimeError, ValueError) as error:
+        raise RunError(str(error)) from error
+
+
+def _simulate(
+    scenario: Scenario, policy: "Policy | str", enforcement: Enforcement, on_progress: "Progress"
+) -> RunResult:
+    from controller.registry.errors import RegistrationError
+    from experiments.scenarios.simulated import run_on_simulator
+
+    try:
+        return run_on_simulator(scenario, policy, enforcement, on_progress=on_progress)
+    except (RegistrationError, RuntimeError, ValueError) as error:
+        raise RunError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The connections that the hosts of a run open: the 5-tuple of every flow of every job."""
+"""The connections of a run's hosts: one 5-tuple for every flow of every job."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,6 +7,9 @@ from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_
 from topologies.fabric import Fabric
 from workloads.jobs import TrainingJob
 
+GroupKey = tuple[str, str]
+"""The names of a job and of one of its flow groups."""
+
 Connections = dict[str, dict[str, tuple[FiveTuple, ...]]]
 """5-tuples by job and flow group, in the order of the group's flows."""
 
@@ -14,10 +17,14 @@ Connections = dict[str, dict[str, tuple[FiveTuple, ...]]]
 def open_connections(
     jobs: Sequence[TrainingJob], fabric: Fabric, opened: Counter[tuple[int, int]] | None = None
 ) -> Connections:
-    """RoCEv2's destination port, and source ports counted up per pair of NICs in the order of jobs and flows.
+    """Return 5-tuples with RoCEv2's destination port, and source ports counted up for each pair of NICs.
 
-    These are the 5-tuples that the controller would assign to the same registrations in the same order. ``opened``
-    counts what was opened before between the addresses of two NICs, and goes on counting.
+    The controller would assign the same 5-tuples to the same registrations in the same order.
+
+    Args:
+        jobs: The jobs, in the order in which they open their connections.
+        fabric: Has the addresses of their NICs.
+        opened: How many connections each pair of addresses has opened before; it is updated.
     """
     opened = Counter() if opened is None else opened
 

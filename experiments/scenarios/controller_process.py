@@ -18,14 +18,14 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class ControllerProcessError(Exception):
-    """The controller process did not start; the message holds what it said."""
+    """The controller process did not start; the message has its standard error."""
 
 
 class ControllerProcess:
-    """A controller with a configuration, as an async context manager: started while entered, then stopped.
+    """A controller process, as an async context manager: it starts on entry and stops on exit.
 
-    It is ``python -m controller`` or, where ``is_driven``, ``python -m experiments.scenarios.driven``. ``address`` is
-    where it listens, the same after a restart. Whatever starts it raises ControllerProcessError where it does not
+    It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
+    ``address``, the same after a restart. Entering and ``restart`` raise ControllerProcessError where it does not
     start.
     """
 
@@ -45,13 +45,13 @@ class ControllerProcess:
         await self._stop()
 
     async def kill(self) -> None:
-        """End it as a crash would, with SIGKILL."""
+        """Kill the process with SIGKILL, as a crash would."""
         assert self._process is not None
         self._process.kill()
         await self._process.wait()
 
     async def restart(self, start_s: float = 0.0) -> None:
-        """After ``kill``, start another one there; a driven clock stands at ``start_s``."""
+        """Start another process at the same address after ``kill``; a driven clock begins at ``start_s``."""
         await self._start(self._config.model_copy(update={"listen": self.address}), start_s)
 
     async def _start(self, config: ControllerConfig, start_s: float) -> None:

@@ -1,7 +1,4 @@
-"""A scenario on the emulator: real packets, real registrations, a real controller, in virtual time.
-
-The emulator knows nothing of jobs or of the controller, which has a process of its own.
-"""
+"""Runs a scenario on the emulator: real packets and a real controller process, in virtual time."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -14,11 +11,11 @@ from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.controller_process import ControllerProcess
-from experiments.scenarios.controller_session import LiveSession
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.emulated_network import EmulatedNetwork, default_scale
 from experiments.scenarios.job_agent import JobAgent
 from experiments.scenarios.job_driver import Progress
+from experiments.scenarios.live_session import LiveSession
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.probing import HostProbes, Probing, agents_of
 from experiments.scenarios.results import RunResult
@@ -41,16 +38,18 @@ LEASE_S = 30.0
 async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progress: Progress) -> RunResult:
     """Run a scenario to the departure of its last job, with a controller in a process of its own.
 
-    The controller loads the policy by itself: it must be registered, or loaded from ``module:attribute``.
+    The emulator knows nothing of jobs or of the controller. The controller loads the policy itself, so that it must be
+    registered, or come from ``load_policy("module:attribute")``.
 
-    Raises ControllerProcessError where the controller does not start, ValueError where the jobs do not fit or it cannot
-    load the policy.
+    Raises:
+        ControllerProcessError: The controller does not start.
+        ValueError: The jobs do not fit, or the controller cannot load the policy.
     """
     policy = as_policy(policy)
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
-    alone_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
+    isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     network = EmulatedNetwork(routing, jobs, connections, scenario.scale or default_scale(fabric))
     exclusive = asyncio.Lock()
@@ -64,7 +63,8 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
         job_clock = DrivenClock()
         client = await stack.enter_async_context(Client(process.address, clock=job_clock))
         agents = {
-            job.name: JobAgent(client, job, connections, scenario.steering, alone_s=alone_s[job.name]) for job in jobs
+            job.name: JobAgent(client, job, connections, scenario.steering, isolated_s=isolated_s[job.name])
+            for job in jobs
         }
         for agent in agents.values():
             await stack.enter_async_context(agent)
@@ -74,7 +74,7 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
         )
         await stack.enter_async_context(session)
         probes = HostProbes(Probing(network.emulated, agents_of(fabric)), session) if scenario.probes else None
-        record = await RunLoop(scenario, jobs, network, session, outages, alone_s, probes).to_the_end(on_progress)
+        record = await RunLoop(scenario, jobs, network, session, outages, isolated_s, probes).run_to_end(on_progress)
     return result_of(
         *(scenario, policy.name, routing, record),
         backend="emulator",
@@ -85,8 +85,8 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
 
 
 def _config(scenario: Scenario, policy: Policy, network: EmulatedNetwork, address: str) -> ControllerConfig:
-    """The configuration of the run's controller; all switches answer at one address."""
-    # Bytes are fewer by the scale, and more by headers.
+    """Return the configuration of the run's controller; all switches have one address."""
+    # The emulator divides bytes by the scale, and its packets add headers.
     bytes_per_count = network.scale / wire_overhead(network.emulated.options)
     return ControllerConfig(
         listen="127.0.0.1:0",
@@ -97,7 +97,7 @@ def _config(scenario: Scenario, policy: Policy, network: EmulatedNetwork, addres
         ),
         hash_seed=scenario.seed,
         policy=source_of(policy),
-        # A slow machine must not change what a run shows.
+        # The speed of the machine must not change results.
         policy_time_limit_s=None,
         hash=scenario.hash,
         steering=scenario.steering,

@@ -1,4 +1,4 @@
-"""The network of a run on the emulator: carries the jobs' transfers as packets."""
+"""The network of a run on the emulator, which carries transfers as packets."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,6 @@ from emulator.clock import Clock
 from emulator.compiler.program import compile_program
 from emulator.engine.transport import MAX_WINDOW
 from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
-from experiments.scenarios.compatibility import as_emulated
 from experiments.scenarios.connections import Connections
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample
@@ -24,14 +23,14 @@ from workloads.jobs import TrainingJob
 from workloads.replay import StartTransfer
 
 SLOWEST_LINK_BPS = 400e6
-"""Without a ``scale`` of its own a scenario's rates are divided so that its slowest link has this rate.
+"""The rate of the slowest link after rates are divided by the default scale.
 
 Twice the rate moves the utilisation of the testbed's mixes by 0.05 points at most (docs/emulator.md).
 """
 
 
 class EmulatedNetwork:
-    """The emulated fabric that carries a run's flows; ``clock`` is to be set before the first ``run``."""
+    """The emulated fabric that carries a run's flows. Set ``clock`` before the first ``run``."""
 
     clock: Clock
 
@@ -61,7 +60,7 @@ class EmulatedNetwork:
         return self.emulated.now_ps
 
     def start(self, job: str, transfer: StartTransfer) -> None:
-        """Let the flows of a transfer send now what one iteration sends."""
+        """Start sending the flows of a transfer now."""
         key = job, transfer.group
         self._instances.start(job, transfer, self.emulated.now_ps / PS_PER_S)
         for number in transfer.flows:
@@ -69,7 +68,7 @@ class EmulatedNetwork:
             self.emulated.start_transfer(self._flows[key][number], max(1, round(size_bytes / self.scale)))
 
     async def run(self, until_ps: int) -> list[TransferEnd]:
-        """Let time pass until transfers are complete, at most until a time; returns those that have ended then."""
+        """Advance time until flows arrive, at most to ``until_ps``; return the transfers that end then."""
         arrived = (
             self._instances.arrive(*self._owner[completion.flow], completion.time_ps / PS_PER_S)
             for completion in await self.clock.run(until_ps)
@@ -77,7 +76,7 @@ class EmulatedNetwork:
         return [end for end in arrived if end is not None]
 
     def apply(self, outages: Outages) -> None:
-        """From now on these cables and switches are down, and all others up."""
+        """Take these elements down, and bring all others up."""
         dark = outages.dark_links
         for link in self.fabric.links:
             self.emulated.set_link(link.index, up=link.index not in dark)
@@ -86,7 +85,7 @@ class EmulatedNetwork:
 
     @property
     def ports_down(self) -> list[tuple[str, int]]:
-        """The ports of switches with power that are down."""
+        """The ports that are down at switches with power."""
         switches = self.emulated.switches.values()
         return [
             (switch.name, port)
@@ -97,9 +96,9 @@ class EmulatedNetwork:
         ]
 
     def follow(self, directives: Mapping[str, Directives]) -> None:
-        """Let the hosts send from the ports of all jobs' directives, and keep their order at the NICs.
+        """Have hosts send from the source ports of all jobs' directives, in their order at each NIC.
 
-        A flow whose port changes has another connection from its next transfer on. The wire does not show the order.
+        A flow whose port changes uses a new connection from its next transfer on. The order appears in no packet.
         """
         orders, senders = {}, {}
         for job, own in directives.items():
@@ -111,7 +110,7 @@ class EmulatedNetwork:
             self.emulated.set_flow_level(flow, queue)
 
     def _connect(self, key: tuple[str, str], number: int, source_port: int) -> int:
-        """The emulated flow of a flow's connection from a port, opened where it is not yet."""
+        """Return the emulated flow of a flow's connection from a source port; open it where there is none."""
         connection = key, number, source_port
         if connection not in self._opened:
             five_tuple = replace(self._templates[key][number], source_port=source_port)
@@ -120,7 +119,7 @@ class EmulatedNetwork:
         return self._opened[connection]
 
     def sample_loads(self) -> LoadSample:
-        """How busy every link was with each level since the last sample."""
+        """Return the utilisation of every link by level since the last sample."""
         now_ps, sent = self.emulated.now_ps, self.emulated.sent_bytes()
         busy_ps = (sent - self._sampled_bytes) * self.emulated.ps_per_byte[:, np.newaxis]
         utilisation = busy_ps / max(1, now_ps - self._sampled_ps)
@@ -131,18 +130,38 @@ class EmulatedNetwork:
         return sample
 
 
+def as_emulated(fabric: Fabric) -> Fabric:
+    """Return the fabric with every NIC's cable at most as fast as the PCIe link behind it.
+
+    A PCIe switch with one NIC has the same effect.
+
+    Raises:
+        ValueError: A PCIe switch has several NICs, and the emulator's hosts have nothing that NICs share.
+    """
+    if fabric.pcie is None:
+        return fabric
+    if fabric.pcie.nics_per_switch > 1:
+        raise ValueError(f"the emulator supports PCIe switches with one NIC, not with {fabric.pcie.nics_per_switch}")
+    fastest_bps = fabric.pcie.rate_bps
+    cables = tuple(
+        replace(cable, rate_bps=min(cable.rate_bps, fastest_bps)) if fabric.host_index.keys() & cable.ends else cable
+        for cable in fabric.cables
+    )
+    return replace(fabric, cables=cables, pcie=None)
+
+
 def default_scale(fabric: Fabric) -> float:
-    """Divides rates so that packets stay short against everything a job does, and a run short; at least 1."""
+    """Return the divisor of rates, at least 1, with which a packet stays short and a run takes little time."""
     return max(1.0, min(link.rate_bps for link in fabric.links) / SLOWEST_LINK_BPS)
 
 
 def _window_packets(fabric: Fabric, hops: int, scale: float) -> int:
-    """Enough in flight to fill the fastest link over a way of so many hops, and no more than needed.
+    """Return a window that just fills the fastest link over a path of so many hops.
 
-    A packet is stored and forwarded at every hop, and one acknowledgement answers several packets.
+    Every hop stores and forwards packets, and one acknowledgement answers several of them.
     """
     options = HostOptions()
     fastest_bps = max(link.rate_bps for link in fabric.links) / scale
-    way_s = 2 * hops * max(link.delay_s for link in fabric.links)
-    in_flight = way_s * fastest_bps / (8 * options.mtu_bytes)
+    round_trip_s = 2 * hops * max(link.delay_s for link in fabric.links)
+    in_flight = round_trip_s * fastest_bps / (8 * options.mtu_bytes)
     return min(MAX_WINDOW, hops + 2 * options.acknowledge_every + math.ceil(in_flight))

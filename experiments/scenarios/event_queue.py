@@ -1,4 +1,4 @@
-"""What a run has to do at which virtual time."""
+"""The events of a run by virtual time."""
 
 import heapq
 from dataclasses import dataclass
@@ -24,76 +24,76 @@ class ComputationEnd:
 
 @dataclass(frozen=True, slots=True)
 class HoldEnd:
-    """The time until which a job holds its next iteration has come."""
+    """A job has held its next iteration for long enough."""
 
     job: str
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerUpdate:
-    """The controller is told what has happened, or serves a timer of its own."""
+    """The controller learns what has happened, or serves a timer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """The host libraries' clock is moved on, by which leases are renewed."""
+class LeaseRenewal:
+    """The host libraries' clock moves on, which renews leases."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LoadSampling:
     """The loads of the links are sampled."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeTurn:
-    """Hosts send the probes that are due and take in those that have come."""
+class ProbeRound:
+    """Hosts send the probes that are due and process those that have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An event of the scenario happens."""
+    """An event of the scenario begins."""
 
     event: ScenarioEvent
 
 
 @dataclass(frozen=True, slots=True)
-class PortsHeard:
-    """The controller acts on what switches say of their ports now."""
+class PortReport:
+    """The controller learns which ports are up and down now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What an event of the scenario has started serves again."""
+    """The element that an event of the scenario started is in service again."""
 
     event: ScenarioEvent
 
 
 JobEvent = Arrival | ComputationEnd | HoldEnd
-Event = JobEvent | ControllerUpdate | Renewal | Sample | ProbeTurn | Fault | Recovery | PortsHeard
+Event = JobEvent | ControllerUpdate | LeaseRenewal | LoadSampling | ProbeRound | Fault | Recovery | PortReport
 
 
 PS_PER_S = 1_000_000_000_000
-"""Times of a queue are counts of picoseconds."""
+"""A queue counts time in picoseconds."""
 
 
 class EventQueue:
-    """Events by time; those of one time in the order in which they were added."""
+    """Events by time; those of the same time keep the order in which they were added."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Event]] = []
         self._order = count()
 
     def add(self, time_ps: int, event: Event) -> None:
-        """Note an event."""
+        """Add an event."""
         heapq.heappush(self._heap, (time_ps, next(self._order), event))
 
     @property
     def next_ps(self) -> int:
-        """Time of the first event. Raises IndexError where there is none."""
+        """The time of the first event; raises IndexError where there is none."""
         return self._heap[0][0]
 
-    def take_due(self, now_ps: int) -> Event | None:
-        """The first event, if its time has come."""
+    def pop_due(self, now_ps: int) -> Event | None:
+        """Remove and return the first event if its time has come."""
         if self._heap and self._heap[0][0] <= now_ps:
             return heapq.heappop(self._heap)[2]
         return None

@@ -1,6 +1,10 @@
-"""The controller's decisions without its process: the same registry, Snapshots and decision pipeline."""
+"""The controller in the run's own process: the daemon's registry, Snapshots and decision pipeline, without the daemon.
 
-from collections.abc import Callable
+A run on the simulator speaks with it through ``InProcessSession``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from controller.links.link_health import LinkHealth
 from controller.planning.decision import Decision
@@ -9,6 +13,10 @@ from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from experiments.scenarios.connections import Connections
+from experiments.scenarios.interfaces import ControllerAnswer
+from experiments.scenarios.outages import Outages
+from experiments.scenarios.run_record import PlanSummary
+from hostlib.start_shift import StartShift
 from policies.job import Profile
 from policies.plan import Plan
 from policies.snapshot import Snapshot
@@ -17,13 +25,17 @@ from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 
+if TYPE_CHECKING:
+    from experiments.scenarios.simulated_network import SimulatedNetwork
+
 _LEASE_S = float("inf")
 
 
 class InProcessController:
-    """Registers jobs as hosts would, and decides when it is asked; ``previous`` is a Plan in force from the start.
+    """Registers jobs as hosts would, and decides when asked.
 
-    Nothing is led over the dead ones of ``links``, which its owner keeps up to date; without, all are there.
+    ``routing`` is the base routing of the last decision. Paths avoid the dead links of ``links``, which the owner keeps
+    up to date; without ``links`` every link is usable. ``previous`` is a Plan in force from the start.
     """
 
     def __init__(
@@ -48,7 +60,11 @@ class InProcessController:
         self._snapshots = Snapshots(self._registry, routing, num_levels, seed)
 
     def register(self, job: TrainingJob) -> None:
-        """Register a job with its flow groups. Raises RegistrationError where the controller would refuse it."""
+        """Register a job with its flow groups.
+
+        Raises:
+            RegistrationError: The controller would refuse the job.
+        """
         self._registry.register_job(job_request(job), job.specification.arrival_s)
         assigned = self._pipeline.steering is Steering.SOURCE_PORT
         self._registry.register_flow_groups(job.name, flow_group_requests(job, self._connections, assigned=assigned))
@@ -58,7 +74,7 @@ class InProcessController:
         self._registry.deregister(job)
 
     def decide(self, now_s: float) -> Decision:
-        """The Decision for the jobs that are registered, as a live controller makes it; ``routing`` is what it is for.
+        """Decide for the registered jobs as a live controller would.
 
         Raises:
             ValueError: The policy cannot decide, or its Plan is invalid.
@@ -71,7 +87,7 @@ class InProcessController:
         return self._pipeline.finish(self._number, draft, changed, self.routing)
 
     def plan(self, now_s: float) -> tuple[Snapshot, Plan]:
-        """The Snapshot and the policy's Plan alone, unchecked and without rules: traces need many of them.
+        """Return the Snapshot and the policy's Plan alone, unchecked and without rules: traces need many of them.
 
         Raises:
             ValueError: The policy cannot decide.
@@ -81,7 +97,7 @@ class InProcessController:
         return snapshot, self._previous
 
     def is_rerouted(self, now_s: float) -> bool:
-        """Whether other links are dead than those that the last decision left out."""
+        """Whether the dead links have changed since the last decision."""
         return self.links is not None and self.links.dead_links(now_s) != self.routing.dead
 
     def _take_snapshot(self, now_s: float) -> Snapshot:
@@ -90,12 +106,97 @@ class InProcessController:
         return self._snapshots.take(now_s, self._previous, self.routing)
 
 
+class InProcessSession:
+    """A run's session with in-process controllers, each of which ``new_controller`` makes.
+
+    The controller decides when a live one would: when jobs have come or gone, or the dead links have changed.
+    """
+
+    renewal_s = None
+
+    def __init__(
+        self,
+        new_controller: Callable[[], InProcessController],
+        jobs: Sequence[TrainingJob],
+        network: "SimulatedNetwork",
+        outages: Outages,
+        isolated_s: Mapping[str, float],
+    ) -> None:
+        self._new_controller = new_controller
+        self._controller: InProcessController | None = new_controller()
+        self._jobs = {job.name: job for job in jobs}
+        self._network = network
+        self._outages = outages
+        self._isolated_s = isolated_s
+        self._shifts = {job.name: StartShift(job.specification.arrival_s) for job in jobs}
+        self._time_shifts_s: Mapping[str, float | None] = {}
+        self._registered: dict[str, TrainingJob] = {}
+        self._decision: Decision | None = None
+        self._has_changed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a controller."""
+        return self._controller is not None
+
+    async def move_clocks(self, now_s: float) -> None:
+        """Do nothing: there are no leases to renew."""
+
+    async def update(
+        self, now_s: float, arrived: Iterable[str], departed: Iterable[str], *, reports_ports: bool
+    ) -> ControllerAnswer:
+        """See ``ControllerSession``."""
+        controller = self._controller
+        assert controller is not None
+        for name in arrived:
+            self._registered[name] = self._jobs[name]
+            controller.register(self._jobs[name])
+            self._has_changed = True
+        for name in departed:
+            del self._registered[name]
+            controller.deregister(name)
+            self._has_changed = True
+        if reports_ports and controller.links is not None:
+            controller.links.set_port_states(self._outages.port_states, now_s)
+        if self._has_changed or controller.is_rerouted(now_s):
+            self._decision = controller.decide(now_s)
+            self._has_changed = False
+        next_timer_s = None if controller.links is None else controller.links.next_release_s(now_s)
+        return ControllerAnswer(0 if self._decision is None else self._decision.number, next_timer_s)
+
+    async def apply_plan(self) -> PlanSummary | None:
+        """Apply the decision in force to the network and to the time shifts of jobs."""
+        decision, controller = self._decision, self._controller
+        if decision is None or controller is None:
+            return None
+        self._time_shifts_s = {job.name: job.time_shift_s for job in decision.plan.jobs}
+        self._network.follow(decision, controller.routing)
+        return PlanSummary.of(decision) if decision.plan.jobs else None
+
+    def delay_s(self, job: str, now_s: float) -> float:
+        """See ``ControllerSession``."""
+        return self._shifts[job].delay_s(now_s, self._time_shifts_s.get(job), self._isolated_s[job])
+
+    async def crash(self) -> None:
+        """Drop the controller."""
+        self._controller = None
+
+    async def restart(self, _: float) -> None:
+        """Start a controller with an empty memory, and register the jobs with it again."""
+        self._controller = self._new_controller()
+        self._has_changed = True
+        for job in self._registered.values():
+            self._controller.register(job)
+
+
 def job_request(job: TrainingJob) -> JobRequest:
+    """Return the registration of a job, with the profile that it reports."""
     told = job.reported_profile
     return JobRequest(job.name, job.hosts, job.gpus, Profile(told.compute_s, told.comm_start, told.work))
 
 
 def flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:
+    """Return the registrations of a job's flow groups; where the controller ``assigned`` ports, without 5-tuples."""
     return [
         FlowGroupRequest(
             group.name,

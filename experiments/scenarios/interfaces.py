@@ -1,4 +1,4 @@
-"""What a run needs of the network that carries its flows, of its controller, and of its hosts' probes."""
+"""The interfaces of the run loop: the network that carries the flows, the controller, and the hosts' probes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,80 +14,88 @@ if TYPE_CHECKING:
 
 
 class NetworkBackend(Protocol):
-    """Carries the flows of a run's jobs and keeps its time."""
+    """Carries the flows of a run's jobs, and owns virtual time."""
 
     @property
     def now_ps(self) -> int:
-        """Virtual time."""
+        """Virtual time in picoseconds."""
 
     def start(self, job: str, transfer: StartTransfer) -> None:
-        """Let the flows of a transfer send now."""
+        """Start sending the flows of a transfer now."""
 
     async def run(self, until_ps: int) -> "Sequence[TransferEnd]":
-        """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
+        """Advance time until something arrives, at most to ``until_ps``; return the transfers that end then."""
 
     def apply(self, outages: "Outages") -> None:
-        """From now on these elements are down, and all others up."""
+        """Take these elements down, and bring all others up."""
 
     def sample_loads(self) -> LoadSample:
-        """How busy every link was with each level since the last sample."""
+        """Return the utilisation of every link by level since the last sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerAnswer:
-    """The number of the Plan in force, 0 before the first, and when the controller next acts by itself, if ever."""
+    """The controller's answer to an update.
+
+    ``plan_number`` is that of the Plan in force, 0 before the first; ``next_timer_s`` is when the controller next acts
+    by itself, None for never.
+    """
 
     plan_number: int
     next_timer_s: float | None
 
 
 class ControllerSession(Protocol):
-    """A run's controller. Between ``lose`` and ``restore`` there is none: ``is_open`` is False."""
+    """A run's connection with its controller. Between ``crash`` and ``restart`` there is none, and it is not open."""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a controller. Where there is none, only ``restore`` may be called."""
+        """Whether there is a controller; without one, only ``restart`` may be called."""
 
     @property
     def renewal_s(self) -> float | None:
-        """How often the run is to move the clocks, so that leases are renewed; None where there are no leases."""
+        """How often the run must move the clocks, so that leases are renewed; None where there are no leases."""
 
     async def move_clocks(self, now_s: float) -> None:
         """Move the clocks of the controller and of the host libraries, which renew the leases that are due."""
 
-    async def tell(
-        self, now_s: float, arrived: Iterable[str], departed: Iterable[str], *, hears_ports: bool
+    async def update(
+        self, now_s: float, arrived: Iterable[str], departed: Iterable[str], *, reports_ports: bool
     ) -> ControllerAnswer:
-        """Register the jobs that have arrived, withdraw those that have departed, and have the rest planned for.
+        """Register and withdraw jobs, and have the controller plan for those that remain.
 
-        ``hears_ports``: the controller is to act on the ports that are down now.
+        Args:
+            now_s: Virtual time.
+            arrived: Names of the jobs to register.
+            departed: Names of the jobs to withdraw.
+            reports_ports: Whether the controller is to act on the ports that are down now.
         """
 
-    async def carry_out(self) -> "PlanSummary | None":
-        """Have hosts and network do what the Plan in force says; returns the Plan, None where it is for no jobs."""
+    async def apply_plan(self) -> "PlanSummary | None":
+        """Apply the Plan in force to hosts and network, and return its summary; None where it is for no jobs."""
 
     def delay_s(self, job: str, now_s: float) -> float:
-        """Seconds for which the Plan in force has a job hold an iteration that could begin now."""
+        """Return for how long the Plan in force holds an iteration that could begin now."""
 
-    async def lose(self) -> None:
-        """The controller crashes; returns when all jobs have noticed."""
+    async def crash(self) -> None:
+        """Kill the controller; return when all jobs have noticed."""
 
-    async def restore(self, now_s: float, /) -> None:
-        """Start a controller that knows nothing; returns when all registered jobs have registered again."""
+    async def restart(self, now_s: float, /) -> None:
+        """Start a controller with an empty memory; return when all registered jobs have registered again."""
 
 
 class Probes(Protocol):
     """The probes of a run's hosts."""
 
     @property
-    def next_turn_s(self) -> float:
-        """When hosts are to have their next turn."""
+    def next_round_s(self) -> float:
+        """When hosts next send and receive probes."""
 
     async def exchange(self, now_s: float) -> bool:
-        """Tell the controller of the probes that have arrived; whether there was anything to tell."""
+        """Report the probes that have arrived to the controller; return whether there was anything to report."""
 
     def send(self) -> None:
         """Send the probes that are due."""
 
     def set_host(self, host: str, *, up: bool) -> None:
-        """A host dies with its agent, or is back with one that knows nothing."""
+        """Take a host down with its agent, or bring it up with an agent that has an empty memory."""

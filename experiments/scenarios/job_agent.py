@@ -1,4 +1,4 @@
-"""What stands beside a job on its hosts: registers it, follows its directives, withdraws it."""
+"""The agent of a job in a run: registers the job, follows its directives and withdraws it."""
 
 import asyncio
 from ipaddress import IPv4Address
@@ -15,31 +15,30 @@ from topologies.steering import Steering
 from workloads.jobs import TrainingJob
 from workloads.scenario import ProfileSource
 
-_PATIENCE_S = 300.0
-"""Of wall time, in which a controller that is there has acknowledged what it was told."""
+_ACKNOWLEDGEMENT_TIMEOUT_S = 300.0
+"""Wall-clock time in which a running controller acknowledges every request."""
 
 
 class JobAgent:
-    """The host library at work for one job. An async context manager, from registration on to the end of the run.
+    """Uses the host library for one job, as an async context manager from registration to the end of the run.
 
-    Here the controller has to be there: what waits for it raises RefusedError or UnreachableError where a real job
-    would go on without.
+    A real job would go on without a controller; here methods that wait for it raise RefusedError or UnreachableError.
     """
 
     def __init__(
-        self, client: Client, job: TrainingJob, connections: Connections, steering: Steering, alone_s: float
+        self, client: Client, job: TrainingJob, connections: Connections, steering: Steering, isolated_s: float
     ) -> None:
-        """``alone_s`` is how long an iteration takes with the fabric to itself."""
+        """``isolated_s`` is how long an iteration takes with the fabric to itself."""
         self.job = job
-        self.alone_s = alone_s
+        self.isolated_s = isolated_s
         self._client = client
-        # Where ports steer, the controller assigns them.
+        # With steering by source port, the controller assigns the ports.
         self._flow_groups = _flow_groups(job, connections, opened=steering is Steering.RULE)
         self._newest: Directives | None = None
         self._followed: Directives | None = None
         self._start_shift = StartShift(job.specification.arrival_s)
         self._changed = asyncio.Condition()
-        self._following: asyncio.Task[None] | None = None
+        self._subscription: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,15 +46,12 @@ class JobAgent:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        if self._subscription is not None:
+            self._subscription.cancel()
+            await asyncio.gather(self._subscription, return_exceptions=True)
 
     async def register(self) -> None:
-        """Register the job with the flow groups it repeats, or alone where it is to be measured.
-
-        It listens to its directives from now on.
-        """
+        """Register the job, with its flow groups unless it is to be measured, and subscribe to its directives."""
         job = self.job
         if job.specification.profile is ProfileSource.MEASURED:
             self._client.register_job(Job(job.name, job.hosts, job.gpus))
@@ -64,21 +60,21 @@ class JobAgent:
             profile = Profile(told.compute_s, told.comm_start, told.work)
             self._client.register_job(Job(job.name, job.hosts, job.gpus, profile))
             self._client.register_flow_groups(job.name, self._flow_groups)
-        self._following = asyncio.create_task(self._follow())
-        await self.acknowledged()
+        self._subscription = asyncio.create_task(self._follow())
+        await self.wait_until_acknowledged()
 
-    async def acknowledged(self) -> None:
-        """Wait until the controller has acknowledged all that was said, and every heartbeat that was due."""
-        if not await self._client.acknowledged(self.job.name, _PATIENCE_S):
+    async def wait_until_acknowledged(self) -> None:
+        """Wait until the controller has acknowledged every request and every heartbeat that was due."""
+        if not await self._client.acknowledged(self.job.name, _ACKNOWLEDGEMENT_TIMEOUT_S):
             raise self._client.refusal(self.job.name) or UnreachableError(f"job {self.job.name!r} is not acknowledged")
 
-    async def lost(self) -> None:
-        """Wait until the controller is found to be gone, whose directives count no longer."""
+    async def wait_until_lost(self) -> None:
+        """Wait until the client notices that the controller is gone; its directives no longer count."""
         await self._client.lost(self.job.name)
         self._newest = None
 
     async def directives(self, plan_number: int) -> Directives:
-        """The job's directives of this plan or a later one, as soon as they have come; it follows them from now on."""
+        """Wait for the job's directives of this Plan or a later one, and follow them from now on."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._newest is not None and self._newest.plan_number >= plan_number)
             assert self._newest is not None
@@ -86,16 +82,16 @@ class JobAgent:
             return self._followed
 
     def delay_s(self, now_s: float) -> float:
-        """Seconds for which the directives that the job follows have it hold an iteration that could begin now."""
+        """Return for how many seconds the job's directives hold an iteration that could begin now."""
         if self._followed is None:
             return 0.0
-        return self._start_shift.delay_s(now_s, self._followed.time_shift_s, self.alone_s)
+        return self._start_shift.delay_s(now_s, self._followed.time_shift_s, self.isolated_s)
 
     async def deregister(self) -> None:
-        """Withdraw the job; its directives end when the controller knows."""
-        assert self._following is not None
+        """Withdraw the job; return when the controller has ended its directives."""
+        assert self._subscription is not None
         self._client.deregister(self.job.name)
-        await self._following
+        await self._subscription
 
     async def _follow(self) -> None:
         async for directives in self._client.directives(self.job.name):

@@ -1,4 +1,4 @@
-"""The jobs of a run in time, whatever carries their flows: what they do when, and the record of it."""
+"""The jobs of a run in virtual time, on any network: when they compute and send, and the record of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from experiments.scenarios.event_queue import (
     EventQueue,
     HoldEnd,
     JobEvent,
-    Sample,
+    LoadSampling,
 )
 from experiments.scenarios.interfaces import NetworkBackend
 from experiments.scenarios.run_record import RunRecord
@@ -23,18 +23,18 @@ from workloads.replay import Action, HoldIteration, JobReplay, StartComputation,
 from workloads.scenario import Scenario
 
 Progress = Callable[[float, float], None]
-"""Told the virtual time and when the run is expected to end, both in seconds."""
+"""Called with virtual time and the time at which the run is expected to end, both in seconds."""
 
 _SAMPLES = 400
 _SHORTEST_SAMPLE_PS = PS_PER_S // 1_000_000
 
 
 class JobDriver:
-    """Jobs that arrive, compute, send, and depart; the run that owns it lets time pass.
+    """Makes jobs arrive, compute, send and depart, while the run that owns it advances time.
 
-    ``alone_s`` is how long an iteration of each job takes with the fabric to itself; ``delay_s`` is asked for how long
-    to hold an iteration of a job that could begin at a time. What happens to jobs is to be told ``reaction_delay_s``
-    later: then there is a ``ControllerUpdate`` in the queue.
+    ``isolated_s`` is how long an iteration of each job takes with the fabric to itself; ``delay_s`` returns for how
+    long a job holds an iteration that could begin at a time. The controller learns what happens to jobs
+    ``reaction_delay_s`` later, by a ``ControllerUpdate`` in the queue.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class JobDriver:
         scenario: Scenario,
         jobs: Sequence[TrainingJob],
         network: NetworkBackend,
-        alone_s: Mapping[str, float],
+        isolated_s: Mapping[str, float],
         delay_s: Callable[[str, float], float],
     ) -> None:
         self.queue = EventQueue()
@@ -57,14 +57,14 @@ class JobDriver:
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
         self._update_ps: int | None = None
-        self._expected_end_s = max(_expected_end_s(job, alone_s[job.name]) for job in jobs)
+        self._expected_end_s = max(_expected_end_s(job, isolated_s[job.name]) for job in jobs)
         self._sample_ps = max(_SHORTEST_SAMPLE_PS, round(self._expected_end_s / _SAMPLES * PS_PER_S))
 
     def begin(self) -> None:
         """Put the jobs' arrivals and the first sample into the queue."""
         for name, replay in self.replays.items():
             self.queue.add(round(replay.job.specification.arrival_s * PS_PER_S), Arrival(name))
-        self.queue.add(self._sample_ps, Sample())
+        self.queue.add(self._sample_ps, LoadSampling())
 
     @property
     def now_s(self) -> float:
@@ -73,16 +73,16 @@ class JobDriver:
 
     @property
     def is_over(self) -> bool:
-        """Whether all jobs have departed and that has been told."""
+        """Whether all jobs have departed and the controller knows."""
         return not self._departed_ps and all(replay.departed for replay in self.replays.values())
 
-    def happen(self, event: JobEvent) -> None:
-        """The time of something that a job does has come."""
+    def handle(self, event: JobEvent) -> None:
+        """Let a job act on an event whose time has come."""
         replay = self.replays[event.job]
         match event:
             case Arrival():
                 self._arrived_ps[event.job] = self._network.now_ps
-                self._tell_later()
+                self._schedule_update()
                 actions = replay.start(max(self.now_s, replay.job.specification.arrival_s))
             case ComputationEnd():
                 actions = replay.computation_finished(event.task, self.now_s)
@@ -90,31 +90,31 @@ class JobDriver:
                 actions = replay.begin_iteration(self.now_s)
         self._act(event.job, actions)
 
-    def transfers_end(self, ends: Iterable[TransferEnd]) -> None:
-        """These transfers have arrived."""
+    def end_transfers(self, ends: Iterable[TransferEnd]) -> None:
+        """Let jobs act on the transfers that have arrived."""
         for end in ends:
             if end.tardiness_s is not None:
                 self.record.tardiness.setdefault((end.job, end.group), []).append((self.now_s, end.tardiness_s))
             self._act(end.job, self.replays[end.job].transfer_finished(end.task, self.now_s))
 
     def sample(self, on_progress: Progress) -> None:
-        """Note the loads and say how far the run is."""
+        """Record the loads and report progress."""
         self.record.loads.append(self._network.sample_loads())
-        self.queue.add(self._network.now_ps + self._sample_ps, Sample())
+        self.queue.add(self._network.now_ps + self._sample_ps, LoadSampling())
         on_progress(self.now_s, max(self.now_s, self._expected_end_s))
 
-    def update_begins(self) -> None:
+    def begin_update(self) -> None:
         """The controller is updated now: what happens to a job at this time needs another update."""
         if self._update_ps == self._network.now_ps:
             self._update_ps = None
 
-    def due(self) -> tuple[list[str], list[str]]:
-        """The jobs whose arrival, and those whose departure, is due to be told, in the scenario's order; once each."""
+    def take_due(self) -> tuple[list[str], list[str]]:
+        """Remove and return the arrivals and the departures that the controller is due to learn, in scenario order."""
         until_ps = self._network.now_ps - self._reaction_ps
         return self._take(self._arrived_ps, until_ps), self._take(self._departed_ps, until_ps)
 
     def _act(self, job: str, actions: Sequence[Action]) -> None:
-        """Start what a replay asks for, and note when it has departed."""
+        """Start what a replay asks for, and note its departure."""
         now_ps = self._network.now_ps
         for action in actions:
             match action:
@@ -126,26 +126,26 @@ class JobDriver:
                     self._network.start(job, action)
         if self.replays[job].departed:
             self._departed_ps[job] = now_ps
-            self._tell_later()
+            self._schedule_update()
 
-    def _tell_later(self) -> None:
-        """One update is for all that happens at one time."""
+    def _schedule_update(self) -> None:
+        """Schedule one update for everything that happens at this time."""
         due_ps = self._network.now_ps + self._reaction_ps
         if self._update_ps != due_ps:
             self._update_ps = due_ps
             self.queue.add(due_ps, ControllerUpdate())
 
     def _take(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
-        """Take out the jobs to which something happened up to a time."""
+        """Remove and return the jobs to which something happened up to a time."""
         names = [name for name in self.replays if happened_ps.get(name, until_ps + 1) <= until_ps]
         for name in names:
             del happened_ps[name]
         return names
 
 
-def _expected_end_s(job: TrainingJob, alone_s: float) -> float:
+def _expected_end_s(job: TrainingJob, isolated_s: float) -> float:
     specification = job.specification
     if specification.duration_s is not None:
         return specification.arrival_s + specification.duration_s
     assert specification.iterations is not None
-    return specification.arrival_s + specification.iterations * alone_s
+    return specification.arrival_s + specification.iterations * isolated_s

@@ -1,4 +1,4 @@
-"""The elements of a fabric that are down while the events of a scenario happen."""
+"""The elements of a fabric that are down during a run."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from workloads.events import ScenarioEvent
 
 
 class Outages:
-    """What of a fabric is down: cables that are cut, switches without power, and hosts, whose cables are dark."""
+    """Cut cables, switches without power, and hosts that are down, whose cables are dark."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.switches: set[str] = set()
@@ -17,7 +17,7 @@ class Outages:
         self._hosts: set[str] = set()
 
     def set_element(self, event: ScenarioEvent, *, up: bool) -> None:
-        """The cable, switch or host that an event names goes down or comes up."""
+        """Take the cable, switch or host that an event names down, or bring it up."""
         if event.link is not None:
             link = self._fabric.links_between(*event.link)[event.parallel]
             both = {link, self._fabric.reverse(link)}
@@ -39,7 +39,7 @@ class Outages:
 
     @property
     def port_states(self) -> PortStates:
-        """What switches with power say of their ports."""
+        """The port states that switches with power report: which ports are up."""
         down = self.links
         states: dict[str, Mapping[int, bool]] = {}
         for switch in self._fabric.switches:

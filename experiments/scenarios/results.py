@@ -1,4 +1,4 @@
-"""What one run of a scenario under one policy has shown; what tables, JSON and reports are made from."""
+"""The result of a run of one scenario under one policy, from which tables, JSON and reports are made."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +12,11 @@ from workloads.scenario import ProfileSource
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One job: its times, what the policy decided for it last, and its record for pictures.
+    """One job: its times, the policy's last decision for it, and the intervals in which it computed and sent.
 
-    ``profile`` is how the controller was to know what it does; ``iteration_time_s`` the mean inside the measurement
-    window, None where no whole iteration lies there; ``jct_s`` the time from arrival to departure, None where the run
-    ended first.
+    ``profile`` is where the controller had the job's profile from. ``iteration_time_s`` is the mean inside the
+    measurement window, None where no whole iteration lies there; ``jct_s`` is the time from arrival to departure, None
+    where the run ended first.
     """
 
     name: str
@@ -36,9 +36,9 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class FlowGroupResult:
-    """One flow group; tardiness is the mean over the instances that finished in the window, None where none did.
+    """One flow group: its mean tardiness over the instances that finished in the window, None where none did.
 
-    Excess tardiness is tardiness minus that of the same job alone.
+    Excess tardiness is tardiness minus that of the job in isolation.
     """
 
     job: str
@@ -49,7 +49,7 @@ class FlowGroupResult:
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """Which way a flow took in the end, and the bytes of one iteration."""
+    """The last path of a flow, and the bytes that it sends in one iteration."""
 
     job: str
     path: Path
@@ -67,7 +67,7 @@ class LoadSample:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """GPU utilisation over a part of the window, None where no GPU was allocated in it."""
+    """The GPU utilisation in a part of the window, None where no GPU was allocated in it."""
 
     from_s: float
     to_s: float
@@ -76,10 +76,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A whole run. ``window`` is what was measured, ``ended_s`` when the run was over.
+    """A whole run, measured from ``window_from_s`` to ``window_to_s``; it ended at ``ended_s``.
 
-    ``events`` are those of the scenario that happened. ``stretches`` part the window at them; ``steps`` part it evenly,
-    each about as long as the longest iteration.
+    ``events`` are those of the scenario that happened. ``stretches`` split the window at these events; ``steps`` split
+    it evenly, each about as long as the longest iteration.
     """
 
     scenario: str
@@ -107,12 +107,12 @@ class RunResult:
 
     @property
     def total_tardiness_s(self) -> float:
-        """Sum of the groups' mean tardiness."""
+        """The sum of the groups' mean tardiness."""
         return sum(group.tardiness_s for group in self.flow_groups if group.tardiness_s is not None)
 
 
 def run_object(result: RunResult) -> dict[str, Any]:
-    """The object that ``trainyard run --json`` prints."""
+    """Return the object that ``trainyard run --json`` prints."""
     return {
         "scenario": result.scenario,
         "policy": result.policy,

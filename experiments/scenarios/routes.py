@@ -1,32 +1,42 @@
-"""From a Plan to how each flow travels in a run: its links, its level, and which flows it goes before.
+"""The routes of a run's flows: their links, their level, and the order in which NICs serve them.
 
-Inside a level hosts keep the order of the Plan's ranks, by the few queues that an emulated NIC has.
+Routes follow a Plan or, where links may fail, what the switches do with a flow's packets now. Inside a level, hosts
+keep the order of the Plan's ranks as far as the few queues of a NIC allow.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from controller.planning.decision import Decision
+from controller.rules.flow_rules import FlowRulesBySwitch
+from experiments.scenarios.connections import Connections, GroupKey
 from policies.enforcement import Tiers
 from policies.flows import Flow, FlowKey
 from policies.plan import FlowPlan, Plan
 from policies.rates.network import IntArray
 from policies.snapshot import Snapshot
+from topologies.addressing import FiveTuple
+from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Path
+from topologies.routing import Routing
+from workloads.task_graph import FlowSpec
 
 HOST_QUEUES = 8
 """Queues of a NIC in strict priority, 7 the most urgent."""
 _HIGHEST_LEVEL = 7
 LAST_TIER = 1 << 31
-"""Of flow groups that nobody has ranked yet."""
+"""The tier of flow groups that have no rank yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A flow's links, those inside its hosts at the end; its level; and its tier, of which a smaller one goes first.
+    """How a flow travels: its links, those inside its hosts last; its level; and its tier.
 
-    ``is_lost``: nothing gets through there, or no acknowledgement comes back.
+    Flows of a smaller tier are served first. ``is_lost`` means that the flow's packets, or their acknowledgements, do
+    not arrive.
     """
 
     path: Path
@@ -36,23 +46,24 @@ class Route:
 
 
 def undecided_tier(tiers: Tiers) -> int:
-    """The tier of flows that nobody has decided on yet: switches serve them on level 0, as all that no rule is for."""
+    """Return the tier of flows that no Plan knows yet: switches serve them on level 0, as everything without a rule."""
     return _HIGHEST_LEVEL * HOST_QUEUES if tiers is Tiers.LEVELS else LAST_TIER
 
 
 def routes_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Route]:
-    """The routes of all flows under a Plan for the jobs of a Snapshot.
+    """Return the routes of all flows under a Plan for the jobs of a Snapshot.
 
-    Tiers of levels are those of the switches, level by level, and inside a level the order that hosts keep where flows
-    meet at one of them. Tiers of jobs are the Plan's ranks. Those of flow groups the caller sets as groups come and go.
+    ``Tiers.LEVELS`` orders flows as switches do, level by level, and inside a level as hosts do among the flows of one
+    NIC. ``Tiers.JOBS`` orders them by the Plan's ranks. ``Tiers.GROUPS`` leaves the order to the caller, which sets it
+    as groups come and go.
     """
     flows = [flow for job in snapshot.jobs for flow in job.flows]
     plans = plan.flows
     match tiers:
         case Tiers.LEVELS:
-            of_flows = [plans[flow.key] for flow in flows]
+            flow_plans = [plans[flow.key] for flow in flows]
             senders = np.array([_first_link(flow) for flow in flows], dtype=np.int64)
-            tier_of = tiers_of_levels(of_flows, senders).tolist()
+            tier_of = tiers_of_levels(flow_plans, senders).tolist()
         case Tiers.JOBS:
             ranks = {job.name: job.rank for job in plan.jobs}
             tier_of = [ranks[flow.key.job] for flow in flows]
@@ -65,31 +76,166 @@ def routes_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Rou
 
 
 def tiers_of_levels(plans: Sequence[FlowPlan], first_links: IntArray) -> IntArray:
-    """The tiers of flows by level and, inside a level, by their order among those that leave by the same link."""
+    """Return tiers by level and, inside a level, by the order among the flows that leave by the same link."""
     levels = np.array([plan.level for plan in plans], dtype=np.int64)
     orders = np.array([plan.order for plan in plans], dtype=np.int64)
-    return (_HIGHEST_LEVEL + 1 - levels) * HOST_QUEUES - 1 - queues_of(orders, first_links)
-
-
-def _first_link(flow: Flow) -> int:
-    """The link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
-    return flow.host_links[0] if flow.host_links else flow.hashed_path[0]
+    return (_HIGHEST_LEVEL + 1 - levels) * HOST_QUEUES - 1 - _queues(orders, first_links)
 
 
 def host_queues(orders: Mapping[int, int], senders: Mapping[int, int]) -> dict[int, int]:
-    """A queue per flow, from its order at the host (0 first) and the NIC it leaves by.
+    """Return the queue of each flow, from its order at the host (0 first) and the NIC that sends it.
 
-    The orders that meet at a NIC get a queue each from the top; what comes behind the eighth shares the last.
+    Each order at a NIC has a queue of its own, from the top; the eighth and later ones share the last queue.
     """
     by_flow = np.fromiter(orders.values(), np.int64, len(orders))
-    queues = queues_of(by_flow, np.array([senders[flow] for flow in orders], dtype=np.int64))
+    queues = _queues(by_flow, np.array([senders[flow] for flow in orders], dtype=np.int64))
     return dict(zip(orders, queues.tolist(), strict=True))
 
 
-def queues_of(orders: IntArray, senders: IntArray) -> IntArray:
-    """The same of flows as arrays; orders and senders from 0."""
+def _queues(orders: IntArray, senders: IntArray) -> IntArray:
+    """Do the work of ``host_queues`` on arrays; orders and senders count from 0."""
     num_orders = int(orders.max(initial=0)) + 1
-    met, of_flow = np.unique(senders * num_orders + orders, return_inverse=True)
-    first = np.unique(met // num_orders, return_index=True)[1]
-    places = np.arange(len(met)) - np.repeat(first, np.diff(np.append(first, len(met))))
+    unique, of_flow = np.unique(senders * num_orders + orders, return_inverse=True)
+    first = np.unique(unique // num_orders, return_index=True)[1]
+    places = np.arange(len(unique)) - np.repeat(first, np.diff(np.append(first, len(unique))))
     return np.asarray(np.maximum(HOST_QUEUES - 1 - places, 0)[of_flow])
+
+
+def _first_link(flow: Flow) -> int:
+    """Return the link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
+    return flow.host_links[0] if flow.host_links else flow.hashed_path[0]
+
+
+class RouteTable:
+    """The routes of all flows of all jobs; a flow takes the hash's path until a decision knows it.
+
+    Where links ``may_fail``, a flow goes where the switches forward its packets, whatever the Plan says, and is lost
+    where they drop them. Acknowledgements have no rules.
+    """
+
+    def __init__(
+        self,
+        routing: Routing,
+        specifications: Mapping[GroupKey, Sequence[FlowSpec]],
+        connections: Connections,
+        tiers: Tiers,
+        *,
+        may_fail: bool,
+    ) -> None:
+        self._fabric = routing.fabric
+        self._tiers = tiers
+        self._forwarding = Forwarding(routing, {}) if may_fail else None
+        self._five_tuples = {
+            FlowKey(*key, number): five_tuple
+            for key in specifications
+            for number, five_tuple in enumerate(connections[key[0]][key[1]])
+        }
+        self._planned = {
+            key: Route(
+                (*routing.hashed_path(five_tuple), *self._host_links(specifications[key.job, key.group][key.flow])),
+                0,
+                undecided_tier(tiers),
+            )
+            for key, five_tuple in self._five_tuples.items()
+        }
+        self._routes = dict(self._planned)
+
+    def __getitem__(self, key: FlowKey) -> Route:
+        return self._routes[key]
+
+    def five_tuple(self, key: FlowKey) -> FiveTuple | None:
+        """Return the 5-tuple of a flow's next packets; None where links may not fail, as it does not matter there."""
+        return None if self._forwarding is None else self._five_tuples[key]
+
+    def apply(self, decision: Decision, routing: Routing) -> set[str]:
+        """Apply a decision, whose rules the switches hold from now on, and its base routing.
+
+        Returns:
+            The jobs that have a flow whose route changed.
+        """
+        routes = routes_of(decision.snapshot, decision.plan, self._tiers)
+        if self._forwarding is None:
+            return self._change(routes)
+        self._planned |= routes
+        self._five_tuples |= {flow.key: flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows}
+        self._forwarding = Forwarding(routing, decision.rules, self._forwarding.down)
+        return self._change(self._forwarded_routes())
+
+    def set_down(self, links: frozenset[int]) -> set[str]:
+        """Make these links carry nothing, and all others carry packets again.
+
+        Returns:
+            The jobs that have a flow whose route changed.
+
+        Raises:
+            ValueError: Links may not fail.
+        """
+        if self._forwarding is None:
+            raise ValueError("links may not fail: the forwarding of switches is unknown")
+        self._forwarding = replace(self._forwarding, down=links)
+        return self._change(self._forwarded_routes())
+
+    def forwarded(self, route: Route, five_tuple: FiveTuple | None) -> Route:
+        """Return the route that the switches give to packets of a 5-tuple whose planned route is ``route``."""
+        if self._forwarding is None or five_tuple is None:
+            return route
+        path, back = self._forwarding.path(five_tuple), self._forwarding.path(five_tuple.reverse)
+        if path is None or back is None:
+            return replace(route, is_lost=True)
+        host_links = (link for link in route.path if link >= len(self._fabric.links))
+        return replace(route, path=(*path, *host_links), is_lost=False)
+
+    def _forwarded_routes(self) -> dict[FlowKey, Route]:
+        return {key: self.forwarded(route, self._five_tuples[key]) for key, route in self._planned.items()}
+
+    def _change(self, routes: Mapping[FlowKey, Route]) -> set[str]:
+        changed = {key.job for key, route in routes.items() if self._routes[key] != route}
+        self._routes |= routes
+        return changed
+
+    def _host_links(self, flow: FlowSpec) -> Path:
+        """Return the links inside the hosts of a flow."""
+        nics = self._fabric.nics
+        ends = nics[flow.source_host][flow.source_nic], nics[flow.destination_host][flow.destination_nic]
+        return self._fabric.host_links_between(*ends)
+
+
+@dataclass(frozen=True)
+class Forwarding:
+    """The state of all switches: base ``routing``, the ``rules`` written last, and the links that are ``down``."""
+
+    routing: Routing
+    rules: FlowRulesBySwitch
+    down: frozenset[int] = frozenset()
+
+    def path(self, five_tuple: FiveTuple) -> Path | None:
+        """Return the links that a flow's packets cross, or None where they are lost.
+
+        A switch forwards them as its rule for the flow says, even into a port that is down. Without a rule it hashes
+        over the members of base routing whose own port is up; it knows of no other switch's ports.
+        """
+        fabric, down = self.routing.fabric, self.down
+        destination = fabric.nic_by_address[five_tuple.destination_address]
+        crc = flow_crc(five_tuple)
+        path = [fabric.nic_by_address[five_tuple.source_address].link]
+        while path[-1] not in down and len(path) <= len(fabric.switches) + 1:
+            node = fabric.links[path[-1]].destination
+            if node == destination.host:
+                return tuple(path)
+            link = self._next_links.get((five_tuple, node))
+            if link is None:
+                members = [member for member in self.routing.next_links(node, destination) if member not in down]
+                if not members:
+                    return None
+                link = members[hash_of_crc(crc, self.routing.hash_multipliers[node]) % len(members)]
+            path.append(link)
+        return None
+
+    @cached_property
+    def _next_links(self) -> dict[tuple[FiveTuple, str], int]:
+        return {
+            (rule.five_tuple, switch): rule.next_link
+            for switch, rules in self.rules.items()
+            for rule in rules
+            if rule.next_link is not None
+        }

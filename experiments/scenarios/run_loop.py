@@ -1,8 +1,8 @@
-"""The loop of a run: the network, the jobs and the controller act on each other in virtual time.
+"""The loop of a run: jobs, network and controller act on each other in virtual time.
 
-The run owns the only clock. What happens to a job at t is told to the controller at t + ``reaction_delay_s``; until
-then the network goes on under the rules it has. There the clock stands until the controller has answered that its Plan
-is made and carried out. The loop is the same for every network and every controller.
+The run owns the only clock. The controller learns what happens to a job at t at t + ``reaction_delay_s``; until then
+the network goes on under the rules it has. There the clock stops until the controller has planned and the Plan is
+applied. The loop is the same for every network and every controller.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,20 @@ from experiments.scenarios.event_queue import (
     Arrival,
     ComputationEnd,
     ControllerUpdate,
+    EventQueue,
     Fault,
     HoldEnd,
-    PortsHeard,
-    ProbeTurn,
+    LeaseRenewal,
+    LoadSampling,
+    PortReport,
+    ProbeRound,
     Recovery,
-    Renewal,
-    Sample,
 )
-from experiments.scenarios.faults import FaultHandler
 from experiments.scenarios.interfaces import ControllerSession, NetworkBackend, Probes
 from experiments.scenarios.job_driver import JobDriver, Progress
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.run_record import RunRecord
+from workloads.events import ElementState, ScenarioEvent
 from workloads.jobs import TrainingJob
 from workloads.scenario import Scenario
 
@@ -32,8 +33,8 @@ from workloads.scenario import Scenario
 class RunLoop:
     """Runs the jobs of a scenario on a network, with a controller and, where hosts probe, their ``probes``.
 
-    ``alone_s`` is how long an iteration of each job takes with the fabric to itself. ``outages`` is shared with
-    whoever tells the controller of ports.
+    ``isolated_s`` is how long an iteration of each job takes with the fabric to itself. The caller shares ``outages``
+    with the session, which reports the ports that are down.
     """
 
     def __init__(
@@ -43,77 +44,77 @@ class RunLoop:
         network: NetworkBackend,
         session: ControllerSession,
         outages: Outages,
-        alone_s: Mapping[str, float],
+        isolated_s: Mapping[str, float],
         probes: Probes | None = None,
     ) -> None:
         self._network = network
         self._session = session
         self._probes = probes
-        self._driver = JobDriver(scenario, jobs, network, alone_s, session.delay_s)
+        self._driver = JobDriver(scenario, jobs, network, isolated_s, session.delay_s)
         self._queue = self._driver.queue
         self._faults = FaultHandler(scenario, outages, network, session, self._queue, probes)
-        self._followed_plan: int | None = None
+        self._applied_plan: int | None = None
         self._timer_ps: int | None = None
 
-    async def to_the_end(self, on_progress: Progress) -> RunRecord:
-        """Run until every job has departed and the controller has been told."""
+    async def run_to_end(self, on_progress: Progress) -> RunRecord:
+        """Run until every job has departed and the controller knows."""
         driver, queue, network = self._driver, self._queue, self._network
-        await self._update_controller(hears_ports=True)  # the fabric forwards from the start
+        await self._update_controller(reports_ports=True)  # the fabric forwards from the start
         driver.begin()
-        self._renew_later()
+        self._schedule_renewal()
         if self._probes is not None:
-            queue.add(network.now_ps, ProbeTurn())
+            queue.add(network.now_ps, ProbeRound())
         while not driver.is_over:
-            driver.transfers_end(await network.run(queue.next_ps))
-            while event := queue.take_due(network.now_ps):
+            driver.end_transfers(await network.run(queue.next_ps))
+            while event := queue.pop_due(network.now_ps):
                 match event:
                     case Arrival() | ComputationEnd() | HoldEnd():
-                        driver.happen(event)
+                        driver.handle(event)
                     case ControllerUpdate():
                         await self._update_controller()
-                    case PortsHeard():
-                        await self._update_controller(hears_ports=True)
+                    case PortReport():
+                        await self._update_controller(reports_ports=True)
                     case Fault(fault):
-                        await self._faults.happen(fault)
+                        await self._faults.begin(fault)
                     case Recovery(fault):
                         await self._faults.recover(fault)
                         if fault.controller is not None:
-                            self._followed_plan = None
-                            await self._update_controller(hears_ports=True)
-                    case Renewal():
+                            self._applied_plan = None
+                            await self._update_controller(reports_ports=True)
+                    case LeaseRenewal():
                         if self._session.is_open:
                             await self._session.move_clocks(driver.now_s)
-                        self._renew_later()
-                    case ProbeTurn():
+                        self._schedule_renewal()
+                    case ProbeRound():
                         assert self._probes is not None
                         await self._probe(self._probes)
-                    case Sample():
+                    case LoadSampling():
                         driver.sample(on_progress)
         driver.record.ended_s = driver.now_s
         return driver.record
 
-    async def _update_controller(self, *, hears_ports: bool = False) -> None:
-        """Tell the controller what has happened, jobs in the scenario's order, and carry out what it decides."""
-        self._driver.update_begins()
+    async def _update_controller(self, *, reports_ports: bool = False) -> None:
+        """Report what has happened, jobs in the scenario's order, and apply a new Plan."""
+        self._driver.begin_update()
         if not self._session.is_open:
-            return  # it is told when it is back
-        arrived, departed = self._driver.due()
-        answer = await self._session.tell(self._driver.now_s, arrived, departed, hears_ports=hears_ports)
-        if answer.plan_number != self._followed_plan:
-            self._followed_plan = answer.plan_number
-            if (plan := await self._session.carry_out()) is not None:
+            return  # the controller learns it after its restart
+        arrived, departed = self._driver.take_due()
+        answer = await self._session.update(self._driver.now_s, arrived, departed, reports_ports=reports_ports)
+        if answer.plan_number != self._applied_plan:
+            self._applied_plan = answer.plan_number
+            if (plan := await self._session.apply_plan()) is not None:
                 self._driver.record.plans.append((self._driver.now_s, plan))
-        self._keep_timer(answer.next_timer_s)
+        self._schedule_timer(answer.next_timer_s)
 
     async def _probe(self, probes: Probes) -> None:
-        """Let the hosts' agents have a turn, and carry out what comes of what they tell."""
+        """Exchange probes, and update the controller where there was something to report."""
         if await probes.exchange(self._driver.now_s):
             await self._update_controller()
         probes.send()
-        self._queue.add(round(probes.next_turn_s * PS_PER_S), ProbeTurn())
+        self._queue.add(round(probes.next_round_s * PS_PER_S), ProbeRound())
 
-    def _keep_timer(self, next_timer_s: float | None) -> None:
-        """Update the controller when it asks for it; one such update in the queue at a time is enough."""
+    def _schedule_timer(self, next_timer_s: float | None) -> None:
+        """Schedule the update that the controller asks for, unless an earlier one is in the queue."""
         now_ps = self._network.now_ps
         if self._timer_ps is not None and self._timer_ps <= now_ps:
             self._timer_ps = None
@@ -123,6 +124,67 @@ class RunLoop:
                 self._timer_ps = timer_ps
                 self._queue.add(timer_ps, ControllerUpdate())
 
-    def _renew_later(self) -> None:
+    def _schedule_renewal(self) -> None:
         if self._session.renewal_s is not None:
-            self._queue.add(self._network.now_ps + round(self._session.renewal_s * PS_PER_S), Renewal())
+            self._queue.add(self._network.now_ps + round(self._session.renewal_s * PS_PER_S), LeaseRenewal())
+
+
+class FaultHandler:
+    """Takes cables, switches, hosts and the controller down and brings them back, as the scenario's events say.
+
+    A cable is back at once, and so is a host, whose agent has an empty memory. A switch or a controller takes the
+    scenario's ``recovery_s`` to serve again. A switch boots without links, comes up empty, and time stops until the
+    controller has filled it; a controller has by then read all switches back and heard of all jobs. The controller acts
+    on ports that go down or come up ``reaction_delay_s`` later.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        outages: Outages,
+        network: NetworkBackend,
+        session: ControllerSession,
+        queue: EventQueue,
+        probes: Probes | None,
+    ) -> None:
+        self._outages = outages
+        self._network = network
+        self._session = session
+        self._queue = queue
+        self._probes = probes
+        self._recovery_ps = round(scenario.recovery_s * PS_PER_S)
+        self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
+        for event in scenario.events:
+            queue.add(round(event.at_s * PS_PER_S), Fault(event))
+
+    async def begin(self, event: ScenarioEvent) -> None:
+        """Begin an event whose time has come."""
+        is_up = event.state is ElementState.UP
+        if is_up and (event.switch is not None or event.controller is not None):
+            self._queue.add(self._network.now_ps + self._recovery_ps, Recovery(event))
+        elif event.controller is not None:
+            await self._session.crash()
+        else:
+            await self._set_element(event, up=is_up)
+
+    async def recover(self, event: ScenarioEvent) -> None:
+        """Put the switch or controller that an event started into service."""
+        if event.controller is not None:
+            await self._session.restart(self._now_s)
+        else:
+            await self._set_element(event, up=True)
+
+    async def _set_element(self, event: ScenarioEvent, *, up: bool) -> None:
+        """Change an element now for switches and hosts, and later for the controller."""
+        self._outages.set_element(event, up=up)
+        self._network.apply(self._outages)
+        self._queue.add(self._network.now_ps + self._reaction_ps, PortReport())
+        if event.host is not None and self._probes is not None:
+            self._probes.set_host(event.host, up=up)
+        if event.switch is not None and self._session.is_open:
+            # Time goes on once the controller has lost its connection to the switch, or has filled it again.
+            await self._session.move_clocks(self._now_s)
+
+    @property
+    def _now_s(self) -> float:
+        return self._network.now_ps / PS_PER_S

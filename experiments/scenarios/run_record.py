@@ -1,4 +1,4 @@
-"""The record of a run, and the results that it amounts to."""
+"""The record of a run, and the results measured from it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Self
 
 from controller.planning.decision import Decision
 from experiments.scenarios.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult, Stretch
-from hostlib import types as told
+from hostlib import types as hosts
 from policies.enforcement import Enforcement
 from policies.flows import FlowKey
 from policies.plan import JobPlan
@@ -31,7 +31,7 @@ from workloads.utilisation_bounds import fluid_bound_gpu_utilisation, ideal_gpu_
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """Decisions for jobs, the paths of flows, and how many rules for single flows all switches hold together."""
+    """A Plan in short: the decisions for jobs, the paths of flows, and the number of flow rules on all switches."""
 
     num_rules: int
     jobs: tuple[JobPlan, ...]
@@ -39,15 +39,15 @@ class PlanSummary:
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
-        """A decision of the same process."""
+        """Return the summary of a decision made in this process."""
         plans = decision.plan.flows
         flows = (flow for job in decision.snapshot.jobs for flow in job.registered_flows)
         paths = {flow.key: plans[flow.key].path or flow.hashed_path for flow in flows}
         return cls(decision.num_rules, decision.plan.jobs, paths)
 
     @classmethod
-    def from_controller(cls, plan: told.PlanInForce, fabric: Fabric) -> Self:
-        """What a controller has told of the Plan in force."""
+    def from_controller(cls, plan: hosts.PlanInForce, fabric: Fabric) -> Self:
+        """Return the summary of the Plan in force that a controller has sent."""
         jobs = tuple(
             JobPlan(
                 name=job.name,
@@ -67,9 +67,10 @@ class PlanSummary:
 
 @dataclass
 class RunRecord:
-    """What is noted while a run goes on.
+    """What a run records as it goes.
 
-    ``tardiness`` holds (finish, tardiness) in seconds per job and flow group, ``plans`` when each came into force.
+    ``tardiness`` has the finish time and the tardiness of every instance, in seconds, by job and flow group; ``plans``
+    has the time at which each Plan came into force.
     """
 
     replays: list[JobReplay]
@@ -79,7 +80,7 @@ class RunRecord:
     ended_s: float = 0.0
 
     def plans_until(self, time_s: float) -> list[PlanSummary]:
-        """The plans that came into force up to a time, oldest first; the first of all where none had."""
+        """Return the Plans that came into force up to a time, oldest first; or the first Plan where none had."""
         return [plan for since_s, plan in self.plans if since_s <= time_s] or [plan for _, plan in self.plans[:1]]
 
 
@@ -95,9 +96,10 @@ def result_of(
     packet_hops: int = 0,
     events: Iterable[ScenarioEvent] = (),
 ) -> RunResult:
-    """Measure a run that is over, in which ``events`` were to happen.
+    """Measure a run that is over; ``events`` are those of its scenario.
 
-    Raises ValueError where no GPU was allocated inside the window.
+    Raises:
+        ValueError: No GPU was allocated inside the measurement window.
     """
     jobs = [replay.job for replay in record.replays]
     windows = job_windows(scenario, record.replays)
@@ -153,7 +155,7 @@ def result_of(
 
 
 def _steps(window: Window, step_s: float) -> list[Window]:
-    """A window in equal parts of about so many seconds."""
+    """Split a window into equal parts of about ``step_s`` seconds."""
     num_steps = max(1, round(window.length_s / step_s)) if step_s > 0 else 1
     return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
 
@@ -187,6 +189,6 @@ def _flow_group(
     return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)
 
 
-def _links(path: told.Path, fabric: Fabric) -> Path:
+def _links(path: hosts.Path, fabric: Fabric) -> Path:
     hops = zip(path.nodes, path.nodes[1:], path.links, strict=False)
     return tuple(fabric.links_between(here, there)[parallel] for here, there, parallel in hops)

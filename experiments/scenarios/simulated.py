@@ -1,7 +1,4 @@
-"""A scenario on the simulator: fluid flows, and decisions made in the same process by the same code as live.
-
-Between two events nothing happens and nothing is computed.
-"""
+"""Runs a scenario on the simulator: fluid flows, and the controller's decisions in the same process."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -11,8 +8,7 @@ from typing import TypeVar
 from controller.links.damping import Damping
 from controller.links.link_health import LinkHealth
 from experiments.scenarios.connections import open_connections
-from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.in_process_session import InProcessSession
+from experiments.scenarios.in_process import InProcessController, InProcessSession
 from experiments.scenarios.job_driver import Progress
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import RunResult
@@ -38,23 +34,29 @@ def run_on_simulator(
     enforcement: Enforcement = Enforcement.LEVELS,
     *,
     on_progress: Progress,
-    told_as: Callable[[TaskGraph], TaskGraph] | None = None,
+    transform_graph: Callable[[TaskGraph], TaskGraph] | None = None,
 ) -> RunResult:
     """Run a scenario to the departure of its last job.
 
-    ``told_as`` makes of a job's task graph the one that is run and registered, where its flow groups are to be told
-    otherwise than they are (``workloads.arrangement``); the result has the groups as told.
+    Args:
+        scenario: A valid scenario.
+        policy: A policy, or the name of a registered one.
+        enforcement: Whether flows have the levels of switches or the policy's own rates.
+        on_progress: Called as the run goes on.
+        transform_graph: Returns the task graph to run and to register in place of a job's own, for example with other
+            flow groups (``workloads.arrangement``).
 
-    Raises ValueError where the jobs do not fit or the policy cannot decide, RegistrationError where the controller
-    would refuse a job.
+    Raises:
+        ValueError: The jobs do not fit, or the policy cannot decide.
+        RegistrationError: The controller would refuse a job.
     """
     policy = as_policy(policy)
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     jobs = training_jobs(scenario, fabric)
-    if told_as is not None:
-        jobs = tuple(replace(job, graph=told_as(job.graph)) for job in jobs)
-    alone_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
+    if transform_graph is not None:
+        jobs = tuple(replace(job, graph=transform_graph(job.graph)) for job in jobs)
+    isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     may_fail = bool(scenario.events)
     control = policy.rate_control(enforcement)
@@ -68,21 +70,21 @@ def run_on_simulator(
         )
 
     outages = Outages(fabric)
-    session = InProcessSession(new_controller, jobs, network, outages, alone_s)
-    loop = RunLoop(scenario, jobs, network, session, outages, alone_s)
+    session = InProcessSession(new_controller, jobs, network, outages, isolated_s)
+    loop = RunLoop(scenario, jobs, network, session, outages, isolated_s)
     return result_of(
-        *(scenario, policy.name, routing, _result_of(loop.to_the_end(on_progress))),
+        *(scenario, policy.name, routing, _run_synchronously(loop.run_to_end(on_progress))),
         backend="simulator",
         enforcement=enforcement,
         events=scenario.events,
     )
 
 
-def _result_of(coroutine: Coroutine[object, None, _ResultT]) -> _ResultT:
-    """What a coroutine returns that waits for nothing: it needs no event loop, and may run beside one."""
+def _run_synchronously(coroutine: Coroutine[object, None, _ResultT]) -> _ResultT:
+    """Return the result of a coroutine that never waits; it needs no event loop, and may run beside one."""
     try:
         coroutine.send(None)
     except StopIteration as ended:
         result: _ResultT = ended.value
         return result
-    raise RuntimeError("a run on the simulator has waited for something")
+    raise RuntimeError("a run on the simulator waited")

@@ -1,4 +1,4 @@
-"""The network of a run on the simulator: carries the jobs' transfers as fluid flows."""
+"""The network of a run on the simulator, which carries transfers as fluid flows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -8,12 +8,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from controller.planning.decision import Decision
-from experiments.scenarios.connections import Connections
+from experiments.scenarios.connections import Connections, GroupKey
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample
-from experiments.scenarios.route_table import RouteTable
-from experiments.scenarios.routes import LAST_TIER, Route
-from experiments.scenarios.transfers import GroupKey, Instance, Instances, RetransmissionTimers, TransferEnd
+from experiments.scenarios.routes import LAST_TIER, Route, RouteTable
+from experiments.scenarios.transfers import Instance, Instances, RetransmissionTimers, TransferEnd
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import FlowKey
 from policies.open_groups import OpenFlows, OpenGroups
@@ -29,15 +28,15 @@ from workloads.jobs import TrainingJob
 from workloads.replay import StartTransfer
 from workloads.task_graph import GroupTransfer
 
-_NOT_ASKING_FOR_DUE = (Allocator.MAX_MIN, Allocator.MADD, Allocator.ORDER_GREEDY)
+_WITHOUT_DUE_TIMES = (Allocator.MAX_MIN, Allocator.MADD, Allocator.ORDER_GREEDY)
 _IDLE = (0.0,) * NUM_LEVELS
 
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Flows of one transfer that have one route, size and offset; ``numbers`` are their positions in the group.
+    """Flows of one transfer with the same route, size and offset; ``numbers`` are their positions in the group.
 
-    Where links may fail it is a flow alone, sent as ``five_tuple``.
+    Where links may fail, a bundle is a single flow with its ``five_tuple``.
     """
 
     key: GroupKey
@@ -52,10 +51,10 @@ class _Bundle:
 class SimulatedNetwork:
     """The simulated fabric that carries a run's flows.
 
-    There is a bundle for what each transfer may start, and one for what is under way. Under a new Plan the latter goes
-    on by its new route; but by its old port where ports steer, until its next transfer. Links may only fail where they
-    ``may_fail``: there each flow takes the route that switches forward it by now, whatever the Plan says, and flows are
-    not bundled.
+    Every transfer has template bundles, from which it starts, and bundles under way. A new Plan moves the latter to
+    their new routes; where source ports steer, they keep their old port until the next transfer. Where links
+    ``may_fail``, each flow takes the route on which switches forward it now, whatever the Plan says, and flows are not
+    bundled.
     """
 
     def __init__(
@@ -103,23 +102,23 @@ class SimulatedNetwork:
         return self.fluid.now_ps
 
     def start(self, job: str, transfer: StartTransfer) -> None:
-        """Let the flows of a transfer send now what one iteration sends."""
+        """Start sending the flows of a transfer now."""
         if job not in self._templates:
             self._templates[job] = self._bundles_of(job)
-            self._relay(self._carried_on())
+            self._rebuild(self._bundles_under_way())
         self._instances.start(job, transfer, self.now_ps / PS_PER_S)
         numbers = self._of_transfer[job, transfer.task]
         self._under_way.update(numbers.tolist())
         self.fluid.start(numbers, self._sent_bytes[numbers])
-        self._stall()
+        self._pause_lost()
         self._order_groups()
 
     async def run(self, until_ps: int) -> list[TransferEnd]:
-        """Let time pass until something arrives, at most until a time; returns the transfers that have ended then."""
+        """Advance time until something arrives, at most to ``until_ps``; return the transfers that end then."""
         ends = []
         arrived = self.fluid.run(min(until_ps, self._retransmissions.next_try_ps))
-        if trying := self._retransmissions.take_trying(self.now_ps):
-            self.fluid.resume(np.array(trying))
+        if due := self._retransmissions.pop_due(self.now_ps):
+            self.fluid.resume(np.array(due))
         for number in arrived:
             self._under_way.remove(number)
             bundle = self._bundles[number]
@@ -131,33 +130,33 @@ class SimulatedNetwork:
         return ends
 
     def follow(self, decision: Decision, routing: Routing) -> None:
-        """Let flows travel as a decision says; jobs that it does not know and that have nothing open are gone.
+        """Route flows as a decision says, whose rules the switches hold now, over its base routing.
 
-        Switches hold its rules now, and base routing is this.
+        Jobs that the decision does not know and that have no open flow group are removed.
         """
-        changed = self._routes.follow(decision, routing)
+        changed = self._routes.apply(decision, routing)
         decided = {job.name for job in decision.snapshot.jobs}
         busy = {job for job, _ in self._instances.open}
         self._reroute(changed, self._templates.keys() - decided - busy)
 
     def apply(self, outages: Outages) -> None:
-        """From now on these elements are down, and all others up; raises ValueError unless links ``may_fail``."""
-        self._reroute(self._routes.lose(outages.links), set())
+        """Take these elements down, and bring all others up; raises ValueError unless links ``may_fail``."""
+        self._reroute(self._routes.set_down(outages.links), set())
 
     def _reroute(self, changed: Set[str], gone: Set[str]) -> None:
-        """These jobs have other routes from now on, and those are gone."""
+        """Apply the new routes of jobs, and remove the jobs that are gone."""
         if not (changed or gone):
             return
         for job in gone:
             del self._templates[job]
         for job in changed & self._templates.keys():
             self._templates[job] = self._bundles_of(job)
-        self._relay(self._rerouted())
+        self._rebuild(self._rerouted())
         self._open = ()
         self._order_groups()
 
     def sample_loads(self) -> LoadSample:
-        """How busy every link was with each level since the last sample."""
+        """Return the utilisation of every link by level since the last sample."""
         now_ps, carried = self.fluid.now_ps, self.fluid.carried_bytes()
         interval_s = max(1, now_ps - self._sampled_ps) / PS_PER_S
         busy = (carried - self._sampled_bytes) * 8 / self._capacities_bps[:, np.newaxis] / interval_s
@@ -169,17 +168,17 @@ class SimulatedNetwork:
         self._sampled_ps, self._sampled_bytes = now_ps, carried
         return sample
 
-    def _stall(self) -> None:
-        """Let flows wait whose packets are lost."""
+    def _pause_lost(self) -> None:
+        """Pause flows whose packets are lost."""
         if not self._may_fail:
             return
         numbers = sorted({*self.fluid.active.tolist(), *self._retransmissions.waiting})
         routes = {number: self._bundles[number].route for number in numbers}
-        if stalled := self._retransmissions.update(routes, self.now_ps):
-            self.fluid.pause(np.array(stalled))
+        if lost := self._retransmissions.update(routes, self.now_ps):
+            self.fluid.pause(np.array(lost))
 
     def _bundles_of(self, job: str) -> list[_Bundle]:
-        """What each transfer of a job may start."""
+        """Return the template bundles of all transfers of a job."""
         graph = self._jobs[job].graph
         bundles = []
         for task, transfer in enumerate(graph.tasks):
@@ -188,29 +187,30 @@ class SimulatedNetwork:
                 alike: defaultdict[tuple[Route, float, float, FiveTuple | None], list[int]] = defaultdict(list)
                 for number in graph.flows_of(transfer):
                     flow, flow_key = self._specifications[key][number], FlowKey(*key, number)
-                    sent_as = self._routes.sent_as(flow_key)
-                    alike[self._routes[flow_key], flow.size_bytes, flow.offset_s, sent_as].append(number)
+                    five_tuple = self._routes.five_tuple(flow_key)
+                    alike[self._routes[flow_key], flow.size_bytes, flow.offset_s, five_tuple].append(number)
                 bundles += [_Bundle(key, task, *of, tuple(numbers)) for of, numbers in alike.items()]
         return bundles
 
-    def _carried_on(self) -> Iterator[tuple[int, _Bundle]]:
-        """What is under way, as it is."""
+    def _bundles_under_way(self) -> Iterator[tuple[int, _Bundle]]:
+        """Yield the bundles under way, unchanged."""
         for number in sorted(self._under_way):
             yield number, self._bundles[number]
 
     def _rerouted(self) -> Iterator[tuple[int, _Bundle]]:
-        """What is under way, in the routes of its flows."""
-        for number, bundle in self._carried_on():
+        """Yield the bundles under way, split by the routes that their flows have now."""
+        for number, bundle in self._bundles_under_way():
             alike: defaultdict[Route, list[int]] = defaultdict(list)
             for flow in bundle.numbers:
                 route = self._routes[FlowKey(*bundle.key, flow)]
                 if self._steering is Steering.SOURCE_PORT:
-                    route = self._routes.of_packets(replace(route, path=bundle.route.path), bundle.five_tuple)
+                    route = self._routes.forwarded(replace(route, path=bundle.route.path), bundle.five_tuple)
                 alike[route].append(flow)
             for route, flows in alike.items():
                 yield number, replace(bundle, route=route, numbers=tuple(flows))
 
-    def _relay(self, under_way: Iterable[tuple[int, _Bundle]]) -> None:
+    def _rebuild(self, under_way: Iterable[tuple[int, _Bundle]]) -> None:
+        """Rebuild the fluid model with the templates, and with bundles under way that have these old numbers."""
         live = list(under_way)
         first = sum(map(len, self._templates.values()))
         table = self._table([bundle for _, bundle in live])
@@ -219,10 +219,10 @@ class SimulatedNetwork:
         )
         self._under_way = set(range(first, first + len(live)))
         self._retransmissions.renumber({first + place: number for place, (number, _) in enumerate(live)})
-        self._stall()
+        self._pause_lost()
 
     def _table(self, live: Sequence[_Bundle] = ()) -> Bundles:
-        """All that may be started, then what is under way."""
+        """Build the table of bundles: templates first, then those under way."""
         self._bundles = [bundle for bundles in self._templates.values() for bundle in bundles]
         of_transfer: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for number, bundle in enumerate(self._bundles):
@@ -244,7 +244,7 @@ class SimulatedNetwork:
         )
 
     def _order_groups(self) -> None:
-        """Where tiers are flow groups, order the open ones anew if one has begun or ended, or a flow at its cadence."""
+        """Where tiers are flow groups, rank the open ones again, as often as the policy's cadence asks for."""
         if self._control.tiers is not Tiers.GROUPS:
             return
         instances = self._instances.open
@@ -254,25 +254,27 @@ class SimulatedNetwork:
         place = np.full(len(self._number_of), len(instances))
         place[[self._number_of[key] for key in instances]] = np.arange(len(instances))
         group_of = place[self._group_of]
-        # A group is known in full: what it will release counts in its rank, though it has no rate yet.
-        to_come = np.array([number for key, one in instances.items() for number in self._to_come(key, one)], np.int64)
+        # A group is known in full: its later transfers count in its rank before they start.
+        unreleased = np.array(
+            [number for key, one in instances.items() for number in self._unreleased(key, one)], np.int64
+        )
         waiting = np.array(sorted(self._retransmissions.waiting), dtype=np.int64)
-        known = np.union1d(self.fluid.active, np.concatenate((to_come, waiting)))
+        known = np.union1d(self.fluid.active, np.concatenate((unreleased, waiting)))
         groups = np.unique(group_of[known])
         remaining_bytes = self.fluid.settled_bytes().copy()
-        remaining_bytes[to_come] = self._sent_bytes[to_come]
+        remaining_bytes[unreleased] = self._sent_bytes[unreleased]
         order = Order.by_rank(known, group_of[known])
         network = self.fluid.bundles.network
         started_s = np.array([instance.started_s for instance in instances.values()])
-        asks_for_due = self._control.allocator not in _NOT_ASKING_FOR_DUE
-        due_s = self._due_s(started_s, group_of) if asks_for_due else np.zeros(len(group_of))
+        needs_due_times = self._control.allocator not in _WITHOUT_DUE_TIMES
+        due_s = self._due_s(started_s, group_of) if needs_due_times else np.zeros(len(group_of))
 
         def seconds_by_link() -> csr_array:
             by_link = remaining_by_link(network, order, remaining_bytes)
             by_link.data *= 8 / self._capacities_bps[by_link.indices]
             return by_link
 
-        due_in_s = due_s - self.now_ps / PS_PER_S if asks_for_due else due_s
+        due_in_s = due_s - self.now_ps / PS_PER_S if needs_due_times else due_s
         flows = OpenFlows(network, order, remaining_bytes, due_in_s)
         assert self._policy.order_groups is not None  # as tiers are groups
         ranked = self._policy.order_groups(OpenGroups(started_s[groups], seconds_by_link, flows))
@@ -281,12 +283,12 @@ class SimulatedNetwork:
         self.fluid.reorder(tiers[group_of], due_s)
 
     def _due_s(self, started_s: FloatArray, group_of: IntArray) -> FloatArray:
-        """When each bundle may end without making its group later than it is."""
+        """Return when each bundle may end without making its group later than it is."""
         late_s = np.array([max(instance.tardiness_s, 0.0) for instance in self._instances.open.values()])
         return np.append(started_s + late_s, 0.0)[group_of] + self._offsets_s
 
-    def _to_come(self, key: GroupKey, instance: Instance) -> Iterator[int]:
-        """The bundles that an open group has not released yet."""
+    def _unreleased(self, key: GroupKey, instance: Instance) -> Iterator[int]:
+        """Yield the bundles of transfers that an open group has not started yet."""
         for task in self._transfers[key]:
             if task not in instance.released:
                 yield from self._of_transfer[key[0], task].tolist()

@@ -1,1 +1,1 @@
-"""Grids of runs: scenarios, settings, policies and seeds, over processes or a Ray cluster, kept as they finish."""
+"""Sweeps: a grid of scenarios, settings, policies and seeds, run on processes or a Ray cluster, kept run by run."""

@@ -1,26 +1,115 @@
 """The grid of a sweep: every scenario under every combination of settings, policies and seeds."""
 
+import copy
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from experiments.scenarios.backend import Backend
-from experiments.scenarios.compatibility import unsupported_on
-from experiments.sweeps.axes import Settings, described, with_settings
-from experiments.sweeps.case import Case, versions
-from experiments.sweeps.result_line import Asked
+from experiments.scenarios.backend import Backend, unsupported_on
+from experiments.sweeps.cases import Case, CaseDescription, versions
 from policies.enforcement import Enforcement
 from policies.registry import DEFAULT_POLICY, policy_names
-from workloads.loading import ScenarioError, load_scenario, read_document
+from workloads.loading import ScenarioError, load_scenario, parse_values, read_document
 from workloads.scenario import Scenario
 from workloads.validation import find_problems
+
+Settings = Mapping[str, Any]
+"""The values that one run sets, by scenario key."""
+
+_KEY = re.compile(r"[^\s.\[\]=]+(?:\[\d+\])*(?:\.[^\s.\[\]=]+(?:\[\d+\])*)*")
+_STEP = re.compile(r"\[(\d+)\]|[^.\[\]]+")
+_OPTIONS = {"policy": "--policy", "seed": "--seeds"}
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A scenario key, written as in a scenario's errors (``jobs[0].duration_s``), and the values it takes."""
+
+    key: str
+    values: tuple[Any, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse ``KEY=VALUE,VALUE,…``, with values in YAML.
+
+        Raises:
+            ValueError: The text has another form, or a value stands twice.
+        """
+        key, equals, values = text.partition("=")
+        if not equals or not _KEY.fullmatch(key):
+            raise ValueError(f"expected KEY=VALUE,VALUE,... with a key of a scenario, got {text!r}")
+        if key in _OPTIONS:
+            raise ValueError(f"{key}: expected {_OPTIONS[key]} instead")
+        parsed = parse_values(values)
+        if not parsed:
+            raise ValueError(f"{key}: expected at least one value")
+        written = [json.dumps(value, sort_keys=True, default=str) for value in parsed]
+        if repeated := next((value for value in written if written.count(value) > 1), None):
+            raise ValueError(f"{key}: expected every value once, got {repeated} twice")
+        return cls(key, tuple(parsed))
+
+
+def combinations(axes: Iterable[Axis]) -> Iterator[Settings]:
+    """Yield all settings of a grid; the last axis changes fastest.
+
+    Raises:
+        ValueError: Two axes have the same key.
+    """
+    axes = tuple(axes)
+    keys = [axis.key for axis in axes]
+    if repeated := next((key for key in keys if keys.count(key) > 1), None):
+        raise ValueError(f"{repeated}: expected once, with all its values")
+    for values in product(*(axis.values for axis in axes)):
+        yield dict(zip(keys, values, strict=True))
+
+
+def with_settings(document: Any, settings: Settings) -> Any:
+    """Return a copy of a scenario's document with these keys set.
+
+    It does not check whether the keys mean anything: the scenario's own validation does.
+
+    Raises:
+        ValueError: The document has no such place.
+    """
+    document = copy.deepcopy(document)
+    for key, value in settings.items():
+        *parents, last = [int(step[1]) if step[1] else step[0] for step in _STEP.finditer(key)]
+        here = document
+        for step in parents:
+            _require_place(here, step, key)
+            if isinstance(here, dict):
+                here.setdefault(step, {})
+            here = here[step]
+        _require_place(here, last, key)
+        here[last] = value
+    return document
+
+
+def format_settings(settings: Settings) -> str:
+    """Return the settings in one line, empty where there are none."""
+    return ", ".join(f"{key}={format_value(value)}" for key, value in settings.items())
+
+
+def format_value(value: Any) -> str:
+    """Return a value as a person would write it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _require_place(here: Any, step: str | int, key: str) -> None:
+    if isinstance(step, int) and not (isinstance(here, list) and step < len(here)):
+        raise ValueError(f"{key}: there is no [{step}]")
+    if isinstance(step, str) and not isinstance(here, dict):
+        raise ValueError(f"{key}: {step!r} needs a mapping around it")
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFile:
-    """A scenario's file as it was read: its name, its SHA-256 and its document."""
+    """A scenario's file: its name, its policy, its SHA-256 and its document."""
 
     path: Path
     name: str
@@ -30,7 +119,11 @@ class ScenarioFile:
 
     @classmethod
     def read(cls, path: Path, policies: Collection[str] | None) -> "ScenarioFile":
-        """Raises ScenarioError with all that is wrong with it; its policy must be one of these, None takes any."""
+        """Read and check a file; it must name one of ``policies``, or any where they are None.
+
+        Raises:
+            ScenarioError: The file is not a valid scenario; the error lists every problem.
+        """
         scenario = load_scenario(path, policies)
         document, _ = read_document(path)
         policy = scenario.policy or DEFAULT_POLICY
@@ -38,9 +131,14 @@ class ScenarioFile:
 
 
 def read_files(paths: Iterable[Path], *, allow_policy_import: bool = False) -> list[ScenarioFile]:
-    """Files whose scenarios have names of their own; they may name policies to import where that is allowed.
+    """Read scenario files, each of which needs a name of its own.
 
-    Raises ScenarioError with all that is wrong with all of them.
+    Args:
+        paths: The files; one that stands twice is read once.
+        allow_policy_import: Whether they may name policies by ``module:attribute``.
+
+    Raises:
+        ScenarioError: A file cannot be used; the error lists the problems of all files.
     """
     policies = None if allow_policy_import else policy_names()
     files: dict[str, ScenarioFile] = {}
@@ -59,7 +157,7 @@ def read_files(paths: Iterable[Path], *, allow_policy_import: bool = False) -> l
     return list(files.values())
 
 
-def cases(
+def build_grid(
     files: Iterable[ScenarioFile],
     settings: Iterable[Settings],
     policies: Sequence[str],
@@ -67,15 +165,18 @@ def cases(
     backend: Backend,
     enforcement: Enforcement,
 ) -> list[Case]:
-    """All runs, the seeds slowest, so that an interrupted sweep has some of every cell.
+    """Return all cases; the seed changes slowest, so that an interrupted sweep has some runs of every cell.
 
-    Without ``policies`` a scenario runs under its own, else Crux. Raises ScenarioError, with the file and the settings,
-    for what is no sound scenario or nothing that the backend can run.
+    Without ``policies`` a scenario runs under its own policy, or else Crux.
+
+    Raises:
+        ScenarioError: A scenario is invalid with its settings, or the back end cannot run it. Every message names the
+            file and the settings.
     """
-    cells = list(_cells(files, list(settings), backend, enforcement))
+    scenarios = list(_checked_scenarios(files, list(settings), backend, enforcement))
     return [
         Case(
-            Asked(
+            CaseDescription(
                 scenario=file.name,
                 file=str(file.path),
                 sha256=file.sha256,
@@ -89,18 +190,18 @@ def cases(
             scenario.model_copy(update={"seed": seed}),
         )
         for seed in seeds
-        for file, setting, scenario in cells
+        for file, setting, scenario in scenarios
         for policy in policies or (file.policy,)
     ]
 
 
-def _cells(
+def _checked_scenarios(
     files: Iterable[ScenarioFile], settings: Sequence[Settings], backend: Backend, enforcement: Enforcement
 ) -> Iterator[tuple[ScenarioFile, Settings, Scenario]]:
     messages: list[str] = []
     for file in files:
         for setting in settings:
-            where = f"{file.path} with {described(setting)}" if setting else str(file.path)
+            where = f"{file.path} with {format_settings(setting)}" if setting else str(file.path)
             try:
                 document = with_settings(file.document, setting)
             except ValueError as error:

@@ -1,25 +1,32 @@
-"""The file that a sweep writes: a line for every run that is over, and what of it counts when it is started again."""
+"""The output file of a sweep: one line of JSON for every finished run, to which an interrupted sweep adds the rest."""
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from experiments.sweeps.result_line import Asked, ResultLine
+from experiments.sweeps.cases import Case, CaseDescription, CaseResult, ResultLine, run_case
+from experiments.sweeps.processes import Answers, Failure
 
-_BEGINNING = b'{"scenario":'
-"""Of every line: what is cut off and begins otherwise is not ours."""
+Executor = Callable[[Callable[[Case], CaseResult | Failure], Sequence[Case]], Answers[Case, CaseResult | Failure]]
+"""Runs cases: ``processes.on_processes`` or ``ray_cluster.on_ray``, with the number of workers bound."""
+
+_LINE_START = b'{"scenario":'
+"""Begins every line; an incomplete last line that begins otherwise is not a sweep's."""
 
 
 class OutputError(Exception):
-    """An output that cannot be used; the message names the file, and the line where there is one."""
+    """An output that cannot be used; the message names the file and, where there is one, the line."""
 
 
 class Output:
-    """An open output. ``lines`` are the newest by key; ``cut_off`` tells that the last one was not whole."""
+    """An open output.
+
+    ``lines`` has the newest line of every case by its key; ``cut_off`` tells whether the last line was incomplete.
+    """
 
     def __init__(self, path: Path, descriptor: int, lines: dict[str, ResultLine], *, cut_off: bool) -> None:
         self.lines = lines
@@ -28,9 +35,13 @@ class Output:
         self._descriptor = descriptor
 
     def add(self, line: ResultLine) -> None:
-        """Write a line in one go, and see it onto the disk. Raises OutputError; the line does not count then."""
+        """Write a line at once and sync it to the disk.
+
+        Raises:
+            OutputError: The line cannot be written; ``lines`` is unchanged.
+        """
         before = self.lines.get(line.key)
-        # A signal may end this as soon as the line is in the file, where it will be found.
+        # A signal may interrupt the write after the line is in the file, so it counts from the start.
         self.lines[line.key] = line
         try:
             self._write(f"{line.model_dump_json()}\n".encode())
@@ -47,15 +58,22 @@ class Output:
         except OSError as error:
             raise OutputError(f"{self._path}: cannot be written: {error.strerror}") from error
         if written != len(content):
-            raise OutputError(f"{self._path}: of a line of {len(content)} bytes only {written} could be written")
+            raise OutputError(f"{self._path}: wrote only {written} of the {len(content)} bytes of a line")
 
 
 @contextmanager
-def open_output(path: Path, asked: Iterable[Asked]) -> Iterator[Output]:
-    """Open an output to add to, or begin one, with its folder; nobody else may write to it meanwhile.
+def open_output(path: Path, descriptions: Iterable[CaseDescription]) -> Iterator[Output]:
+    """Open an output, or create it with its folder, and lock it against other sweeps.
 
-    What follows the last whole line is dropped. Raises OutputError where the file is not a sweep's, where another sweep
-    writes it, and where it has results of one of the scenarios asked for as that was before it changed.
+    An incomplete last line is dropped.
+
+    Args:
+        path: The file.
+        descriptions: The cases of the sweep.
+
+    Raises:
+        OutputError: The file is not a sweep's, another sweep has it open, or it has results of one of these scenarios
+            from before its file changed.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,13 +88,34 @@ def open_output(path: Path, asked: Iterable[Asked]) -> Iterator[Output]:
         content = path.read_bytes()
         whole, _, rest = content.rpartition(b"\n")
         lines = _read(path, whole)
-        if rest and not (rest.startswith(_BEGINNING) or _BEGINNING.startswith(rest)):
+        if rest and not (rest.startswith(_LINE_START) or _LINE_START.startswith(rest)):
             raise OutputError(f"{path}: line {len(lines) + 1}: not a result of a sweep")
-        _require_unchanged(path, lines, asked)
+        _require_unchanged(path, lines, descriptions)
         os.ftruncate(descriptor, len(content) - len(rest))
         yield Output(path, descriptor, {line.key: line for line in lines}, cut_off=bool(rest))
     finally:
         os.close(descriptor)
+
+
+def missing_cases(grid: Sequence[Case], output: Output) -> list[Case]:
+    """Return the cases that have not run yet, or have failed."""
+    lines = output.lines
+    return [case for case in grid if (line := lines.get(case.description.key)) is None or line.error is not None]
+
+
+def run_cases(cases: Sequence[Case], output: Output, executor: Executor) -> Generator[ResultLine, None, None]:
+    """Run cases, and yield each line once it is written.
+
+    Closing the generator early ends the runs under way and keeps what is written.
+
+    Raises:
+        OutputError: A line cannot be written.
+    """
+    with closing(executor(run_case, cases)) as answers:
+        for case, answer in answers:
+            line = case.failed(answer.reason) if isinstance(answer, Failure) else case.succeeded(answer)
+            output.add(line)
+            yield line
 
 
 def _read(path: Path, whole: bytes) -> list[ResultLine]:
@@ -92,9 +131,9 @@ def _read(path: Path, whole: bytes) -> list[ResultLine]:
     return lines
 
 
-def _require_unchanged(path: Path, lines: Iterable[ResultLine], asked: Iterable[Asked]) -> None:
-    files = {each.file: each for each in asked}
-    names = {each.scenario: each for each in asked}
+def _require_unchanged(path: Path, lines: Iterable[ResultLine], descriptions: Iterable[CaseDescription]) -> None:
+    files = {each.file: each for each in descriptions}
+    names = {each.scenario: each for each in files.values()}
     for line in lines:
         now = files.get(line.file) or names.get(line.scenario)
         if now is not None and now.sha256 != line.sha256:

@@ -1,33 +1,58 @@
-"""Work on the cores of this machine: as many processes, each with one item at a time."""
+"""Work on the cores of this machine, in as many processes, each of which does one item at a time.
+
+``on_processes`` and ``ray_cluster.on_ray`` have one form: they apply a function, which every process must be able to
+import, to all items, and yield each item with its answer as soon as there is one, in any order. Closing the generator
+early ends what it has started.
+"""
 
 import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeVar, cast
 
-from experiments.sweeps.execution import Answers, Failure, R, T, attempt
+T = TypeVar("T")
+R = TypeVar("R")
 
-_END_S = 15.0
-"""So long a process may take to end what it has started; a controller's takes up to 10 s."""
+_STOP_TIMEOUT_S = 15.0
+"""How long a process may take to end what it has started; a run's controller takes up to 10 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The answer of an item that failed, with the reason."""
+
+    reason: str
+
+
+Answers = Generator[tuple[T, R | Failure], None, None]
+
+
+def attempt(work: Callable[[T], R], item: T) -> R | Failure:
+    """Do one item; any exception becomes a Failure, so that the other items are done all the same."""
+    try:
+        return work(item)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}")
 
 
 def num_cores() -> int:
-    """Cores that this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def on_processes(work: Callable[[T], R], items: Sequence[T], workers: int) -> Answers[T, R]:
     """Do the work in so many processes.
 
-    A process that ends without an answer, killed for its memory say, costs its own item only. Pools of the standard
-    library would lose all that run.
+    A process that dies, killed for its memory for example, fails only its own item. The standard library's pools would
+    lose every item under way.
     """
     waiting = deque(items)
     started: list[_Worker[T, R]] = []
@@ -57,7 +82,7 @@ def on_processes(work: Callable[[T], R], items: Sequence[T], workers: int) -> An
 
 
 class _Worker(Generic[T, R]):
-    """A process and the item it has."""
+    """A process and the item it works on."""
 
     item: T
 
@@ -72,7 +97,7 @@ class _Worker(Generic[T, R]):
 
     def give(self, item: T) -> None:
         self.item = item
-        with suppress(OSError):  # one that has ended has no answer
+        with suppress(OSError):  # a dead process never answers, which ``answer`` reports
             self.connection.send(item)
 
     def answer(self) -> R | Failure:
@@ -85,11 +110,11 @@ class _Worker(Generic[T, R]):
         return answer
 
     def stop(self) -> None:
-        """Ask it to end now, whatever it does."""
+        """Send SIGTERM, whatever it does now."""
         self._process.terminate()
 
     def join(self) -> None:
-        self._process.join(_END_S)
+        self._process.join(_STOP_TIMEOUT_S)
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()
@@ -98,7 +123,7 @@ class _Worker(Generic[T, R]):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide the program that runs from the processes that start, which would run it once more.
+    """Hide the main module from the processes that start, which would run it again.
 
     They need nothing of it, and so a script needs no ``if __name__ == "__main__"`` to start a sweep.
     """
@@ -111,8 +136,8 @@ def _without_main() -> Iterator[None]:
 
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
-    """Answer until nobody asks any more."""
-    # In a group of its own: what the terminal interrupts is the sweep, which ends its processes itself.
+    """Answer items until the other side closes the connection."""
+    # A process group of its own: an interrupt at the terminal reaches only the sweep, which ends its processes itself.
     os.setpgrp()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:

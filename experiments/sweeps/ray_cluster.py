@@ -1,4 +1,4 @@
-"""Work on a Ray cluster whose machines have Trainyard installed; needs the extra ``ray``."""
+"""Work on a Ray cluster whose machines have Trainyard installed. It needs the extra ``ray``."""
 
 import signal
 import socket
@@ -7,36 +7,48 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from experiments.sweeps.execution import Answers, Failure, R, T, attempt
+from experiments.sweeps.processes import Answers, Failure, R, T, attempt
 
-_KNOCK_S = 10.0
+_CONNECT_TIMEOUT_S = 10.0
 
 
 class ClusterError(Exception):
-    """A cluster that cannot be reached."""
+    """No Ray cluster answers."""
 
 
 def require_ray() -> None:
-    """Raise ModuleNotFoundError where Ray is not installed."""
+    """Check that Ray is installed.
+
+    Raises:
+        ModuleNotFoundError: It is not.
+    """
     import_module("ray")
 
 
 def on_ray(work: Callable[[T], R], items: Sequence[T], address: str, workers: int | None) -> Answers[T, R]:
-    """Do the work as Ray tasks of one core each, so many at a time.
+    """Do the work as Ray tasks of one core each, ``workers`` at a time.
 
-    ``address`` is as ``ray.init`` has it: HOST:PORT, ``ray://HOST:PORT``, ``auto`` or ``local``. Without ``workers``
-    twice as many as the cluster has cores are handed over, so that none is idle and a cluster that can grow does. A
-    task whose machine is lost runs again, three times at the most. Raises ClusterError.
+    Without ``workers`` there are twice as many tasks as the cluster has cores, which keeps all of them busy and lets an
+    autoscaling cluster grow. A task whose machine is lost runs again, at most three times.
+
+    Args:
+        work: A function that every machine can import.
+        items: What to apply it to.
+        address: As ``ray.init`` takes it: HOST:PORT, ``ray://HOST:PORT``, ``auto`` or ``local``.
+        workers: How many tasks run at a time.
+
+    Raises:
+        ClusterError: No cluster answers at the address.
     """
     import ray
 
     at_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        _knock(address)
+        _require_listener(address)
         ray.init(address=address, log_to_driver=False, logging_level="WARNING", configure_logging=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(f"{address}: no Ray cluster answers: {error}") from error
-    # Ray puts its own in place, with a stack trace and another exit status.
+    # Ray installs a handler of its own, which prints a stack trace and ends with another exit status.
     signal.signal(signal.SIGTERM, at_sigterm)
     try:
         remote = ray.remote(attempt)
@@ -58,8 +70,8 @@ def on_ray(work: Callable[[T], R], items: Sequence[T], address: str, workers: in
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
-    """Raise OSError where nobody listens: Ray itself tries for minutes."""
+def _require_listener(address: str) -> None:
+    """Raise OSError where nothing listens; Ray itself would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), _KNOCK_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()

@@ -1,4 +1,4 @@
-"""What a sweep has shown: GPU utilisation over the seeds, by scenario, settings and policy."""
+"""The summary of a sweep: GPU utilisation over the seeds, by scenario, settings and policy."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.sweeps.axes import Settings
-from experiments.sweeps.case import Case
-from experiments.sweeps.result_line import Measured, ResultLine
+from experiments.sweeps.cases import Case, CaseResult, ResultLine
+from experiments.sweeps.grid import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Values over seeds; percentiles by linear interpolation, the standard deviation that of a sample, 0 for one."""
+    """The distribution of values over seeds.
+
+    Percentiles are interpolated linearly; the standard deviation is that of a sample, and 0 for a single value.
+    """
 
     mean: float
     deviation: float
@@ -23,7 +25,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Of at least one value."""
+        """Return the distribution of at least one value."""
         p5, p50, p95 = np.percentile(values, (5, 50, 95)).tolist()
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         return cls(float(np.mean(values)), deviation, p5, p50, p95)
@@ -31,9 +33,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One scenario with its settings under one policy: seeds finished and failed; None where none is finished.
+    """One scenario with its settings under one policy, over all seeds.
 
-    ``limit`` is the mean of the smaller of ideal and fluid bound.
+    ``finished`` and ``failed`` count seeds; without a finished one there are no values. ``limit`` is the mean over the
+    seeds of the smaller of the ideal and the fluid bound.
     """
 
     scenario: str
@@ -45,23 +48,23 @@ class Cell:
     limit: float | None
 
 
-def cells(cases: Iterable[Case], lines: Mapping[str, ResultLine]) -> list[Cell]:
-    """The cells of a grid in its order, with what there is of each."""
+def summarise(cases: Iterable[Case], lines: Mapping[str, ResultLine]) -> list[Cell]:
+    """Return the cells of a grid in its order, each with the results there are so far."""
     by_cell: dict[tuple[str, str, str], list[Case]] = {}
     for case in cases:
-        asked = case.asked
-        by_cell.setdefault((asked.scenario, json.dumps(asked.settings), asked.policy), []).append(case)
+        of = case.description
+        by_cell.setdefault((of.scenario, json.dumps(of.settings), of.policy), []).append(case)
     return [_cell(of_cell, lines) for of_cell in by_cell.values()]
 
 
 def _cell(cases: Sequence[Case], lines: Mapping[str, ResultLine]) -> Cell:
-    asked = cases[0].asked
-    known = [line for case in cases if (line := lines.get(case.asked.key)) is not None]
-    results: list[Measured] = [line.result for line in known if line.result is not None]
+    first = cases[0].description
+    known = [line for case in cases if (line := lines.get(case.description.key)) is not None]
+    results: list[CaseResult] = [line.result for line in known if line.result is not None]
     return Cell(
-        scenario=asked.scenario,
-        settings=asked.settings,
-        policy=asked.policy,
+        scenario=first.scenario,
+        settings=first.settings,
+        policy=first.policy,
         finished=len(results),
         failed=len(known) - len(results),
         gpu_utilisation=Spread.of([result.gpu_utilisation for result in results]) if results else None,

@@ -1,1 +1,1 @@
-"""A trace of weeks on the simulator: jobs that come, wait, iterate under a policy's plans, and leave."""
+"""Traces of weeks on the simulator: jobs arrive, queue for GPUs, iterate under a policy's Plans, and leave."""

@@ -1,12 +1,14 @@
-"""Jobs that links join, between two changes of who they are and by which ways they go."""
+"""Contention components: jobs connected by shared links or GPUs, simulated apart from all other jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from experiments.traces.network_job import Flows, NetworkJob
-from experiments.traces.steadiness import Cycle, CycleSearch, RunningMeans, SkipOptions
+from experiments.traces.steady_state import Cycle, CycleSearch, RunningMeans, SkipOptions
 from policies.rates.network import FloatArray, Network
 from simulator.bundles import Bundles
 from simulator.fluid import NEVER_PS, PS_PER_S
@@ -22,17 +24,18 @@ from simulator.iteration_stages import (
     computed_ps,
 )  # fmt: skip
 
-_LOOKS_ONE_BY_ONE, _LATER_LOOKS = 32, 16
-"""How many iterations of its slowest job a component is looked at one by one, and after how many each time later: a
-cycle of p of them is also one of 16 p."""
+_EACH_CHECKED, _CHECK_INTERVAL = 32, 16
+"""How many iterations of its slowest job are each checked for a cycle, and after how many the later checks come.
+
+A cycle of p iterations is also one of 16 p.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """What has become of a component: GPU-seconds computed, and of its iterations how many were computed how.
+class ComponentProgress:
+    """The progress of a component over a time: its GPU-seconds, and how its iterations were obtained.
 
-    ``num_events`` are times at which something happened in iterations computed event by event; the others repeat a
-    cycle, or are extrapolated.
+    Iterations are computed event by event, in ``num_events`` events, or repeat a cycle, or are extrapolated.
     """
 
     from_ps: int
@@ -44,75 +47,75 @@ class Passed:
     num_extrapolated: float
 
 
-class Component:
-    """Looks ahead as if nothing changed, until it knows when the first job is done; then brings the jobs to a time.
+class ContentionComponent:
+    """Simulates connected jobs ahead of time until the first is done, then brings them to a given time.
 
-    It holds while the jobs go as they do, and the same are joined by links.
+    It is valid while the jobs' routes, order and time shifts stay as they are.
     """
 
     def __init__(self, jobs: Sequence[NetworkJob], capacities_bps: FloatArray, now_ps: int, skip: SkipOptions) -> None:
         for job in jobs:
-            job.begin_in_rhythm()
+            job.apply_rhythm()
         self.jobs = tuple(jobs)
         self._flows_of_jobs = [job.flows for job in jobs]
-        self._flows = Flows.joined(self._flows_of_jobs)
+        self._flows = Flows.concatenate(self._flows_of_jobs)
         self._rhythms_ps = [job.rhythm_ps for job in jobs]
         self._ends_ps = np.full(len(jobs), NEVER_PS)
         self._begun = IterationState(
             now_ps, np.array([job.row for job in jobs]), np.concatenate([job.left_bytes for job in jobs])
         )
         self._engine = _engine(self.jobs, self._begun, self._flows, capacities_bps)
-        left = np.array([job.left for job in jobs])
+        left = np.array([job.remaining_iterations for job in jobs])
         self._goals = self._begun.table[:, ITERATIONS] + np.floor(left).astype(np.int64)
         self._parts = left % 1.0
         self._ideal_s = np.array([job.simulated.ideal_iteration_s for job in jobs])
         self._slowest = int(self._ideal_s.argmax())
         self._skip = skip
         self._search, self._means = CycleSearch(), RunningMeans(skip)
-        self._num_watched, self._window_ends = 0, skip.window_iterations
+        self._num_checked, self._window_ends = 0, skip.window_iterations
         self._repeats: tuple[IterationState, Cycle] | None = None
-        self._is_steady: tuple[IterationState, FloatArray] | None = None
-        self._note_departures()
+        self._steady: tuple[IterationState, FloatArray] | None = None
+        self._record_departures()
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the jobs still go as they did: the same links, the same order, the same rhythms."""
+    def is_valid(self) -> bool:
+        """Whether the jobs still have the same links, order and rhythms."""
         flows = [job.flows for job in self.jobs]
         is_same = all(one is other for one, other in zip(flows, self._flows_of_jobs, strict=True))
-        if not is_same and (is_same := self._flows.go_alike(Flows.joined(flows))):
+        if not is_same and (is_same := self._flows.has_same_contention(Flows.concatenate(flows))):
             self._flows_of_jobs = flows
         return is_same and self._rhythms_ps == [job.rhythm_ps for job in self.jobs]
 
     @property
     def departure_ps(self) -> int:
-        """When the first job is done, as far as is known; NEVER_PS before."""
+        """When the first job is done; NEVER_PS while that is unknown."""
         return int(self._ends_ps.min())
 
     def done(self, time_ps: int) -> list[NetworkJob]:
-        """The jobs that are done at a time, which is at most ``departure_ps``."""
+        """Return the jobs that are done at a time, which is at most ``departure_ps``."""
         return [job for job, end_ps in zip(self.jobs, self._ends_ps.tolist(), strict=True) if end_ps <= time_ps]
 
     def look_ahead(self, until_ps: int) -> None:
-        """Look ahead until a departure is known, or at most to a time."""
-        while self._engine.now_ps < min(until_ps, self.departure_ps) and self._is_steady is None:
+        """Simulate ahead until a departure is known, at most to a time."""
+        while self._engine.now_ps < min(until_ps, self.departure_ps) and self._steady is None:
             goals = self._goals.copy()
             iterations = self._engine.iterations
             goals[iterations >= goals] = NEVER_PS
-            watches = self._repeats is None and (self._skip.cycles or self._skip.tolerance is not None)
-            next_look = iterations[self._slowest] + (1 if self._num_watched < _LOOKS_ONE_BY_ONE else _LATER_LOOKS)
-            if watches:
-                goals[self._slowest] = min(goals[self._slowest], next_look)
+            checks = self._repeats is None and (self._skip.cycles or self._skip.tolerance is not None)
+            next_check = iterations[self._slowest] + (1 if self._num_checked < _EACH_CHECKED else _CHECK_INTERVAL)
+            if checks:
+                goals[self._slowest] = min(goals[self._slowest], next_check)
             self._engine.run_to_first(goals, until_ps=min(until_ps, self.departure_ps))
-            self._note_departures()
-            has_come = self._engine.iterations[self._slowest] == next_look
-            if watches and has_come and self.departure_ps == NEVER_PS:
-                self._watch()
+            self._record_departures()
+            has_come = self._engine.iterations[self._slowest] == next_check
+            if checks and has_come and self.departure_ps == NEVER_PS:
+                self._check_steady_state()
 
-    def settle(self, time_ps: int) -> Passed:
-        """Bring the jobs to a time, at most to ``departure_ps``; the component is over then."""
+    def settle(self, time_ps: int) -> ComponentProgress:
+        """Bring the jobs to a time, at most to ``departure_ps``; the component cannot be used afterwards."""
         num_repeated, extrapolated = 0, np.zeros(len(self.jobs))
-        if self._is_steady is not None and time_ps >= self._is_steady[0].now_ps:
-            since, means_s = self._is_steady
+        if self._steady is not None and time_ps >= self._steady[0].now_ps:
+            since, means_s = self._steady
             state = since.later(time_ps - since.now_ps)
             extrapolated = (time_ps - since.now_ps) / PS_PER_S / means_s
         else:
@@ -134,7 +137,7 @@ class Component:
             job.skipped += float(extrapolated[number])
         num_iterations = int((state.table[:, ITERATIONS] - begun.table[:, ITERATIONS]).sum())
         gpus = np.array([job.gpus for job in self.jobs])
-        return Passed(
+        return ComponentProgress(
             begun.now_ps,
             time_ps,
             float(computed_s @ gpus),
@@ -144,8 +147,8 @@ class Component:
             float(extrapolated.sum()),
         )
 
-    def _note_departures(self) -> None:
-        """A job that has completed its whole iterations has a part of one left, which takes its share of the mean."""
+    def _record_departures(self) -> None:
+        """Record the ends of jobs; the part of an iteration that remains takes its share of the mean iteration."""
         engine = self._engine
         iterations, begun_ps = engine.iterations, engine.begun_ps
         for number in np.flatnonzero((iterations >= self._goals) & (self._ends_ps == NEVER_PS)):
@@ -155,24 +158,24 @@ class Component:
             end_ps = int(begun_ps[number]) + round(self._parts[number] * mean_s * PS_PER_S)
             self._ends_ps[number] = max(end_ps, self._begun.now_ps)
 
-    def _watch(self) -> None:
-        """The slowest job begins an iteration: whether all has been like this before, or has settled in the mean."""
+    def _check_steady_state(self) -> None:
+        """Look for a cycle or a steady mean, as the slowest job begins an iteration."""
         engine = self._engine
         iterations = engine.iterations
         if self._skip.cycles:
-            cycle = self._search.cycle(engine.recurring_state(), engine.now_ps, iterations)
+            cycle = self._search.find(engine.recurring_state(), engine.now_ps, iterations)
             if cycle is not None:
                 self._repeat(cycle)
                 return
-        self._num_watched += 1 if self._num_watched < _LOOKS_ONE_BY_ONE else _LATER_LOOKS
-        if self._skip.tolerance is not None and self._num_watched >= self._window_ends:
+        self._num_checked += 1 if self._num_checked < _EACH_CHECKED else _CHECK_INTERVAL
+        if self._skip.tolerance is not None and self._num_checked >= self._window_ends:
             self._window_ends += self._skip.window_iterations
-            means_s = self._means.window_ends(iterations, engine.begun_ps)
+            means_s = self._means.end_window(iterations, engine.begun_ps)
             if means_s is not None:
                 self._extrapolate(means_s)
 
     def _repeat(self, cycle: Cycle) -> None:
-        """Go on where the first job is in its last repetition."""
+        """Skip the repetitions of a cycle up to the last one of the first job to end."""
         state = self._engine.state()
         self._repeats = state, cycle
         completes = cycle.iterations > 0
@@ -182,16 +185,37 @@ class Component:
 
     def _extrapolate(self, means_s: FloatArray) -> None:
         state = self._engine.state()
-        self._is_steady = state, means_s
+        self._steady = state, means_s
         part = np.clip((state.now_ps - state.table[:, BEGUN]) / PS_PER_S / means_s, 0.0, 1.0)
         left = self._goals + self._parts - state.table[:, ITERATIONS] - part
         self._ends_ps[:] = state.now_ps + np.rint(np.maximum(left * means_s, 0.0) * PS_PER_S).astype(np.int64)
 
 
+def contention_components(jobs: Sequence[NetworkJob]) -> list[tuple[NetworkJob, ...]]:
+    """Split jobs into groups that are connected by shared links or shared GPUs; the jobs keep their order."""
+    if not jobs:
+        return []
+    sharing = [number for number, job in enumerate(jobs) if job.shared]
+    # Shared GPUs count as links with negative numbers.
+    links = np.concatenate([*(job.flows.links for job in jobs), [-jobs[number].shared for number in sharing]])
+    owners = np.repeat(np.arange(len(jobs)), [len(job.flows.links) for job in jobs])
+    owners = np.concatenate([owners, np.array(sharing, dtype=np.int64)])
+    by_link = links.argsort(kind="stable")
+    links, owners = links[by_link], owners[by_link]
+    shared = links[1:] == links[:-1]
+    edges = owners[:-1][shared], owners[1:][shared]
+    matrix = coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(len(jobs), len(jobs)))
+    number, group_of = connected_components(matrix, directed=False)
+    groups: list[list[NetworkJob]] = [[] for _ in range(number)]
+    for job, group in zip(jobs, group_of.tolist(), strict=True):
+        groups[group].append(job)
+    return [tuple(group) for group in groups]
+
+
 def _engine(
     jobs: Sequence[NetworkJob], begun: IterationState, flows: Flows, capacities_bps: FloatArray
 ) -> IteratingJobs:
-    """A bundle for every flow; of those of a trace hardly two have one path."""
+    """Return an engine with a bundle for every flow: hardly two flows of a trace have the same path."""
     table, num_flows = begun.table, [len(job.size_bytes) for job in jobs]
     none = np.zeros(sum(num_flows), dtype=np.int64)
     network = Network(capacities_bps, np.concatenate(([0], np.cumsum(flows.num_hops))), flows.links)

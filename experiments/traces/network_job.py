@@ -1,4 +1,4 @@
-"""A job of a trace that sends: where it runs, by which ways its flows go, and how far it is."""
+"""A job of a trace that sends: its routes, its time shift and its progress."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from workloads.traces.simulated_jobs import SimulatedJob
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
-    """The ways of flows: each crosses ``num_hops`` of ``links``, in its tier."""
+    """Routes of flows: each crosses ``num_hops`` of ``links``, in its tier."""
 
     links: IntArray
     num_hops: IntArray
@@ -31,15 +31,15 @@ class Flows:
 
     @classmethod
     def of(cls, paths: Sequence[Path], tiers: IntArray, delays_s: FloatArray) -> Self:
-        """Flows with these paths; ``delays_s`` is by link."""
+        """Return flows with these paths; ``delays_s`` is by link."""
         num_hops = np.array([len(path) for path in paths], dtype=np.int64)
         links = np.array(list(chain.from_iterable(paths)), dtype=np.int64)
         latency_s = np.add.reduceat(delays_s[links], np.cumsum(num_hops) - num_hops)
         return cls(links, num_hops, tiers, np.rint(latency_s * PS_PER_S).astype(np.int64))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """The flows of several jobs, with the smallest numbers for their tiers that keep the order."""
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """Return the flows of several jobs, with tiers renumbered from 0 in the same order."""
         tiers = np.concatenate([part.tiers for part in parts])
         return cls(
             np.concatenate([part.links for part in parts]),
@@ -48,18 +48,18 @@ class Flows:
             np.concatenate([part.latency_ps for part in parts]),
         )
 
-    def go_alike(self, other: Self) -> bool:
-        """Whether flows share links with the same flows, in the same order."""
+    def has_same_contention(self, other: Self) -> bool:
+        """Whether flows share the same links in the same order."""
         return np.array_equal(self.links, other.links) and np.array_equal(self.tiers, other.tiers)
 
 
 class NetworkJob:
     """A job under way: ``row`` and ``left_bytes`` are its part of ``simulator.iterating_jobs.IterationState``.
 
-    It has completed ``row[ITERATIONS] + skipped`` iterations, the latter without being computed event by event. Its
-    flows begin on the paths that the hash gives them, ``hashed``, and on level 0; ``inside`` are their links
-    inside hosts, ``ways_out`` the links by which they leave their GPUs. ``rhythm_ps`` are the period and a beat that it
-    is to keep, zeros for none. Jobs of the same number ``shared`` (0: of none) compute in turns on the same GPUs.
+    It has completed ``row[ITERATIONS] + skipped`` iterations; those skipped were extrapolated. Its flows begin on the
+    hash's paths, ``hashed``, and on level 0; ``inside`` are their links inside hosts, and ``first_links`` those by
+    which they leave their GPUs. ``rhythm_ps`` are the period and the beat of its time shift, zeros for none. Jobs with
+    the same number ``shared`` take turns on the same GPUs; 0 means that the job has its GPUs to itself.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class NetworkJob:
         self.keys = tuple(FlowKey(training.name, group.name, number) for number in range(len(group.flows)))
         self.size_bytes = np.array([flow.size_bytes for flow in group.flows])
         self.left_bytes: FloatArray = np.zeros(len(group.flows))
-        self.rhythm_ps = self._kept_ps = (0, 0)
+        self.rhythm_ps = self._applied_ps = (0, 0)
         self.skipped = 0.0
         self._hashed, self._paths, self._inside, self._delays_s = hashed, list(hashed), inside, delays_s
-        ways = zip(inside, hashed, strict=True)
-        self.ways_out = np.array([within[0] if within else path[0] for within, path in ways], dtype=np.int64)
-        self.flows = self._led(hashed, np.full(len(hashed), undecided_tier(Tiers.LEVELS)))
+        paths = zip(inside, hashed, strict=True)
+        self.first_links = np.array([within[0] if within else path[0] for within, path in paths], dtype=np.int64)
+        self.flows = self._flows_on(hashed, np.full(len(hashed), undecided_tier(Tiers.LEVELS)))
         workload = simulated.workload
         compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])
         jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)
@@ -94,45 +94,47 @@ class NetworkJob:
 
     @property
     def name(self) -> str:
+        """Its name."""
         return self.simulated.request.name
 
     @property
     def gpus(self) -> int:
+        """The number of its GPUs."""
         return self.simulated.request.gpus
 
     @property
-    def left(self) -> float:
-        """Iterations that it has not completed yet."""
+    def remaining_iterations(self) -> float:
+        """The iterations that it has not completed yet, also in parts."""
         return max(0.0, self.simulated.iterations - self.skipped - int(self.row[ITERATIONS]))
 
     def computed_s(self, now_ps: int) -> float:
-        """For how long it has computed until now, to which its component has been brought."""
+        """Return for how long it has computed until now, to which its component was brought."""
         return (
             float(computed_ps(self.row[None], now_ps)[0]) / PS_PER_S + self.skipped * self.simulated.workload.compute_s
         )
 
-    def follow(self, plans: Sequence[FlowPlan], tiers: IntArray) -> None:
-        """Let the flows go by these plans, in these tiers."""
+    def apply_plan(self, plans: Sequence[FlowPlan], tiers: IntArray) -> None:
+        """Apply the Plan of each flow, with these tiers."""
         paths = [plan.path or hashed for plan, hashed in zip(plans, self._hashed, strict=True)]
         if paths != self._paths:
-            self._paths, self.flows = paths, self._led(paths, tiers)
+            self._paths, self.flows = paths, self._flows_on(paths, tiers)
         elif not np.array_equal(tiers, self.flows.tiers):
             self.flows = replace(self.flows, tiers=tiers)
 
-    def _led(self, paths: Sequence[Path], tiers: IntArray) -> Flows:
+    def _flows_on(self, paths: Sequence[Path], tiers: IntArray) -> Flows:
         whole = [(*path, *inside) for path, inside in zip(paths, self._inside, strict=True)]
         return Flows.of(whole, tiers, self._delays_s)
 
-    def keep_rhythm(self, time_shift_s: float | None) -> None:
-        """From now on hold iterations for these beats, as ``hostlib.start_shift`` counts them; None: for none."""
+    def set_time_shift(self, time_shift_s: float | None) -> None:
+        """Hold iterations for this time shift, as ``hostlib.start_shift`` does; None ends it."""
         if time_shift_s is None:
             self.rhythm_ps = (0, 0)
         else:
             period_ps = round(self.simulated.ideal_iteration_s * PS_PER_S)
             self.rhythm_ps = (period_ps, self.start_ps + round(time_shift_s * PS_PER_S))
 
-    def begin_in_rhythm(self) -> None:
-        """Take over into the row a rhythm that is new."""
-        if self._kept_ps != self.rhythm_ps:
-            self._kept_ps = self.rhythm_ps
+    def apply_rhythm(self) -> None:
+        """Write a new rhythm into ``row``."""
+        if self._applied_ps != self.rhythm_ps:
+            self._applied_ps = self.rhythm_ps
             (self.row[PERIOD], self.row[BEAT]), self.row[IN_RHYTHM] = self.rhythm_ps, 0

@@ -1,20 +1,19 @@
-"""A trace under a policy: jobs come, wait for GPUs, iterate as the policy's plans let them, and leave.
+"""Runs a trace under a policy: jobs arrive, wait for GPUs, iterate under the policy's Plans, and leave.
 
-Between two events of jobs that send, nothing changes but what iterates; how much of that is computed, repeated or
-extrapolated, ``SkipOptions`` says. Jobs that send nothing iterate at their ideal time, and are no event for a policy.
-Where a scheduler lets jobs share GPUs, they compute in turns.
+Between two events jobs only iterate; ``SkipOptions`` says which of these iterations are computed, repeated or
+extrapolated. Jobs that send nothing iterate at their ideal time, and cause no decision. Jobs to which a scheduler gives
+the same GPUs take turns.
 """
 
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from experiments.traces.component import Passed
-from experiments.traces.gpu_time import GpuTime
-from experiments.traces.results import Counts, GpuSeries, TraceJobResult, TraceResult
-from experiments.traces.steadiness import SkipOptions
+from experiments.traces.component import ComponentProgress
+from experiments.traces.results import Counts, GpuSeries, GpuTime, TraceJobResult, TraceResult
+from experiments.traces.steady_state import SkipOptions
+from experiments.traces.time_slicing import TimeSlicing
 from experiments.traces.traffic import TraceTraffic
-from experiments.traces.turns import Turns
 from policies.enforcement import Enforcement
 from policies.policy import Policy
 from policies.registry import as_policy
@@ -29,9 +28,9 @@ _SERIES_INTERVAL_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """How a trace is run: ``until_s`` cuts it off, ``seed`` is that of the fabric's hash and of policies.
+    """Options of a run: ``seed`` is that of the fabric's hash and of policies; the run stops at ``until_s``.
 
-    What happens to jobs that send is decided on, and in force, ``reaction_delay_s`` later.
+    Decisions come, and apply, ``reaction_delay_s`` after a job that sends has started or ended.
     """
 
     seed: int = 1
@@ -44,14 +43,17 @@ _DEFAULT = TraceOptions()
 
 
 @dataclass(slots=True)
-class _Stay:
-    """Jobs on GPUs that are theirs from ``start_ps`` until the last of them leaves; ``turns`` where none sends."""
+class _Occupancy:
+    """Jobs that have the same GPUs from ``start_ps`` until the last of them leaves.
+
+    ``slicing`` is set where none of them sends.
+    """
 
     start_ps: int
     members: tuple[GpuRequest, ...]
     allocation: Allocation
-    turns: Turns | None
-    staying: set[str]
+    slicing: TimeSlicing | None
+    running: set[str]
 
 
 def run_trace(
@@ -61,9 +63,10 @@ def run_trace(
     admit: Admit,
     options: TraceOptions = _DEFAULT,
 ) -> TraceResult:
-    """Run jobs, in any order, until all are done.
+    """Run jobs, given in any order, until all are done.
 
-    Raises ValueError for jobs of one name or of more GPUs than there are, and where the policy cannot decide.
+    Raises:
+        ValueError: Two jobs have one name, a job needs more GPUs than the fabric has, or the policy cannot decide.
     """
     run = TraceRun(jobs, fabric, policy, admit, options)
     while run.step():
@@ -72,7 +75,7 @@ def run_trace(
 
 
 class TraceRun:
-    """A run, event by event; ``now_ps`` is the time of the last one, ``last_arrival_s`` when the last job comes."""
+    """A run, event by event: ``now_ps`` is the time of the last event, ``last_arrival_s`` when the last job arrives."""
 
     def __init__(
         self, jobs: Sequence[SimulatedJob], fabric: Fabric, policy: Policy | str, admit: Admit, options: TraceOptions
@@ -83,7 +86,7 @@ class TraceRun:
             raise ValueError("expected jobs of different names")
         for job in jobs:
             if not cluster.fits(job.request):
-                raise ValueError(f"job {job.request.name!r}: it asks for more GPUs than there are")
+                raise ValueError(f"job {job.request.name!r}: asks for more GPUs than there are")
         policy = as_policy(policy)
         self._policy = policy
         self._admit = admit
@@ -92,40 +95,41 @@ class TraceRun:
         self._until_ps = NEVER_PS if options.until_s is None else round(options.until_s * PS_PER_S)
         self._num_gpus = len(cluster.hosts) * cluster.gpus_per_host
         self._state = ClusterState.empty(cluster)
-        coming = sorted((job.request for job in jobs), key=lambda request: request.arrival_s, reverse=True)
-        self._coming = [(round(request.arrival_s * PS_PER_S), request) for request in coming]
-        self.last_arrival_s = coming[0].arrival_s if coming else 0.0
+        arriving = sorted((job.request for job in jobs), key=lambda request: request.arrival_s, reverse=True)
+        self._arriving = [(round(request.arrival_s * PS_PER_S), request) for request in arriving]
+        self.last_arrival_s = arriving[0].arrival_s if arriving else 0.0
         self._waiting: tuple[GpuRequest, ...] = ()
-        self._stays: dict[str, _Stay] = {}
+        self._occupancies: dict[str, _Occupancy] = {}
         self._num_shared = 0
-        self._lone_ends: list[tuple[int, str]] = []
+        self._slicing_ends: list[tuple[int, str]] = []
         self._decisions_due: list[int] = []
         self._traffic = TraceTraffic(fabric, policy, options.seed, options.skip)
         self._computing, self._allocated = GpuTime(), GpuTime()
-        self._passed: list[Passed] = []
+        self._progress: list[ComponentProgress] = []
         self._results: list[TraceJobResult] = []
         self._num_decisions = 0
         self.now_ps = 0
 
     @property
     def now_s(self) -> float:
+        """Virtual time."""
         return self.now_ps / PS_PER_S
 
     def step(self) -> bool:
-        """Let the next event happen; False where there is none any more."""
+        """Handle the next event; return False where there is none."""
         if (now_ps := self._next_ps()) >= self._until_ps:
             self.now_ps = max(self.now_ps, min(now_ps, self._until_ps)) if self._until_ps < NEVER_PS else self.now_ps
             return False
         self.now_ps = now_ps
-        done = self._traffic.take_done(now_ps)
+        done = self._traffic.pop_done(now_ps)
         gone = [job.name for job in done]
-        while self._lone_ends and self._lone_ends[0][0] <= now_ps:
-            gone.append(heapq.heappop(self._lone_ends)[1])
+        while self._slicing_ends and self._slicing_ends[0][0] <= now_ps:
+            gone.append(heapq.heappop(self._slicing_ends)[1])
         for name in gone:
             self._end(name)
         has_arrived = False
-        while self._coming and self._coming[-1][0] <= now_ps:
-            self._waiting, has_arrived = (*self._waiting, self._coming.pop()[1]), True
+        while self._arriving and self._arriving[-1][0] <= now_ps:
+            self._waiting, has_arrived = (*self._waiting, self._arriving.pop()[1]), True
         begun = self._begin_waiting() if self._waiting and (gone or has_arrived) else False
         if done or begun:
             heapq.heappush(self._decisions_due, now_ps + self._reaction_ps)
@@ -136,17 +140,17 @@ class TraceRun:
             self._traffic.plan(now_ps, now_ps - self._reaction_ps)
             self._num_decisions += 1
         if done or begun or decides:
-            self._note(self._traffic.regroup(now_ps))
+            self._record(self._traffic.regroup(now_ps))
         return True
 
     def result(self) -> TraceResult:
-        """What has come of it until now; the run is over then."""
+        """Return the result until now; the run cannot go on afterwards."""
         now_s = self.now_ps / PS_PER_S
-        self._note(self._traffic.settle(self.now_ps))
-        for name in list(self._stays):
+        self._record(self._traffic.settle(self.now_ps))
+        for name in list(self._occupancies):
             self._end(name, is_done=False)
         num_intervals = max(1, int(-(-now_s // _SERIES_INTERVAL_S)))
-        passed = self._passed
+        progress = self._progress
         return TraceResult(
             policy=self._policy.name,
             enforcement=Enforcement.LEVELS,
@@ -165,64 +169,65 @@ class TraceRun:
             counts=Counts(
                 decisions=self._num_decisions,
                 components=self._traffic.num_components,
-                events=sum(one.num_events for one in passed),
-                iterations_computed=sum(one.num_computed for one in passed),
-                iterations_repeated=sum(one.num_repeated for one in passed),
-                iterations_extrapolated=sum(one.num_extrapolated for one in passed),
+                events=sum(one.num_events for one in progress),
+                iterations_computed=sum(one.num_computed for one in progress),
+                iterations_repeated=sum(one.num_repeated for one in progress),
+                iterations_extrapolated=sum(one.num_extrapolated for one in progress),
             ),
         )
 
     def _next_ps(self) -> int:
         times = [self._until_ps]
-        if self._coming:
-            times.append(self._coming[-1][0])
-        if self._lone_ends:
-            times.append(self._lone_ends[0][0])
+        if self._arriving:
+            times.append(self._arriving[-1][0])
+        if self._slicing_ends:
+            times.append(self._slicing_ends[0][0])
         if self._decisions_due:
             times.append(self._decisions_due[0])
         return self._traffic.next_done_ps(min(times))
 
     def _begin_waiting(self) -> bool:
-        """Let those begin for whom the scheduler finds GPUs; returns whether any of them sends."""
+        """Start the waiting jobs for which the scheduler finds GPUs; return whether any of them sends."""
         admission = self._admit(self._state, self._waiting)
         self._state, self._waiting = admission.state, admission.waiting
-        # All of them begin, whoever sends.
+        # A list, so that every job begins.
         sends = list(map(self._begin, admission.starts))
         return any(sends)
 
     def _begin(self, start: JobStart) -> bool:
-        """Let jobs begin on their GPUs; returns whether they send."""
+        """Start jobs on their GPUs; return whether they send."""
         jobs = [self._simulated[member.name] for member in start.members]
         sends = [job.sends for job in jobs]
         if any(sends) and not all(sends):
             names = ", ".join(member.name for member in start.members)
-            raise ValueError(f"jobs {names}: expected of jobs that share GPUs that all of them send, or none")
-        turns = None if any(sends) else Turns.of(jobs)
-        stay = _Stay(self.now_ps, start.members, start.allocation, turns, {member.name for member in start.members})
+            raise ValueError(f"jobs {names}: expected all of the jobs that share GPUs to send, or none")
+        slicing = None if any(sends) else TimeSlicing.of(jobs)
+        running = {member.name for member in start.members}
+        occupancy = _Occupancy(self.now_ps, start.members, start.allocation, slicing, running)
         self._num_shared += len(jobs) > 1
         for job in jobs:
             name = job.request.name
-            self._stays[name] = stay
-            if turns is None:
+            self._occupancies[name] = occupancy
+            if slicing is None:
                 self._traffic.begin(job, start.allocation, self.now_ps, self._num_shared if len(jobs) > 1 else 0)
             else:
-                heapq.heappush(self._lone_ends, (self.now_ps + round(turns.end_s(name) * PS_PER_S), name))
-        return turns is None
+                heapq.heappush(self._slicing_ends, (self.now_ps + round(slicing.end_s(name) * PS_PER_S), name))
+        return slicing is None
 
     def _end(self, name: str, *, is_done: bool = True) -> None:
-        """A job leaves its GPUs, or the run ends while it has them."""
-        stay = self._stays.pop(name)
+        """Record the end of a job, or that the run ends while the job has its GPUs."""
+        occupancy = self._occupancies.pop(name)
         job = self._simulated[name]
         request = job.request
-        start_s, now_s = stay.start_ps / PS_PER_S, self.now_ps / PS_PER_S
-        stay.staying.remove(name)
-        if not stay.staying:
-            self._allocated.note(start_s, now_s, request.gpus * (now_s - start_s))
+        start_s, now_s = occupancy.start_ps / PS_PER_S, self.now_ps / PS_PER_S
+        occupancy.running.remove(name)
+        if not occupancy.running:
+            self._allocated.add(start_s, now_s, request.gpus * (now_s - start_s))
             if is_done:
-                self._state = self._state.give_back(stay.allocation)
-        if stay.turns is not None:
-            computed_s = stay.turns.completed(name, now_s - start_s) * job.workload.compute_s
-            self._computing.note(start_s, now_s, request.gpus * computed_s)
+                self._state = self._state.give_back(occupancy.allocation)
+        if occupancy.slicing is not None:
+            computed_s = occupancy.slicing.completed(name, now_s - start_s) * job.workload.compute_s
+            self._computing.add(start_s, now_s, request.gpus * computed_s)
         self._results.append(
             TraceJobResult(
                 request.name,
@@ -232,11 +237,11 @@ class TraceRun:
                 start_s,
                 now_s if is_done else None,
                 request.run_time_s,
-                tuple(member.name for member in stay.members if member is not request),
+                tuple(member.name for member in occupancy.members if member is not request),
             )
         )
 
-    def _note(self, passed: Sequence[Passed]) -> None:
-        self._passed += passed
-        for one in passed:
-            self._computing.note(one.from_ps / PS_PER_S, one.to_ps / PS_PER_S, one.computed_gpu_s)
+    def _record(self, progress: Sequence[ComponentProgress]) -> None:
+        self._progress += progress
+        for one in progress:
+            self._computing.add(one.from_ps / PS_PER_S, one.to_ps / PS_PER_S, one.computed_gpu_s)

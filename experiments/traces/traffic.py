@@ -1,4 +1,4 @@
-"""The jobs of a trace that send: by which ways the policy's plans lead them, and when the next of them is done."""
+"""The jobs of a trace that send: their routes under the policy's Plans, and when the next of them is done."""
 
 from collections import Counter
 from functools import partial
@@ -8,10 +8,9 @@ import numpy as np
 from experiments.scenarios.connections import Connections, open_connections
 from experiments.scenarios.in_process import InProcessController
 from experiments.scenarios.routes import tiers_of_levels
-from experiments.traces.component import Component, Passed
-from experiments.traces.joining import joined
+from experiments.traces.component import ComponentProgress, ContentionComponent, contention_components
 from experiments.traces.network_job import NetworkJob
-from experiments.traces.steadiness import SkipOptions
+from experiments.traces.steady_state import SkipOptions
 from policies.jit import Kernel
 from policies.policy import Policy, decide
 from simulator.fluid import PS_PER_S
@@ -25,9 +24,10 @@ from workloads.traces.simulated_jobs import SimulatedJob, placed_job
 
 
 class TraceTraffic:
-    """Jobs under way, in components of those that share links.
+    """The jobs under way, simulated by contention component.
 
-    A job begins on the hash's paths and on level 0, until a Plan that knows it is in force.
+    A job begins on the hash's paths and on level 0, until a Plan for it is in force. After jobs began, were removed or
+    got a Plan, call ``regroup`` before time goes on.
     """
 
     def __init__(self, fabric: Fabric, policy: Policy, seed: int, skip: SkipOptions) -> None:
@@ -44,15 +44,12 @@ class TraceTraffic:
         self._jobs: dict[str, NetworkJob] = {}
         self._arrived: list[NetworkJob] = []
         self._departed: list[tuple[int, NetworkJob]] = []
-        self._components: list[Component] = []
+        self._components: list[ContentionComponent] = []
         self._has_changed = False
         self.num_components = 0
 
     def begin(self, simulated: SimulatedJob, allocation: Allocation, now_ps: int, shared: int = 0) -> NetworkJob:
-        """Let a job begin on its GPUs; ``regroup`` before time goes on.
-
-        With those of the same number ``shared`` it computes in turns; 0: it has its GPUs to itself.
-        """
+        """Start a job on its GPUs; jobs with the same number ``shared`` other than 0 take turns on these."""
         fabric = self._routing.fabric
         training = placed_job(simulated, allocation, fabric, now_ps / PS_PER_S)
         self._connections |= open_connections([training], fabric, self._opened)
@@ -68,20 +65,20 @@ class TraceTraffic:
         self._has_changed = True
         return job
 
-    def take_done(self, now_ps: int) -> list[NetworkJob]:
-        """Take out the jobs whose work is done now; ``regroup`` before time goes on."""
+    def pop_done(self, now_ps: int) -> list[NetworkJob]:
+        """Remove and return the jobs that are done now."""
         done = [job for component in self._components for job in component.done(now_ps)]
         for job in done:
-            self.take_out(job.name, now_ps)
+            self.remove(job.name, now_ps)
         return done
 
-    def take_out(self, name: str, now_ps: int) -> None:
-        """Take out a job, done or not; ``regroup`` before time goes on."""
+    def remove(self, name: str, now_ps: int) -> None:
+        """Remove a job, done or not."""
         self._departed.append((now_ps, self._jobs.pop(name)))
         self._has_changed = True
 
     def plan(self, now_ps: int, known_until_ps: int) -> None:
-        """Decide for the jobs that had arrived, and had not departed, at a time; ``regroup`` before time goes on."""
+        """Decide for the jobs that had arrived, and had not departed, at ``known_until_ps``."""
         for job in [job for job in self._arrived if job.start_ps <= known_until_ps]:
             self._controller.register(job.training)
             self._arrived.remove(job)
@@ -93,41 +90,41 @@ class TraceTraffic:
         jobs = [self._jobs[job.name] for job in snapshot.jobs if job.name in self._jobs]
         plans = [plan.flows[key] for job in jobs for key in job.keys]
         none = np.zeros(0, dtype=np.int64)
-        tiers = tiers_of_levels(plans, np.concatenate([none, *(job.ways_out for job in jobs)]))
+        tiers = tiers_of_levels(plans, np.concatenate([none, *(job.first_links for job in jobs)]))
         first = 0
         for job in jobs:
             flows = slice(first, first + len(job.keys))
-            job.follow(plans[flows], tiers[flows])
+            job.apply_plan(plans[flows], tiers[flows])
             first += len(job.keys)
         for decided in plan.jobs:
             if decided.name in self._jobs:
-                self._jobs[decided.name].keep_rhythm(decided.time_shift_s)
+                self._jobs[decided.name].set_time_shift(decided.time_shift_s)
 
-    def regroup(self, now_ps: int) -> list[Passed]:
-        """Join the jobs by their links and GPUs; those that go as before, with the same others, stay as they are."""
-        if not self._has_changed and all(component.goes_on for component in self._components):
+    def regroup(self, now_ps: int) -> list[ComponentProgress]:
+        """Form components again where jobs, routes or time shifts have changed; return the progress of the old ones."""
+        if not self._has_changed and all(component.is_valid for component in self._components):
             return []
         self._has_changed = False
         before = {component.jobs: component for component in self._components}
-        groups = joined(list(self._jobs.values()))
-        kept = {group: before[group] for group in groups if group in before and before[group].goes_on}
-        passed = [component.settle(now_ps) for group, component in before.items() if group not in kept]
+        groups = contention_components(list(self._jobs.values()))
+        kept = {group: before[group] for group in groups if group in before and before[group].is_valid}
+        progress = [component.settle(now_ps) for group, component in before.items() if group not in kept]
         self._components = [kept.get(group) or self._component(group, now_ps) for group in groups]
-        return passed
+        return progress
 
-    def settle(self, now_ps: int) -> list[Passed]:
-        """Bring all jobs to a time; they are at an end then."""
-        passed = [component.settle(now_ps) for component in self._components]
+    def settle(self, now_ps: int) -> list[ComponentProgress]:
+        """Bring all jobs to a time; nothing can be simulated afterwards."""
+        progress = [component.settle(now_ps) for component in self._components]
         self._components = []
-        return passed
+        return progress
 
     def next_done_ps(self, until_ps: int) -> int:
-        """When the next job is done, or ``until_ps`` where that is later."""
+        """Return when the next job is done, or ``until_ps`` where that comes first."""
         for component in self._components:
             component.look_ahead(until_ps)
             until_ps = min(until_ps, component.departure_ps)
         return until_ps
 
-    def _component(self, jobs: tuple[NetworkJob, ...], now_ps: int) -> Component:
+    def _component(self, jobs: tuple[NetworkJob, ...], now_ps: int) -> ContentionComponent:
         self.num_components += 1
-        return Component(jobs, self._capacities_bps, now_ps, self._skip)
+        return ContentionComponent(jobs, self._capacities_bps, now_ps, self._skip)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from experiments.scenarios.compatibility import as_emulated
 from experiments.scenarios.emulated import run_on_emulator
+from experiments.scenarios.emulated_network import as_emulated
 from topologies.fabric import Fabric
 from workloads.scenario import Scenario
 
@@ -45,5 +45,5 @@ def test_a_pcie_switch_with_one_nic_is_a_slower_nic_and_others_are_refused() -> 
     assert rates_bps(fabric) == {500e9}
     assert rates_bps(as_emulated(fabric)) == {250e9}
     shared = {**one.topology.model_dump(), "pcie": {"gbps": 250, "nics_per_switch": 2}}
-    with pytest.raises(ValueError, match="PCIe switches of one NIC, not of 2"):
+    with pytest.raises(ValueError, match="PCIe switches with one NIC, not with 2"):
         as_emulated(type(one.topology).model_validate(shared).build())

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.scenarios.backend import Backend, RunError
+from experiments.scenarios.backend import Backend, RunError, run_on
 from experiments.scenarios.results import RunResult
-from experiments.scenarios.runner import run_on
 from policies import Policy, PolicyError, RateControl, Tiers, find_policy
 from policies.enforcement import Cadence, Enforcement
 from policies.open_groups import OpenGroups

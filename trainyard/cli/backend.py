@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.scenarios.backend import Backend, RunError
-from experiments.scenarios.compatibility import unsupported_on
+from experiments.scenarios.backend import Backend, RunError, run_on, unsupported_on
 from experiments.scenarios.results import RunResult
-from experiments.scenarios.runner import run_on
 from policies.enforcement import Enforcement
 from policies.registry import as_policy
 from trainyard.cli.exits import fail, refuse

@@ -144,7 +144,7 @@ def _measure(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield cases with their results as worker processes finish them; ends the command where a case fails."""
     from experiments.sweeps import processes
-    from experiments.sweeps.execution import Failure
+    from experiments.sweeps.processes import Failure
     from trainyard.progress import counted
 
     answers = processes.on_processes(evaluation.measure, cases, workers or processes.num_cores())

@@ -57,9 +57,9 @@ def run_trace(
     as_json: JsonOption = False,
 ) -> None:
     """Run a trace of weeks on the simulator: utilisation, slowdowns, and what it took to find them."""
-    from experiments.traces.json_form import trace_object
+    from experiments.traces.results import trace_object
     from experiments.traces.run import TraceOptions, TraceRun
-    from experiments.traces.steadiness import ACCURATE, SkipOptions
+    from experiments.traces.steady_state import ACCURATE, SkipOptions
 
     if days is not None:
         require_positive("--days", days)

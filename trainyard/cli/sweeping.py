@@ -26,9 +26,8 @@ from trainyard.cli.running import EnforcementOption
 from trainyard.progress import counted
 
 if TYPE_CHECKING:
-    from experiments.sweeps.case import Case
-    from experiments.sweeps.missing import Execution
-    from experiments.sweeps.output import Output
+    from experiments.sweeps.cases import Case
+    from experiments.sweeps.output import Executor, Output
 
 ScenariosArgument = Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="YAML files of scenarios.")]
 OutputOption = Annotated[
@@ -81,18 +80,18 @@ def sweep(
     from experiments.sweeps.output import OutputError, open_output
     from experiments.sweeps.ray_cluster import ClusterError
 
-    execution = _execution(workers, address)
+    executor = _executor(workers, address)
     grid = _grid(scenarios, settings or (), policy or (), seeds, on, enforcement, allow_policy_import)
     files = ReportFiles(report, figures, figure_format)
     files.prepare()
     with ExitStack() as stack:
         stack.enter_context(terminable())
         try:
-            opened = stack.enter_context(open_output(output, [case.asked for case in grid]))
+            opened = stack.enter_context(open_output(output, [case.description for case in grid]))
         except OutputError as error:
             refuse((str(error),))
         try:
-            _run(grid, opened, output, execution)
+            _run(grid, opened, output, executor)
         except (OutputError, ClusterError) as error:
             fail(str(error))
         finally:
@@ -100,7 +99,7 @@ def sweep(
         _fail_with_the_runs(grid, opened)
 
 
-def _execution(workers: int | None, address: str | None) -> "Execution":
+def _executor(workers: int | None, address: str | None) -> "Executor":
     from experiments.sweeps.processes import num_cores, on_processes
     from experiments.sweeps.ray_cluster import on_ray, require_ray
 
@@ -119,8 +118,7 @@ def _grid(
     enforcement: Enforcement,
     allow_policy_import: bool,
 ) -> "list[Case]":
-    from experiments.sweeps.axes import Axis, combinations
-    from experiments.sweeps.grid import cases, read_files
+    from experiments.sweeps.grid import Axis, build_grid, combinations, read_files
     from workloads.loading import ScenarioError
 
     try:
@@ -132,24 +130,24 @@ def _grid(
         files = read_files(scenarios, allow_policy_import=allow_policy_import)
         if not asked:
             checked_policies(file.policy for file in files)
-        return cases(files, combined, asked, range(1, seeds + 1), on, enforcement)
+        return build_grid(files, combined, asked, range(1, seeds + 1), on, enforcement)
     except ScenarioError as error:
         refuse(error.messages)
 
 
-def _run(grid: "Sequence[Case]", output: "Output", path: Path, execution: "Execution") -> None:
+def _run(grid: "Sequence[Case]", output: "Output", path: Path, executor: "Executor") -> None:
     """Run what is missing and say on stderr what is not."""
-    from experiments.sweeps.missing import missing, run_cases
+    from experiments.sweeps.output import missing_cases, run_cases
 
-    left = missing(grid, output)
+    left = missing_cases(grid, output)
     if output.cut_off:
         typer.echo(f"{path}: its last line was cut off, and is dropped", err=True)
     if len(left) < len(grid):
-        known = [output.lines.get(case.asked.key) for case in grid]
-        others = sum(line is not None and line.versions != grid[0].asked.versions for line in known)
+        known = [output.lines.get(case.description.key) for case in grid]
+        others = sum(line is not None and line.versions != grid[0].description.versions for line in known)
         aside = f", {others} of them by other versions of Trainyard or what it needs" if others else ""
         typer.echo(f"{path} has {len(grid) - len(left)} of {len(grid)} runs{aside}", err=True)
-    with counted("runs", len(left)) as advance, closing(run_cases(left, output, execution)) as lines:
+    with counted("runs", len(left)) as advance, closing(run_cases(left, output, executor)) as lines:
         for _ in lines:
             advance()
 
@@ -158,10 +156,10 @@ def _show(grid: "Sequence[Case]", output: "Output", files: ReportFiles, *, as_js
     """What is finished, even where the sweep is not."""
     from rich.console import Console
 
-    from experiments.sweeps.summary import cells
+    from experiments.sweeps.summary import summarise
     from trainyard.cli.tables import swept
 
-    begun = [cell for cell in cells(grid, output.lines) if cell.finished or cell.failed]
+    begun = [cell for cell in summarise(grid, output.lines) if cell.finished or cell.failed]
     if as_json:
         for cell in begun:
             print(json.dumps(asdict(cell)), flush=True)
@@ -172,12 +170,12 @@ def _show(grid: "Sequence[Case]", output: "Output", files: ReportFiles, *, as_js
 
 
 def _fail_with_the_runs(grid: "Sequence[Case]", output: "Output") -> None:
-    from experiments.sweeps.axes import described
+    from experiments.sweeps.grid import format_settings
 
-    failed = [line for case in grid if (line := output.lines[case.asked.key]).error is not None]
+    failed = [line for case in grid if (line := output.lines[case.description.key]).error is not None]
     if failed:
         first = failed[0]
-        setting = f" with {described(first.settings)}" if first.settings else ""
+        setting = f" with {format_settings(first.settings)}" if first.settings else ""
         fail(
             f"{len(failed)} of {len(grid)} runs failed, the first of them "
             f"{first.scenario}{setting} under {first.policy}, seed {first.seed}: {first.error}"

@@ -10,7 +10,7 @@ from rich.text import Text
 from controller.planning.decision import Decision
 from experiments.report.numbers import change, count, counted, percent, quantity, seconds
 from experiments.scenarios.results import RunResult
-from experiments.sweeps.axes import shown
+from experiments.sweeps.grid import format_value
 from experiments.sweeps.summary import Cell
 from policies.enforcement import Enforcement
 from trainyard.cli.layout import number_table, way
@@ -132,7 +132,7 @@ def swept(cells: Sequence[Cell]) -> Table:
     for cell in cells:
         table.add_row(
             Text(cell.scenario),
-            *(Text(shown(cell.settings[key])) for key in keys),
+            *(Text(format_value(cell.settings[key])) for key in keys),
             cell.policy,
             count(cell.finished),
             *((count(cell.failed),) if some_failed else ()),

@@ -1,4 +1,4 @@
-"""``python -m experiments.scenarios.driven --config FILE [--start-s SECONDS]``: a controller whose time a run moves."""
+"""``python -m experiments.scenarios.driven --config FILE [--start-s SECONDS]``: a controller with driven time."""
 
 import argparse
 import asyncio
@@ -21,11 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m experiments.scenarios.driven", description=__doc__)
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML file of its configuration.")
-    parser.add_argument("--start-s", type=float, default=0.0, metavar="SECONDS", help="Where its clock stands.")
+    parser.add_argument("--start-s", type=float, default=0.0, metavar="SECONDS", help="Where its clock begins.")
     options = parser.parse_args(arguments)
     config = ControllerConfig.model_validate(yaml.safe_load(options.config.read_text(encoding="utf-8")))
     if config.leadership is not None:
-        parser.error("leadership: goes by time as it passes, not by a driven clock")
+        parser.error("leadership: leases need real time, not a driven clock")
     clock = DrivenClock(options.start_s)
 
     def services(controller: ControllerCore) -> tuple[grpc.GenericRpcHandler, ...]:

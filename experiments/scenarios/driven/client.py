@@ -1,4 +1,4 @@
-"""A run's side of driven time."""
+"""The client of driven time, by which a run moves its controller's clock."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from hostlib.channel import Channel
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Nothing is pending at the controller.
+    """The state of a controller with nothing pending.
 
-    ``plan_number`` is that of the Plan in force, 0 before the first. ``next_timer_s`` is when the controller next does
-    something by itself, None where nothing waits; ``num_rules`` counts the rules for single flows over all switches.
+    ``plan_number`` is that of the Plan in force, 0 before the first. ``next_timer_s`` is when the controller next acts
+    by itself, None where nothing waits; ``num_rules`` counts the flow rules on all switches.
     """
 
     plan_number: int
@@ -24,7 +24,7 @@ class Settled:
 
 
 class DrivenTime:
-    """The clock of the controller at ``address`` (``host:port``); to be closed, or used as an async context manager."""
+    """Moves the clock of the controller at ``address`` (``host:port``); an async context manager, or to be closed."""
 
     def __init__(self, address: str) -> None:
         self._channel = Channel(address)
@@ -38,7 +38,7 @@ class DrivenTime:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._channel.close()
 
     async def settle(
@@ -49,8 +49,11 @@ class DrivenTime:
     ) -> Settled:
         """Move the controller's clock to ``time_s`` and wait until nothing is pending; there is no deadline.
 
-        The controller waits for every switch but those that are down and, where ``ports_down`` names the ports that
-        are (switch and number), until it has heard the same from the switches.
+        Args:
+            time_s: Virtual time.
+            switches_down: Switches that the controller does not wait for.
+            ports_down: The ports that are down, by switch and number; the controller waits until the switches have
+                reported the same. None: it does not wait for reports.
 
         Raises:
             RefusedError: The clock would go back, a switch is unknown or refuses, or the policy has made no Plan.

@@ -1,4 +1,4 @@
-"""The gRPC service ``trainyard.driven_time.v1.DrivenTime``: a run moves the controller's clock."""
+"""The gRPC service ``trainyard.driven_time.v1.DrivenTime``, by which a run moves the controller's clock."""
 
 import asyncio
 from typing import Final
@@ -20,10 +20,10 @@ SETTLE: Final = Method("Settle", wire.SettleRequest, wire.SettleResponse, servic
 
 
 class DrivenTimeService:
-    """Settles a controller at the times that its caller gives.
+    """Moves a controller's clock to the times of its caller, and settles it there.
 
-    The caller may leave while the controller settles; a Plan that has begun is made. A decision that fails under a
-    production controller leaves the Plan in force; here it is an error, as the run could not go on with it.
+    The caller may leave meanwhile; the controller finishes a Plan that it has begun. A decision that fails in a
+    production controller leaves the Plan in force; here it is an error, as the run could not go on.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class DrivenTimeService:
 
     @classmethod
     def of(cls, controller: ControllerCore, clock: DrivenClock) -> "DrivenTimeService":
-        """The service of a controller that goes by ``clock``."""
+        """Return the service of a controller that runs on ``clock``."""
         return cls(controller.planner, controller.southbound, controller.ports, clock, controller.profiler)
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """The methods by name, for a gRPC server."""
+        """Return the handler of the service's methods for a gRPC server."""
         settle = grpc.unary_unary_rpc_method_handler(
             self._settle, SETTLE.request.FromString, SETTLE.response.SerializeToString
         )
@@ -76,7 +76,7 @@ class DrivenTimeService:
             raise ValueError(f"switches_down: unknown switch {min(unknown)!r}")
 
     async def _settled(self, request: wire.SettleRequest) -> None:
-        """Have the controller do all that is due now."""
+        """Let the controller do everything that is due now."""
         if request.HasField("ports_down"):
             down = [(port.switch, port.port) for port in request.ports_down.ports]
             await self._ports.caught_up(down, silent=request.switches_down)
@@ -87,7 +87,7 @@ class DrivenTimeService:
         await self._planner.settle()
         if self._planner.policy.num_failures > failures:
             raise _DecisionFailedError(f"policy {self._planner.policy.name}: {self._planner.policy.problem}")
-        # Time stands still until all that have power are there, and it is known of all that have none.
+        # Time stands still until every switch with power is connected, and every other is known to be gone.
         await self._southbound.caught_up(down=request.switches_down)
 
     @property
@@ -97,4 +97,4 @@ class DrivenTimeService:
 
 
 class _DecisionFailedError(Exception):
-    """The policy has made no Plan; the message says why."""
+    """The policy made no Plan; the message says why."""

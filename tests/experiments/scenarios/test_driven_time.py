@@ -28,4 +28,4 @@ def test_controllers_that_take_turns_go_by_time_as_it_passes(
     path.write_text(yaml.safe_dump(_CONFIG | {"database": str(tmp_path / "db"), "leadership": {}}))
     with pytest.raises(SystemExit):
         main(["--config", str(path)])
-    assert "leadership: goes by time as it passes" in capsys.readouterr().err
+    assert "leadership: leases need real time" in capsys.readouterr().err

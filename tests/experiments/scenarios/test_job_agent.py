@@ -29,7 +29,7 @@ def _agent(client: Client, name: str = "gpt") -> JobAgent:
     scenario = Scenario.model_validate({"name": "one", "topology": _TOPOLOGY, "jobs": [_JOB | {"name": name}]})
     fabric = scenario.topology.build()
     (job,) = training_jobs(scenario, fabric)
-    return JobAgent(client, job, open_connections([job], fabric), Steering.RULE, alone_s=1.0)
+    return JobAgent(client, job, open_connections([job], fabric), Steering.RULE, isolated_s=1.0)
 
 
 async def _outlive_two_leases() -> tuple[bool, bool, int]:
@@ -44,7 +44,7 @@ async def _outlive_two_leases() -> tuple[bool, bool, int]:
         for time_s in range(1, round(2 * LEASE_S)):
             await connection.settle(time_s)
             clock.advance_to(time_s)
-            await agent.acknowledged()
+            await agent.wait_until_acknowledged()
         was_there = "gpt" in controller.registry
         directives = await agent.directives(1)
         await agent.deregister()

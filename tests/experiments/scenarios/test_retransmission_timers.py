@@ -32,7 +32,7 @@ def test_who_has_a_way_again_tries_when_its_sender_does_whatever_its_number_is_b
     timers.renumber({10: 0, 11: 1, 12: 5})
     timers.update({10: THERE, 11: LOST, 12: THERE}, round(1.3 * PS_PER_S))
     assert timers.next_try_ps == PS_PER_S + 5 * TIMEOUT_PS
-    assert timers.take_trying(PS_PER_S + 5 * TIMEOUT_PS) == [10]
+    assert timers.pop_due(PS_PER_S + 5 * TIMEOUT_PS) == [10]
     assert (list(timers.waiting), timers.next_try_ps) == ([11], NEVER_PS)
 
 

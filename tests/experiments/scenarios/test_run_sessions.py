@@ -5,8 +5,7 @@ from functools import partial
 
 from controller.links.link_health import LinkHealth
 from experiments.scenarios.connections import open_connections
-from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.in_process_session import InProcessSession
+from experiments.scenarios.in_process import InProcessController, InProcessSession
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import run_object
 from experiments.scenarios.simulated import run_on_simulator
@@ -47,26 +46,26 @@ def test_it_decides_when_jobs_come_or_go_and_links_are_left_and_at_no_other_time
         jobs = [job.name for job in _SCENARIO.jobs]
         cable = next(event for event in _SCENARIO.events if event.link is not None)
 
-        async def number(now_s: float, arrived: list[str], departed: list[str], *, hears_ports: bool = False) -> int:
-            return (await session.tell(now_s, arrived, departed, hears_ports=hears_ports)).plan_number
+        async def number(now_s: float, arrived: list[str], departed: list[str], *, reports_ports: bool = False) -> int:
+            return (await session.update(now_s, arrived, departed, reports_ports=reports_ports)).plan_number
 
-        assert await number(0.0, [], [], hears_ports=True) == 0
-        assert await session.carry_out() is None
+        assert await number(0.0, [], [], reports_ports=True) == 0
+        assert await session.apply_plan() is None
         assert await number(1.0, jobs, []) == 1
         assert await number(2.0, [], []) == 1
-        assert await number(3.0, [], [], hears_ports=True) == 1
+        assert await number(3.0, [], [], reports_ports=True) == 1
         outages.set_element(cable, up=False)
         assert await number(4.0, [], []) == 1, "nobody has told it yet"
-        assert await number(4.0, [], [], hears_ports=True) == 2
+        assert await number(4.0, [], [], reports_ports=True) == 2
         assert await number(5.0, [], jobs[:1]) == 3
-        plan = await session.carry_out()
+        plan = await session.apply_plan()
         assert plan is not None
         assert {job.name for job in plan.jobs} == set(jobs[1:])
-        await session.lose()
+        await session.crash()
         assert not session.is_open
-        await session.restore(6.0)
-        assert await number(6.0, [], [], hears_ports=True) == 1, "another controller counts anew"
-        plan = await session.carry_out()
+        await session.restart(6.0)
+        assert await number(6.0, [], [], reports_ports=True) == 1, "another controller counts anew"
+        plan = await session.apply_plan()
         assert plan is not None
         assert {job.name for job in plan.jobs} == set(jobs[1:])
 

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from experiments.scenarios.backend import Backend
-from experiments.sweeps.result_line import Asked, Measured, ResultLine
+from experiments.sweeps.cases import CaseDescription, CaseResult, ResultLine
 from policies.enforcement import Enforcement
 
 
@@ -35,8 +35,8 @@ def asked(
     seed: int = 1,
     sha256: str = "0",
     settings: dict[str, Any] | None = None,
-) -> Asked:
-    return Asked(
+) -> CaseDescription:
+    return CaseDescription(
         scenario=scenario,
         file=f"{scenario}.yaml",
         sha256=sha256,
@@ -49,12 +49,12 @@ def asked(
     )
 
 
-def finished(of: Asked, gpu_utilisation: float = 0.5) -> ResultLine:
-    measured = Measured(
+def finished(of: CaseDescription, gpu_utilisation: float = 0.5) -> ResultLine:
+    measured = CaseResult(
         gpu_utilisation=gpu_utilisation, ideal_gpu_utilisation=0.9, fluid_bound_gpu_utilisation=0.8, more="unnamed"
     )
     return ResultLine(**of.model_dump(), result=measured)
 
 
-def failed(of: Asked) -> ResultLine:
+def failed(of: CaseDescription) -> ResultLine:
     return ResultLine(**of.model_dump(), error="no room")

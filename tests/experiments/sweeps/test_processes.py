@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweeps.execution import Failure
-from experiments.sweeps.processes import on_processes
+from experiments.sweeps.processes import Failure, on_processes
 from tests.experiments.sweeps.work import squared, wait_for_or_sleep
 
 

@@ -3,8 +3,8 @@ import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.sweeps.case import Case
-from experiments.sweeps.summary import Spread, cells
+from experiments.sweeps.cases import Case
+from experiments.sweeps.summary import Spread, summarise
 from tests.experiments.sweeps.builders import asked, document, failed, finished
 from workloads.scenario import Scenario
 
@@ -45,7 +45,7 @@ def test_cells_are_scenario_settings_and_policy_with_what_there_is_of_their_seed
         failed(grid[crux_2]),
     ]
     others = [finished(asked(seed=7, settings={"scale": 1}), 0.9)]
-    found = cells([Case(each, SCENARIO) for each in grid], {line.key: line for line in lines + others})
+    found = summarise([Case(each, SCENARIO) for each in grid], {line.key: line for line in lines + others})
     assert [(cell.settings["scale"], cell.policy) for cell in found] == [
         (1, "ecmp"),
         (1, "crux"),

@@ -9,7 +9,7 @@ import pytest
 from experiments.scenarios.simulated import run_on_simulator
 from experiments.traces.results import TraceResult
 from experiments.traces.run import TraceOptions, TraceRun, run_trace
-from experiments.traces.steadiness import ACCURATE, SkipOptions
+from experiments.traces.steady_state import ACCURATE, SkipOptions
 from tests.experiments.traces.jobs import DUMBBELL, on_hosts, simulated
 from topologies.specification import ClosSpecification
 from workloads.scenario import Scenario
@@ -197,7 +197,7 @@ def test_what_cannot_run_is_refused() -> None:
     job = simulated("a", 1.0, SECOND_BYTES, 2.0, 1)
     with pytest.raises(ValueError, match="different names"):
         run_trace([job, job], DUMBBELL, "ecmp", on_hosts(ACROSS))
-    with pytest.raises(ValueError, match="job 'b': it asks for more GPUs"):
+    with pytest.raises(ValueError, match="job 'b': asks for more GPUs"):
         run_trace([simulated("b", 1.0, 0.0, 1.0, 1, num_hosts=5)], DUMBBELL, "ecmp", on_hosts(ACROSS))
 
 
@@ -257,6 +257,6 @@ def test_results_outlive_a_run_that_cannot_go_on() -> None:
     run = TraceRun(jobs, DUMBBELL, "ecmp", admit_in_groups(RandomPlacement(1)), AT_ONCE)
     while run.now_s < 1.0:
         assert run.step()
-    with pytest.raises(ValueError, match="that all of them send, or none"):
+    with pytest.raises(ValueError, match="expected all of the jobs that share GPUs to send, or none"):
         run.step()
     assert ends_s(run.result()) == {"a": 5.0}

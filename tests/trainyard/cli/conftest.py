@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from experiments.scenarios.results import RunResult
-from experiments.sweeps.execution import Failure
+from experiments.sweeps.processes import Failure
 from policies.policy import Policy
 from tests.experiments.report.builders import make_result
 from trainyard.cli.application import application

@@ -113,7 +113,7 @@ def test_what_the_backend_does_not_carry_is_refused_before_the_run(
     assert trainyard("check", path).exit_code == 0
     result = trainyard("run", path, "--on", "emulator", "--json")
     assert (result.exit_code, result.stdout) == (2, "")
-    expected = "the emulator carries PCIe switches of one NIC, not of 2"
+    expected = "the emulator supports PCIe switches with one NIC, not with 2"
     assert result.stderr == f"{path}: topology.pcie.nics_per_switch: {expected}\n"
     assert not ran
 

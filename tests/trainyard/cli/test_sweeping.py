@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.sweeps import processes
-from experiments.sweeps.case import Case, run_case
+from experiments.sweeps.cases import Case, run_case
 from tests.experiments.sweeps.builders import document, write
 from tests.patience import PATIENCE_S
 from tests.trainyard.cli.conftest import Trainyard, in_this_process
@@ -95,7 +95,7 @@ def test_interrupted_it_keeps_what_is_finished_and_goes_on_there(
     ended = trainyard(*command)
     assert ended.exit_code == 0
     assert ended.stderr == f"{output}: its last line was cut off, and is dropped\n{output} has 4 of 8 runs\n"
-    assert [case.asked.key for case in here[6:8]] == [case.asked.key for case in here[4:6]]
+    assert [case.description.key for case in here[6:8]] == [case.description.key for case in here[4:6]]
     assert len(here) == 10
     assert len({json.dumps(line) for line in lines(output)}) == 8
     ended = trainyard(*command, "--json")
@@ -167,7 +167,7 @@ def test_other_versions_are_no_ground_to_run_again_but_told(
     trainyard(*command)
     output.write_text(output.read_text().replace('"numpy":"', '"numpy":"0.'))
     assert "has 1 of 1 runs, 1 of them by other versions" in trainyard(*command).stderr
-    other = here[0].asked.model_copy(update={"versions": here[0].asked.versions | {"numpy": "0.1"}})
+    other = here[0].description.model_copy(update={"versions": here[0].description.versions | {"numpy": "0.1"}})
     assert "has other versions: numpy" in str(run_case(Case(other, here[0].scenario)))
 
 

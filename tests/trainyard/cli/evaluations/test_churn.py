@@ -6,7 +6,7 @@ import pytest
 
 from experiments.papers import churn
 from experiments.sweeps import processes
-from experiments.sweeps.execution import Failure
+from experiments.sweeps.processes import Failure
 from tests.trainyard.cli.conftest import Trainyard, in_this_process
 
 LOST = Failure("lost")

@@ -1,4 +1,4 @@
-"""Jobs that send nothing and share GPUs: they compute in turns, an iteration each."""
+"""Time slicing of jobs that send nothing and share GPUs: they take turns, one iteration each."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -9,21 +9,22 @@ from policies.rates.network import FloatArray
 from workloads.traces.simulated_jobs import SimulatedJob
 
 
-class Turns:
-    """The course of jobs that begin at one time on the same GPUs; a job alone is a course as well.
+class TimeSlicing:
+    """The progress over time of one job or several that start together on the same GPUs.
 
-    All that are there complete an iteration in a round, whose length is the sum of theirs; parts of one count as such.
+    In every round each remaining job completes one iteration, so that a round takes the sum of theirs. The last round
+    may be a part of one.
     """
 
     def __init__(self, names: Sequence[str], times_s: FloatArray, completed: FloatArray) -> None:
-        """``completed[step, job]`` are iterations at ``times_s[step]``, even in between."""
+        """``completed[step, job]`` counts iterations at ``times_s[step]``, linear in between."""
         self._place = {name: place for place, name in enumerate(names)}
         self._times_s = times_s
         self._completed = completed
 
     @classmethod
     def of(cls, jobs: Sequence[SimulatedJob]) -> Self:
-        """From the first iteration of all to the last of each."""
+        """Return the progress from the common start to the end of the last job."""
         lengths_s = np.array([job.ideal_iteration_s for job in jobs])
         left = np.array([job.iterations for job in jobs])
         times_s, completed = [0.0], [np.zeros(len(jobs))]
@@ -36,10 +37,10 @@ class Turns:
         return cls([job.request.name for job in jobs], np.array(times_s), np.array(completed))
 
     def end_s(self, name: str) -> float:
-        """How long after the beginning a job is done."""
+        """Return how long after the start a job is done."""
         course = self._completed[:, self._place[name]]
         return float(self._times_s[course.searchsorted(course[-1])])
 
     def completed(self, name: str, after_s: float) -> float:
-        """Iterations that a job has completed so long after the beginning."""
+        """Return how many iterations a job has completed ``after_s`` after the start."""
         return float(np.interp(after_s, self._times_s, self._completed[:, self._place[name]]))

@@ -1,4 +1,4 @@
-"""When a component's iterations repeat themselves: exactly, or in the mean."""
+"""Detection of the steady state of a component, whose iterations repeat exactly or in the mean."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ from simulator.fluid import PS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class SkipOptions:
-    """What may be skipped between two events, and when.
+    """Which iterations between two events are skipped.
 
-    ``cycles``: whole repetitions of an exact cycle. Else, with a ``tolerance``: all until the next event, once the
-    running mean of every job's iteration time has moved by less than that share over two windows in a row; a window is
-    ``window_iterations`` of the job whose iterations are longest.
+    With ``cycles``, these are the repetitions of an exact cycle. With a ``tolerance``, they are all until the next
+    event, once the running mean of every job's iteration time has changed by less than this share over two windows in a
+    row; a window has ``window_iterations`` of the job whose iterations are longest.
     """
 
     cycles: bool = True
@@ -29,40 +29,40 @@ class SkipOptions:
 
 
 ACCURATE = SkipOptions(cycles=False, tolerance=None)
-"""Every iteration of every job that sends."""
+"""Computes every iteration of every job that sends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cycle:
-    """What repeats itself: a period and the iterations that every job completes in it."""
+    """An exact cycle: its period and the iterations that every job completes in it."""
 
     period_ps: int
     iterations: IntArray
 
 
 class CycleSearch:
-    """Finds the first state that was there before."""
+    """Finds the first state that occurs again."""
 
     def __init__(self) -> None:
         self._seen: dict[bytes, tuple[int, IntArray]] = {}
 
-    def cycle(self, state: bytes, now_ps: int, iterations: IntArray) -> Cycle | None:
-        """The cycle that a state closes, if it does."""
+    def find(self, state: bytes, now_ps: int, iterations: IntArray) -> Cycle | None:
+        """Return the cycle that a state closes, or None where the state is new."""
         known = self._seen.setdefault(state, (now_ps, iterations))
         return Cycle(now_ps - known[0], iterations - known[1]) if known[0] < now_ps else None
 
 
 class RunningMeans:
-    """Mean iteration times of all jobs since the end of the first window."""
+    """Tracks the mean iteration times of all jobs since the end of the first window."""
 
     def __init__(self, options: SkipOptions) -> None:
         self._options = options
         self._since: tuple[IntArray, IntArray] | None = None
         self._last: FloatArray | None = None
-        self._num_calm = 0
+        self._num_steady = 0
 
-    def window_ends(self, iterations: IntArray, begun_ps: IntArray) -> FloatArray | None:
-        """At the end of a window: the mean iteration times in seconds, once they have settled."""
+    def end_window(self, iterations: IntArray, begun_ps: IntArray) -> FloatArray | None:
+        """End a window; return the mean iteration times in seconds once they are steady, else None."""
         if self._since is None:
             self._since = iterations, begun_ps
             return None
@@ -71,7 +71,7 @@ class RunningMeans:
             return None
         means_s = (begun_ps - self._since[1]) / completed / PS_PER_S
         if self._last is not None and self._options.tolerance is not None:
-            is_calm = np.abs(means_s / self._last - 1) < self._options.tolerance
-            self._num_calm = self._num_calm + 1 if is_calm.all() else 0
+            is_steady = np.abs(means_s / self._last - 1) < self._options.tolerance
+            self._num_steady = self._num_steady + 1 if is_steady.all() else 0
         self._last = means_s
-        return means_s if self._num_calm >= 2 else None
+        return means_s if self._num_steady >= 2 else None

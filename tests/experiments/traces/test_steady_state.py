@@ -1,16 +1,16 @@
-"""When iterations count as steady."""
+"""Detection of cycles and steady means."""
 
 import numpy as np
 import pytest
 
-from experiments.traces.steadiness import CycleSearch, RunningMeans, SkipOptions
+from experiments.traces.steady_state import CycleSearch, RunningMeans, SkipOptions
 
 
 def test_a_state_that_was_there_before_closes_a_cycle() -> None:
     search = CycleSearch()
-    assert search.cycle(b"a", 10, np.array([1, 2])) is None
-    assert search.cycle(b"b", 20, np.array([2, 3])) is None
-    cycle = search.cycle(b"a", 40, np.array([4, 9]))
+    assert search.find(b"a", 10, np.array([1, 2])) is None
+    assert search.find(b"b", 20, np.array([2, 3])) is None
+    cycle = search.find(b"a", 40, np.array([4, 9]))
     assert cycle is not None
     assert (cycle.period_ps, cycle.iterations.tolist()) == (30, [3, 7])
 
@@ -18,7 +18,7 @@ def test_a_state_that_was_there_before_closes_a_cycle() -> None:
 def test_means_count_from_the_first_window_and_settle_in_two() -> None:
     """Iterations of 1 s, but for the first window's of 9 s."""
     means = RunningMeans(SkipOptions(tolerance=0.01))
-    ends = [means.window_ends(np.array([10 * n]), np.array([(80 + 10 * n) * 10**12])) for n in range(1, 5)]
+    ends = [means.end_window(np.array([10 * n]), np.array([(80 + 10 * n) * 10**12])) for n in range(1, 5)]
     assert ends[:3] == [None, None, None]
     assert ends[3] is not None
     assert ends[3].tolist() == [1.0]
@@ -27,7 +27,7 @@ def test_means_count_from_the_first_window_and_settle_in_two() -> None:
 def test_a_job_that_completes_nothing_is_not_steady() -> None:
     means = RunningMeans(SkipOptions(tolerance=0.5))
     for number in range(1, 9):
-        assert means.window_ends(np.array([10 * number, 1]), np.array([10**13 * number, 10**12])) is None
+        assert means.end_window(np.array([10 * number, 1]), np.array([10**13 * number, 10**12])) is None
 
 
 @pytest.mark.parametrize("options", [{"tolerance": 0.0}, {"tolerance": 1.0}, {"window_iterations": 0}])

@@ -1,11 +1,11 @@
-"""Which jobs links and GPUs join."""
+"""Jobs are grouped by the links and GPUs that they share."""
 
 import networkx as nx
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.traces.joining import joined
+from experiments.traces.component import contention_components
 from experiments.traces.network_job import NetworkJob
 from tests.experiments.traces.jobs import DUMBBELL, simulated
 from workloads.traces.simulated_jobs import placed_job
@@ -26,4 +26,6 @@ def test_jobs_of_one_group_are_those_that_are_connected(given: list[tuple[list[i
     graph.add_nodes_from(jobs)
     graph.add_edges_from((one, two) for one in jobs for two in jobs if set(one.flows.links) & set(two.flows.links))
     graph.add_edges_from((one, two) for one in jobs for two in jobs if one.shared == two.shared != 0)
-    assert {frozenset(group) for group in joined(jobs)} == set(map(frozenset, nx.connected_components(graph)))
+    assert {frozenset(group) for group in contention_components(jobs)} == set(
+        map(frozenset, nx.connected_components(graph))
+    )

@@ -1,10 +1,10 @@
-"""Jobs that stay as long as they were logged to, whatever they get done."""
+"""Jobs have their GPUs for as long as was logged, whatever they complete."""
 
 import pytest
 
+from experiments.traces.gpu_occupancy import run_occupancies
 from experiments.traces.run import TraceOptions
-from experiments.traces.stays import run_stays
-from experiments.traces.steadiness import ACCURATE, SkipOptions
+from experiments.traces.steady_state import ACCURATE, SkipOptions
 from tests.experiments.traces.jobs import DUMBBELL, simulated
 from workloads.traces.gpu_occupancy import Occupancy
 
@@ -24,12 +24,12 @@ def stay(name: str, from_s: float, to_s: float) -> Occupancy:
 def test_two_jobs_on_one_link(policy: str, expected_s: list[float], skip: SkipOptions) -> None:
     """In step they share it, 3 s an iteration; one behind the other both have it alone, from the second on."""
     both = [stay("a", 0.0, 3000.0), stay("b", 0.0, 3000.0)]
-    computed_s = run_stays(both, DUMBBELL, policy, TraceOptions(reaction_delay_s=0.0, skip=skip))
+    computed_s = run_occupancies(both, DUMBBELL, policy, TraceOptions(reaction_delay_s=0.0, skip=skip))
     assert computed_s.tolist() == pytest.approx(expected_s, abs=1.0)
 
 
 def test_who_leaves_leaves_the_link_to_others() -> None:
     """In step for 30 s, then alone for 20 s; an iteration that has begun is computed in part."""
     part = [stay("a", 0.0, 30.0), stay("b", 0.0, 50.5)]
-    computed_s = run_stays(part, DUMBBELL, "ecmp", TraceOptions(reaction_delay_s=0.0))
+    computed_s = run_occupancies(part, DUMBBELL, "ecmp", TraceOptions(reaction_delay_s=0.0))
     assert computed_s.tolist() == pytest.approx([10.0, 20.5])

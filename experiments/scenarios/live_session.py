@@ -1,4 +1,4 @@
-"""A run's session with a controller in a process of its own, while virtual time stands still."""
+"""A run's session with a controller in a process of its own."""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -20,11 +20,12 @@ _RENEWALS_PER_LEASE = 3
 
 
 class LiveSession:
-    """The controller of a run and the agents of its jobs; an async context manager while the controller runs.
+    """Connects a run with its controller and with the agents of its jobs; virtual time stands still in every method.
 
-    The controller writes rules to the switches of ``network`` itself, and hears from them which ports are down, where
-    it ``reads_ports``; the hosts of ``network`` follow the jobs' directives. It does not wait for switches without
-    power. All methods raise what ``Connection``, ``DrivenTime`` and ``JobAgent`` raise.
+    It is an async context manager, to be entered while the controller runs. The controller writes rules to the switches
+    of ``network`` itself and, where it ``reads_ports``, they report their ports to it; it does not wait for switches
+    without power. The hosts of ``network`` follow the jobs' directives. All methods raise what ``Connection``,
+    ``DrivenTime`` and ``JobAgent`` raise.
     """
 
     def __init__(
@@ -60,27 +61,27 @@ class LiveSession:
         await self._disconnect()
 
     async def move_clocks(self, now_s: float) -> None:
-        """Move the controller's clock, then the jobs', which renew the leases that are due."""
+        """Move the controller's clock, then the jobs', which renews the leases that are due."""
         await self._settle(now_s)
         self._job_clock.advance_to(now_s)
-        await self._all_acknowledged()
+        await self._wait_until_acknowledged()
 
-    async def tell(
-        self, now_s: float, arrived: Iterable[str], departed: Iterable[str], *, hears_ports: bool
+    async def update(
+        self, now_s: float, arrived: Iterable[str], departed: Iterable[str], *, reports_ports: bool
     ) -> ControllerAnswer:
-        """See ControllerSession."""
+        """See ``ControllerSession``."""
         await self.move_clocks(now_s)
         for name in arrived:
             self._registered[name] = self._agents[name]
             await self._agents[name].register()
         for name in departed:
             await self._registered.pop(name).deregister()
-        answer = await self._settle(now_s, hears_ports=hears_ports and self._reads_ports)
+        answer = await self._settle(now_s, reports_ports=reports_ports and self._reads_ports)
         self._plan_number = answer.plan_number
         return answer
 
-    async def carry_out(self) -> PlanSummary | None:
-        """Let the hosts follow the directives of the Plan in force; the controller has written its rules."""
+    async def apply_plan(self) -> PlanSummary | None:
+        """Have the hosts follow the directives of the Plan in force; the controller has written its rules already."""
         directives = {name: await agent.directives(self._plan_number) for name, agent in self._registered.items()}
         self._network.follow(directives)
         if not directives:
@@ -88,31 +89,31 @@ class LiveSession:
         return PlanSummary.from_controller(await self._connection.plan(), self._network.fabric)
 
     def delay_s(self, job: str, now_s: float) -> float:
-        """See ControllerSession."""
+        """See ``ControllerSession``."""
         return self._agents[job].delay_s(now_s)
 
     async def exchange_probes(self, exchange: ProbeExchange) -> ProbeAnswer:
-        """Tell what probes have met at a host; returns which ones it is to send."""
+        """Report the probes that have reached a host; return which ones it is to send."""
         return await self._connection.exchange_probes(exchange)
 
-    async def lose(self) -> None:
-        """Kill the controller; returns when every job has noticed."""
+    async def crash(self) -> None:
+        """Kill the controller; return when every job has noticed."""
         self.is_open = False
         await self._process.kill()
         await self._disconnect()
         for agent in self._registered.values():
-            await agent.lost()
+            await agent.wait_until_lost()
 
-    async def restore(self, now_s: float) -> None:
-        """Start a controller that knows nothing; returns when every registered job has told it everything again."""
+    async def restart(self, now_s: float) -> None:
+        """Start a controller with an empty memory; return when every registered job has registered again."""
         await self._process.restart(now_s)
         self._connect()
         self._job_clock.advance_to(now_s)
-        await self._all_acknowledged()
+        await self._wait_until_acknowledged()
         self.is_open = True
 
-    async def _settle(self, now_s: float, *, hears_ports: bool = False) -> ControllerAnswer:
-        ports_down = self._network.ports_down if hears_ports else None
+    async def _settle(self, now_s: float, *, reports_ports: bool = False) -> ControllerAnswer:
+        ports_down = self._network.ports_down if reports_ports else None
         settled = await self._time.settle(now_s, sorted(self._outages.switches), ports_down)
         return ControllerAnswer(settled.plan_number, settled.next_timer_s)
 
@@ -124,6 +125,6 @@ class LiveSession:
         self._time.close()
         await self._connection.close()
 
-    async def _all_acknowledged(self) -> None:
+    async def _wait_until_acknowledged(self) -> None:
         for agent in self._registered.values():
-            await agent.acknowledged()
+            await agent.wait_until_acknowledged()
