@@ -61,8 +61,10 @@ def read_document(path: Path) -> tuple[Any, list[Problem]]:
     """Parse a YAML file; return its contents and its repeated keys. Raises ScenarioError where it cannot be parsed."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError((f"{path}: cannot be read: {error}",)) from error
+    except OSError as error:
+        raise ScenarioError((f"{path}: cannot be read: {error.strerror}",)) from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError((f"{path}: is not a text file",)) from error
     try:
         return _parse(text)
     except yaml.MarkedYAMLError as error:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from experiments.papers import traces
 from experiments.papers.cells import DASH, percent_or_dash, points_or_dash, share_bar
-from experiments.papers.evaluation import Option
+from experiments.papers.evaluation import Option, check_policies
 from experiments.papers.traces import DAY_S, MeasuredTrace, TopologyOption, TraceEvaluation, TraceTopology
 from experiments.report.findings import BarChart, Findings, FindingsTable, Panel, PanelChart
 from experiments.report.numbers import count, percent
@@ -184,6 +184,10 @@ class CruxTrace(TraceEvaluation):
         tuple[Scheduler, ...], Option("Scheduler; may be repeated. Default: affinity and random.")
     ] = ()
     topology: TopologyOption = TraceTopology.CLOS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_policies(self.policy)
 
     def combinations(self) -> Iterable[tuple[Variant, Scheduler, str]]:
         """Return every scheduler with every policy."""

@@ -157,6 +157,7 @@ class TraceLoads(Evaluation[LoadCase, LoadResult, MeasuredLoad]):
     def __post_init__(self) -> None:
         require_positive("--days", self.days)
         require_positive("--load", *sorted(self.load))
+        check_policies(self.policy)
 
     def _source(self, seed: int) -> TraceSource:
         return TraceSource(self.folder, seed, self.assumptions, self.topology)
@@ -176,7 +177,6 @@ class TraceLoads(Evaluation[LoadCase, LoadResult, MeasuredLoad]):
 
     def cases(self) -> Sequence[LoadCase]:
         """Return the cases seed by seed, which all loads and policies share."""
-        check_policies(self.policy)
         traces.read_assumptions(self._source(1))
         return [
             LoadCase(self._source(seed), self.scheduler, self.days, load, policy)

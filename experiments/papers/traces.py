@@ -15,7 +15,6 @@ from experiments.papers.evaluation import (
     Evaluation,
     InvalidInputError,
     Option,
-    check_policies,
     require_positive,
 )
 from experiments.traces.results import TraceResult
@@ -271,10 +270,9 @@ class TraceEvaluation(Evaluation[TraceCase, TraceResult, MeasuredTrace]):
     def cases(self) -> Sequence[TraceCase]:
         """Return a case for every combination."""
         until_s = None if self.days is None else self.days * DAY_S
-        combinations = list(self.combinations())
-        check_policies(dict.fromkeys(policy for _, _, policy in combinations))
         return [
-            TraceCase(self.source, policy, scheduler, until_s, variant) for variant, scheduler, policy in combinations
+            TraceCase(self.source, policy, scheduler, until_s, variant)
+            for variant, scheduler, policy in self.combinations()
         ]
 
     @staticmethod

@@ -1,4 +1,9 @@
-"""The command line put together: a table of the commands, each in a module that is imported when it runs."""
+"""The command ``trainyard``: a table of its commands, each in a module that is imported when the command runs.
+
+The modules of commands import what they need at their top. Only what takes more than some 0.3 s of processor time
+(Numba, the emulator, the daemon, databases, Matplotlib) is imported in functions, so that neither the help of a command
+nor a message about bad input waits for it.
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -6,78 +11,85 @@ from typing import ClassVar
 import typer
 
 from trainyard.cli.exits import EXIT_STATUS
-from trainyard.cli.lazy_group import LazyCommand, LazyGroup
+from trainyard.cli.lazy_group import LazyCommand, LazyGroup, imported
 
-# The agent reads its own options, so that hosts need none of the packages of the other commands.
+# The agent parses its own options, so that hosts need none of the packages of the other commands.
 _PASS_OPTIONS_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
 class Commands(LazyGroup):
-    """The commands of ``trainyard``; a test holds every summary equal to the command's own."""
+    """The commands of ``trainyard``. A test compares the summaries with the commands' own."""
 
-    commands_by_name: ClassVar[Mapping[str, LazyCommand]] = {
+    lazy_commands: ClassVar[Mapping[str, LazyCommand]] = {
         "demo": LazyCommand(
-            "trainyard.cli.demonstration:demo",
-            "Run mixes of the paper without scheduling, with levels alone, and with paths too; ends with tables and a "
-            "page.",
+            imported("trainyard.cli.run:demo"),
+            "Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper; writes a page.",
         ),
         "run": LazyCommand(
-            "trainyard.cli.running:run", "Run a scenario under one policy after the other and say what came of it."
+            imported("trainyard.cli.run:run"),
+            "Run a scenario under each policy and compare GPU utilisation and iteration times.",
         ),
         "sweep": LazyCommand(
-            "trainyard.cli.sweeping:sweep",
-            "Run scenarios under every policy, setting and seed; started again, no more than what is missing.",
+            imported("trainyard.cli.sweep:sweep"),
+            "Run scenarios under every policy, setting and seed; started again, it runs only what is missing.",
         ),
         "plan": LazyCommand(
-            "trainyard.cli.planning:plan",
-            "Show the decision alone, once all jobs have arrived: nothing is started.",
+            imported("trainyard.cli.plan:plan"),
+            "Show what a policy decides once all jobs of a scenario have arrived; nothing is started.",
         ),
-        "check": LazyCommand("trainyard.cli.checking:check", "Say ok, or everything that is wrong with a scenario."),
-        "policies": LazyCommand("trainyard.cli.policies:policies", "List the policies, one a line."),
+        "check": LazyCommand(
+            imported("trainyard.cli.check:check"), "Check a scenario and print ok, or everything that is wrong with it."
+        ),
+        "policies": LazyCommand(
+            imported("trainyard.cli.check:policies"),
+            "List the registered policies: name, the distribution that each comes from, and what it does.",
+        ),
         "coflows": LazyCommand(
-            "trainyard.cli.coflows:coflows",
-            "Run a trace of coflows on one big switch, and say how long they take.",
+            imported("trainyard.cli.coflows:coflows"),
+            "Run a trace of coflows on one big switch and show their completion times.",
         ),
         "trace": LazyCommand(
-            "trainyard.cli.traces:trace",
-            "Say what a folder with a trace holds, what of it can be used, and how it compares with what was "
-            "published.",
+            imported("trainyard.cli.traces:trace"),
+            "Show what a trace holds, what is left out of it, and how it compares with published figures.",
         ),
         "generate-trace": LazyCommand(
-            "trainyard.cli.traces:generate_trace",
-            "Make up a trace like Lingjun's, write it to a folder in the same three files, and show how well it fits.",
+            imported("trainyard.cli.traces:generate_trace"),
+            "Generate a trace like Lingjun's, write it to a folder in the same three files, and show how well it fits.",
         ),
         "run-trace": LazyCommand(
-            "trainyard.cli.running_traces:run_trace",
-            "Run a trace of weeks on the simulator: utilisation, slowdowns, and what it took to find them.",
+            imported("trainyard.cli.traces:run_trace"),
+            "Run a trace of weeks on the simulator and show utilisation, slowdowns and how much was computed.",
         ),
         "evaluate": LazyCommand(
-            "trainyard.cli.evaluating:evaluate", "Measure anew what papers published, and print it beside."
+            imported("trainyard.cli.evaluate:evaluate"),
+            "Repeat published experiments, and print the results beside the published figures.",
         ),
         "controller": LazyCommand(
-            "trainyard.cli.serving:controller",
-            "Run the controller until SIGTERM or SIGINT; rules stay on the switches.",
+            imported("trainyard.cli.controller:controller"),
+            "Run the controller until SIGTERM or SIGINT; the rules stay on the switches.",
         ),
-        "show": LazyCommand("trainyard.cli.showing:show", "Show what a running controller knows and has decided."),
+        "show": LazyCommand(
+            imported("trainyard.cli.show:show"), "Show what a running controller knows and has decided."
+        ),
         "explain": LazyCommand(
-            "trainyard.cli.explaining:explain",
-            "Say why a running controller gave a job or a flow what it has.",
+            imported("trainyard.cli.explain:explain"),
+            "Explain why a running controller gave a job its level, or a flow its path.",
         ),
         "dump": LazyCommand(
-            "trainyard.cli.dumping:dump",
+            imported("trainyard.cli.record:dump"),
             "Write the record of a controller's decisions as lines of JSON; the controller may be running.",
         ),
         "replay": LazyCommand(
-            "trainyard.cli.replaying:replay",
-            "Decide a controller's Plans again from its record; exit status 1 where one is not the same.",
+            imported("trainyard.cli.record:replay"),
+            "Decide the Plans of a record again; exit status 1 where a Plan differs.",
         ),
         "emulator": LazyCommand(
-            "trainyard.cli.emulating:emulator",
+            imported("trainyard.cli.emulator:emulator"),
             "Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.",
         ),
         "agent": LazyCommand(
-            "trainyard.cli.probing:agent",
-            "Probe for a host, and tell the controller what its probes meet, until SIGTERM or SIGINT.",
+            imported("trainyard.cli.controller:agent"),
+            "Run the agent of a host, which probes paths and reports to the controller, until SIGTERM or SIGINT.",
             _PASS_OPTIONS_ON,
         ),
     }
@@ -91,9 +103,5 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     cls=Commands,
+    callback=lambda: None,
 )
-
-
-@application.callback()
-def _trainyard() -> None:
-    """Paths and priority levels for every flow of every training job on a shared cluster."""

@@ -1,26 +1,29 @@
-"""``trainyard coflows``."""
+"""``trainyard coflows``: a trace of coflows on one big switch."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
 from trainyard.cli.exits import refuse
-from trainyard.cli.inputs import JsonOption
+from trainyard.cli.output import number_table
+from workloads.coflow_trace import CoflowTrace, CoflowTraceError, parse_coflow_trace
 
-if TYPE_CHECKING:
-    from workloads.coflow_trace import CoflowTrace
-
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A trace: coflow benchmark or Sincronia's format.")]
-PolicyOption = Annotated[CoflowPolicy, typer.Option("--policy", help="What shares the ports.")]
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Trace in the format of the coflow benchmark or of Sincronia.")
+]
+PolicyOption = Annotated[CoflowPolicy, typer.Option("--policy", help="Policy that shares the ports.")]
 RecomputeOption = Annotated[
-    Recompute, typer.Option(help="Set rates as coflows come and end, or at the end of every flow too.")
+    Recompute,
+    typer.Option(help="coflow: set rates when a coflow arrives or ends; flow: at the end of every flow too."),
 ]
 PortOption = Annotated[float, typer.Option("--port-gbps", help="Rate of every port, in units of 2^30 bit/s.")]
-OfflineOption = Annotated[bool, typer.Option("--offline", help="All coflows are there from the start.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Let all coflows arrive at the start.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of a table.")]
 
 _LEAST_GBPS, _MOST_GBPS = 1e-6, 1e6
 
@@ -33,14 +36,12 @@ def coflows(
     offline: OfflineOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a trace of coflows on one big switch, and say how long they take."""
-    # What runs it takes a while to import; --help and bad options need none of it.
-    from experiments.report.numbers import count, seconds
+    """Run a trace of coflows on one big switch and show their completion times."""
+    # The simulator brings Numba, which --help and bad options do not wait for.
     from simulator.coflows import run_coflows
-    from trainyard.cli.layout import number_table
 
     if not _LEAST_GBPS <= port_gbps <= _MOST_GBPS:
-        refuse((f"--port-gbps: expected a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}, got {port_gbps}",))
+        refuse(f"--port-gbps: expected a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}, got {port_gbps}")
     trace = _read_coflows(file)
     run = run_coflows(trace, policy, recompute, port_gbps * BPS_PER_PORT_GBPS, offline=offline)
     measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
@@ -52,15 +53,13 @@ def coflows(
     Console().print(table)
 
 
-def _read_coflows(file: Path) -> "CoflowTrace":
-    """The coflows of a file; ends the command with what is wrong with it, and where."""
-    from workloads.coflow_trace import CoflowTraceError, parse_coflow_trace
-
+def _read_coflows(file: Path) -> CoflowTrace:
+    """Return the coflows of a file, or end the command with what is wrong with it and where."""
     try:
         return parse_coflow_trace(file.read_bytes().decode())
     except CoflowTraceError as error:
-        refuse((f"{file}: {error}",))
+        refuse(f"{file}: {error}")
     except OSError as error:
-        refuse((f"{file}: cannot be read: {error.strerror}",))
+        refuse(f"{file}: cannot be read: {error.strerror}")
     except UnicodeDecodeError:
-        refuse((f"{file}: is not text",))
+        refuse(f"{file}: is not a text file")

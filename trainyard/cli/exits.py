@@ -1,38 +1,39 @@
-"""How commands end: the exit status, and what stands on stderr before it."""
+"""How commands end: exit statuses, messages on stderr, and signals."""
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from types import FrameType
 from typing import NoReturn
 
 import typer
 
-EXIT_STATUS = "Exit status: 0 all went well; 1 a run or the controller failed; 2 the input is bad, nothing was started."
+EXIT_STATUS = "Exit status: 0 success; 1 a run or the controller failed; 2 bad input, nothing was started."
 
 
 class ExitStatus(IntEnum):
-    """Exit status of every command; a wrong use of options is bad input too."""
+    """Exit status of every command; a wrong option is bad input too."""
 
     OK = 0
     FAILED = 1
     BAD_INPUT = 2
 
 
-def refuse(messages: Iterable[str]) -> NoReturn:
-    """End with one line on stderr for everything that is wrong with the input."""
+def refuse(*messages: str) -> NoReturn:
+    """End the command with status 2 and one line on stderr for each problem of the input."""
     _end(messages, ExitStatus.BAD_INPUT)
 
 
 def fail(message: str) -> NoReturn:
-    """End because what was started has failed."""
+    """End the command with status 1, because what it started has failed."""
     _end((message,), ExitStatus.FAILED)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does, with its processes, and what is finished shown."""
+    """Let SIGTERM end the command as Ctrl-C does: it stops its worker processes and shows what is finished."""
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield
@@ -40,7 +41,27 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _end(messages: Iterable[str], status: ExitStatus) -> NoReturn:
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether Ctrl-C was pressed, so that the command can stop between two events.
+
+    A second Ctrl-C ends the command at once.
+    """
+    is_interrupted = False
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield lambda: is_interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(messages: tuple[str, ...], status: ExitStatus) -> NoReturn:
     for message in messages:
         typer.echo(message, err=True)
     raise typer.Exit(status)

@@ -1,6 +1,6 @@
-"""Groups of commands whose modules are imported when one of them runs, not to list them."""
+"""Groups of commands that import a command only when it runs or shows its own help."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -14,40 +14,53 @@ if TYPE_CHECKING:
 
 
 class LazyCommand(NamedTuple):
-    """A command, or a group of them: ``location`` is ``module:attribute``, ``summary`` the first line of its help."""
+    """A command, or a group of them, that is not imported yet.
 
-    location: str
+    ``load`` imports and returns the function that becomes the command, or the Typer application of a group.
+    ``summary`` is the first line of its help.
+    """
+
+    load: Callable[[], Any]
     summary: str
     settings: Mapping[str, Any] | None = None
 
 
-class LazyGroup(TyperGroup):
-    """A group that knows names and summaries of its ``commands_by_name`` and imports a command to run it."""
+def imported(location: str) -> Callable[[], Any]:
+    """Return a function that imports what ``module:attribute`` names."""
+    module, _, attribute = location.partition(":")
+    return lambda: getattr(import_module(module), attribute)
 
-    commands_by_name: ClassVar[Mapping[str, LazyCommand]] = {}
+
+class LazyGroup(TyperGroup):
+    """A group that lists ``lazy_commands`` by their summaries and imports a command to run it::
+
+    class Tools(LazyGroup):
+        lazy_commands = {"saw": LazyCommand(imported("tools.saw:saw"), "Cut a plank.")}
+
+    tools = typer.Typer(cls=Tools, callback=lambda: None)
+    """
+
+    lazy_commands: ClassVar[Mapping[str, LazyCommand]] = {}
     _is_listing = False
 
     def list_commands(self, ctx: "Context") -> list[str]:  # noqa: ARG002 (the signature is click's)
-        """Names of the commands, in the order of the table."""
-        return list(self.commands_by_name)
+        """Return the names of the commands, in the order of the mapping."""
+        return list(self.lazy_commands)
 
     def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":  # noqa: ARG002
-        """The command of a name; while help is written, a stand-in that has its summary alone."""
-        lazy = self.commands_by_name.get(cmd_name)
+        """Import and return the command of a name; while help is written, return a stand-in with its summary."""
+        lazy = self.lazy_commands.get(cmd_name)
         if lazy is None:
             return None
         if self._is_listing:
             return TyperCommand(cmd_name, help=lazy.summary)
-        module, _, attribute = lazy.location.partition(":")
-        command = getattr(import_module(module), attribute)
+        loaded = lazy.load()
+        if isinstance(loaded, typer.Typer):
+            group = typer.main.get_group(loaded)
+            group.name = cmd_name
+            return group
         application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        if isinstance(command, typer.Typer):
-            application.callback()(lambda: None)
-            application.add_typer(command, name=cmd_name, epilog=EXIT_STATUS)
-            group = typer.main.get_command(application)
-            assert isinstance(group, TyperGroup)
-            return group.commands[cmd_name]
-        application.command(cmd_name, epilog=EXIT_STATUS, context_settings=dict(lazy.settings or {}))(command)
+        application.command(cmd_name, epilog=EXIT_STATUS, context_settings=dict(lazy.settings or {}))(loaded)
         return typer.main.get_command(application)
 
     def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:

@@ -129,5 +129,5 @@ def test_an_interrupted_run_shows_what_there_is(
     monkeypatch.setattr(TraceRun, "step", interrupted_step)
     ended = trainyard("run-trace", folder, "--policy", "ecmp", "--policy", "crux", "--json")
     assert ended.exit_code == 1
-    assert ended.stderr.startswith("interrupted; what there is ends at ")
+    assert ended.stderr.startswith("interrupted; the results end at ")
     assert [json.loads(line)["policy"] for line in ended.stdout.splitlines()] == ["ecmp"]

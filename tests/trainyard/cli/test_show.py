@@ -69,8 +69,8 @@ def test_every_view_as_json_agrees_with_the_decision(
         ("rules", "udp 10.0.0.1:49152 > 10.0.2.1:4791"),
         ("switches", "caught up"),
         ("candidates", "unseen"),
-        ("candidates", "4 probes came, 0 of them late;"),
-        ("candidates", "missing: 1, told twice: 1"),
+        ("candidates", "4 probes received, 0 late;"),
+        ("candidates", "1 missing, 1 reported twice"),
         ("loads", "3: 7 µs"),
         ("drops", "reported before"),
         ("drops", "another agent"),
@@ -104,10 +104,10 @@ def test_a_job_and_a_flow_explained(trainyard: Trainyard, address: str) -> None:
     assert "resnet: rank 2 of 3" in job.stdout
     assert "It meets gpt (rank 0, level 7), which goes before it" in job.stdout
     assert "At hosts, by rank: gpt (rank 0) goes before it, on 1 link; the fullest: h2.0>t1" in job.stdout
-    assert "Decided by crux in plan 1." in job.stdout
+    assert "Decided by crux in Plan 1." in job.stdout
     flow = trainyard("explain", "resnet/ring/0", "--controller", address)
     assert "udp 10.0.1.1:49152 > 10.0.2.1:4791; 1\N{NO-BREAK SPACE}GB an iteration" in flow.stdout
-    assert "(8):" in flow.stdout
+    assert "Candidate paths (8)" in flow.stdout
     assert "marks it level 6" in flow.stdout
     answer = json.loads(trainyard("explain", "gpt/ring/0", "--json", "--controller", address).stdout)
     assert (answer["policy"], answer["flow"]["state"]["job"]) == ("crux", "gpt")
@@ -129,7 +129,7 @@ def test_addresses_that_are_none_are_bad_input(trainyard: Trainyard, address: st
 
 def test_a_controller_shows_itself(trainyard: Trainyard, address: str) -> None:
     assert json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout) == {
-        "controller": [{"plan_number": 1}]
+        "controller": [{"plan_number": 1, "policy": "crux", "failed_decisions": 0, "policy_problem": ""}]
     }
     assert "none" in trainyard("show", "controller", "--controller", address).stdout
 

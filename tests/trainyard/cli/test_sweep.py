@@ -94,7 +94,7 @@ def test_interrupted_it_keeps_what_is_finished_and_goes_on_there(
         file.truncate(output.stat().st_size - 10)
     ended = trainyard(*command)
     assert ended.exit_code == 0
-    assert ended.stderr == f"{output}: its last line was cut off, and is dropped\n{output} has 4 of 8 runs\n"
+    assert ended.stderr == f"{output}: its last line was cut off and is dropped\n{output} has 4 of 8 runs\n"
     assert [case.description.key for case in here[6:8]] == [case.description.key for case in here[4:6]]
     assert len(here) == 10
     assert len({json.dumps(line) for line in lines(output)}) == 8

@@ -78,4 +78,4 @@ def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path
         assert (state["database_problem"], state["lost_writes"]) == ("database t.db: disk is full", 7)
         table = trainyard("show", "controller", "--controller", address).stdout
         assert "disk is full" in table
-        assert "7" in next(line for line in table.splitlines() if "audit trail" in line)
+        assert "7" in next(line for line in table.splitlines() if "audit entries" in line)

@@ -18,7 +18,8 @@ from experiments.papers.evaluation import Argument, Evaluation, Option, require_
 from experiments.report.findings import Findings, FindingsTable
 from experiments.sweeps import processes
 from tests.trainyard.cli.conftest import Trainyard, in_this_process
-from trainyard.cli import evaluating
+from trainyard.cli import evaluate as evaluate_module
+from trainyard.cli.output import ReportFiles
 
 NAMES = [entry.name for entry in EVALUATIONS]
 
@@ -143,7 +144,7 @@ def test_a_page_that_cannot_be_written_fails_after_the_tables(trainyard: Trainya
 
 def test_help_lists_all_evaluations_without_importing_them() -> None:
     script = (
-        "import sys; from typer.testing import CliRunner; from trainyard.cli.evaluating import evaluate;"
+        "import sys; from typer.testing import CliRunner; from trainyard.cli.evaluate import evaluate;"
         "print(CliRunner().invoke(evaluate, ['--help']).stdout);"
         "print(sorted({'numpy', 'numba', 'scipy', 'pydantic', 'networkx'} & sys.modules.keys()))"
     )
@@ -211,12 +212,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation[Any, Any, Any]]:
     """The evaluations that would have run."""
     found: list[Evaluation[Any, Any, Any]] = []
 
-    def keep(evaluation: Evaluation[Any, Any, Any], _workers: int | None, *, as_json: bool, report: object) -> None:
+    def keep(evaluation: Evaluation[Any, Any, Any], _workers: int | None, files: ReportFiles, *, as_json: bool) -> None:
         assert not as_json
-        assert report is None
+        assert files == ReportFiles()
         found.append(evaluation)
 
-    monkeypatch.setattr(evaluating, "_evaluate", keep)
+    monkeypatch.setattr(evaluate_module, "_evaluate", keep)
     return found
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policies.registry import policy_names
+from policies.registry import find_policy, policy_names
 from tests.trainyard.cli.conftest import Trainyard
 from workloads.loading import SHIPPED_SCENARIOS
 
@@ -38,3 +38,12 @@ def test_a_policy_that_nobody_knows_is_refused(
     result = trainyard("check", path)
     assert result.exit_code == 2
     assert result.stderr == f"{path}: policy: expected one of {', '.join(policy_names())}, got 'magic'\n"
+
+
+def test_every_policy_has_its_line_with_where_it_comes_from_and_what_it_does(trainyard: Trainyard) -> None:
+    result = trainyard("policies")
+    assert result.exit_code == 0
+    lines = [line.split(maxsplit=3) for line in result.stdout.splitlines()]
+    assert [name for name, *_ in lines] == list(policy_names())
+    assert {distribution for _, distribution, *_ in lines} == {"trainyard"}
+    assert [summary for *_, summary in lines] == [find_policy(name).summary for name in policy_names()]

@@ -1,4 +1,4 @@
-"""``trainyard emulator``."""
+"""``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
 import logging
@@ -15,33 +15,36 @@ from trainyard.progress import progress
 from workloads.loading import ScenarioError, load_topology
 
 TopologyOption = Annotated[
-    Path, typer.Option("--topology", metavar="FILE", help="YAML file with a scenario, or with its topology: alone.")
+    Path, typer.Option("--topology", metavar="FILE", help="YAML file with a scenario, or with only its topology key.")
 ]
 P4InfoOption = Annotated[
-    Path | None, typer.Option("--p4info", metavar="FILE", help="P4Info as text; Trainyard's own unless given.")
+    Path | None, typer.Option("--p4info", metavar="FILE", help="P4Info in text form. Default: Trainyard's own program.")
 ]
 JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="BMv2 JSON of the same program; given with --p4info.")
+    Path | None, typer.Option("--json", metavar="FILE", help="BMv2 JSON of the same program; needs --p4info.")
 ]
-ListenOption = Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0: any that is free.")]
-
+ListenOption = Annotated[
+    str, typer.Option("--listen", metavar="HOST:PORT", help="Address to serve at; port 0: any free port.")
+]
 PortsOption = Annotated[
     bool,
-    typer.Option("--port-per-switch", help="A port for every switch, counted up from that of --listen, with gNMI."),
+    typer.Option(
+        "--port-per-switch", help="Serve every switch at a port of its own, from the port of --listen on, with gNMI."
+    ),
 ]
-
 CpuPortOption = Annotated[
-    int, typer.Option("--cpu-port", min=0, max=511, help="The program's port to and from its controller.")
+    int, typer.Option("--cpu-port", min=0, max=511, help="Port of the program for packets from and to its controller.")
 ]
 DropPortOption = Annotated[
-    int, typer.Option("--drop-port", min=0, max=511, help="The egress port of packets that the program drops.")
+    int, typer.Option("--drop-port", min=0, max=511, help="Egress port of packets that the program drops.")
 ]
 CertificateOption = Annotated[
-    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Serve TLS with this certificate chain (PEM).")
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain (PEM) to serve TLS with.")
 ]
-KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")]
+KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of --tls-cert.")]
 ClientCaOption = Annotated[
-    Path | None, typer.Option("--tls-client-ca", metavar="FILE", help="Authorities of the clients' certificates.")
+    Path | None,
+    typer.Option("--tls-client-ca", metavar="FILE", help="Certificate authorities (PEM) that clients must have."),
 ]
 
 _HIGHEST_TCP_PORT = 65535
@@ -63,26 +66,26 @@ def emulator(
     try:
         accepted = load_topology(topology)
     except ScenarioError as error:
-        refuse(error.messages)
+        refuse(*error.messages)
     if (p4info is None) != (json is None):
-        refuse(("--p4info and --json: one pipeline in two files, expected both or neither",))
+        refuse("--p4info and --json: expected both or neither, as they are two files of one pipeline")
     try:
         check_host_port(listen)
     except ValueError as error:
-        refuse((f"--listen: {error}, got {listen!r}",))
+        refuse(f"--listen: {error}, got {listen!r}")
     built = accepted.build()
     port = listen.rpartition(":")[2]
     last_port = int(port) + (len(built.switches) - 1 if port_per_switch and int(port) else 0)
     if last_port > _HIGHEST_TCP_PORT:
-        refuse((f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}",))
+        refuse(f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}")
     tls_files = (tls_cert, tls_key, tls_client_ca)
     if any(tls_files) and not all(tls_files):
-        refuse(("--tls-cert, --tls-key and --tls-client-ca: expected all three or none",))
+        refuse("--tls-cert, --tls-key and --tls-client-ca: expected all three or none")
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
-    # The emulator takes a while to import.
+    # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.p4runtime.tls import ServerTls
-    from trainyard.cli.fabric_alone import ClockEndError, FabricAlone
+    from trainyard.cli.standalone_emulator import ClockEndError, StandaloneEmulator
 
     tls = None
     if tls_cert and tls_key and tls_client_ca:
@@ -90,16 +93,16 @@ def emulator(
         try:
             tls.credentials()
         except (OSError, ValueError) as error:
-            refuse((f"TLS: {error}",))
+            refuse(f"TLS: {error}")
 
     try:
         with progress("compiling the pipeline"):
-            fabric = FabricAlone(built, p4info_text, json_text, cpu_port=cpu_port, drop_port=drop_port)
+            standalone = StandaloneEmulator(built, p4info_text, json_text, cpu_port=cpu_port, drop_port=drop_port)
     except ValueError as error:
-        refuse((f"{p4info} and {json}: {error}",))
+        refuse(f"{p4info} and {json}: {error}")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        asyncio.run(fabric.serve(listen, port_per_switch=port_per_switch, tls=tls))
+        asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
     except (OSError, ClockEndError) as error:
         fail(f"the emulator failed: {error}")
 
@@ -107,5 +110,7 @@ def emulator(
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        refuse((f"{path}: cannot be read: {error}",))
+    except OSError as error:
+        refuse(f"{path}: cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        refuse(f"{path}: is not a text file")

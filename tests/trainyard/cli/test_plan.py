@@ -106,8 +106,8 @@ def test_difference_tells_who_came_what_it_gains_and_which_levels_change(trainya
     assert difference["levels"] == [{"job": "job-1", "group": "communication", "before": 7, "after": 6}]
     assert difference["worth_decided"] > difference["worth_in_force"] > 0
     words = trainyard(*arguments).stdout
-    assert "Came: job-2. Went: nobody." in words
-    assert "beside keeping what is in force" in " ".join(words.split())
+    assert "Arrived: job-2. Departed: none." in words
+    assert "compared with keeping the Plan in force" in " ".join(words.split())
 
 
 def test_difference_to_another_fabric_is_refused(trainyard: Trainyard) -> None:

@@ -1,35 +1,34 @@
 """``trainyard evaluate NAME``: one command for every evaluation in ``experiments.papers.catalogue``.
 
-The options of a command are the fields of the evaluation's class. That class is imported only when its command runs
-or shows its own help, so that ``trainyard evaluate --help`` needs none of them.
+The options of a command are the fields of the evaluation's class, which is imported only when its command runs or shows
+its own help.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import MISSING, fields
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
-from typer.main import get_command
+from rich.console import Console
 
 from experiments.papers.catalogue import EVALUATIONS, EvaluationEntry
 from experiments.papers.collector import Collector
 from experiments.papers.evaluation import Argument, Evaluation, InvalidInputError, Option
+from experiments.report.findings import Findings
 from experiments.report.style import FigureFormat
+from experiments.sweeps import processes
+from experiments.sweeps.processes import Failure
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, terminable
-from trainyard.cli.inputs import FigureFormatOption, FiguresOption, ReportOption
-from trainyard.cli.outputs import ReportFiles
+from trainyard.cli.lazy_group import LazyCommand, LazyGroup
+from trainyard.cli.options import FigureFormatOption, FiguresOption, ReportOption, WorkersOption
+from trainyard.cli.output import ReportFiles, number_table
+from trainyard.progress import counted
 
-if TYPE_CHECKING:
-    from experiments.report.findings import Findings
-
-WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Number of worker processes. Default: the number of cores.")
-]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object a line for each case, as it is measured.")
 ]
@@ -43,26 +42,9 @@ COMMON_PARAMETERS = (
 """The options that every evaluation has beside its own."""
 
 
-class EvaluationCommand(TyperCommand):
-    """Stands for an evaluation in the list of commands; imports it when it is called."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Hand the arguments to the command with the evaluation's options."""
-        entry = next(entry for entry in EVALUATIONS if entry.name == self.name)
-        return command_of(entry).make_context(*args, **kwargs)
-
-
-def command_of(entry: EvaluationEntry) -> TyperCommand:
-    """Import an evaluation and return its command."""
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    application.command(entry.name, help=entry.summary, epilog=EXIT_STATUS)(_callback(entry.load()))
-    command = get_command(application)
-    assert isinstance(command, TyperCommand)
-    return command
-
-
-def _callback(evaluation: type[Evaluation[Any, Any, Any]]) -> Callable[..., None]:
-    """Return a function with the evaluation's options as parameters."""
+def _command(entry: EvaluationEntry) -> Callable[..., None]:
+    """Import an evaluation and return a function that has its options as parameters."""
+    evaluation = entry.load()
     declared: Any = fields(cast(Any, evaluation))
     hints = get_type_hints(evaluation, include_extras=True)
     types: dict[str, tuple[Any, Any]] = {field.name: get_args(hints[field.name])[:2] for field in declared}
@@ -83,13 +65,14 @@ def _callback(evaluation: type[Evaluation[Any, Any, Any]]) -> Callable[..., None
             files = ReportFiles(report, figures, figure_format)
             _evaluate(evaluation(**options), workers, files, as_json=as_json)
         except InvalidInputError as error:
-            refuse(error.messages)
+            refuse(*error.messages)
 
     parameters = [
         *(_parameter(field.name, types[field.name], field.default) for field in declared),
         *COMMON_PARAMETERS,
     ]
     evaluate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    evaluate.__doc__ = entry.summary
     evaluate.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return evaluate
 
@@ -111,7 +94,7 @@ def _parameter(name: str, annotation: tuple[Any, Option | Argument], default: An
 
 
 def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files: ReportFiles, *, as_json: bool) -> None:
-    """Measure all cases. Ended early, what is finished is reported before the command ends as it would have."""
+    """Measure all cases; where the command is ended early, it reports the finished cases before."""
     files.prepare()
     for notice in evaluation.notices():
         typer.echo(notice, err=True)
@@ -143,10 +126,6 @@ def _measure(
     evaluation: Evaluation[Any, Any, Any], cases: Sequence[Any], workers: int | None
 ) -> Iterator[tuple[Any, Any]]:
     """Yield cases with their results as worker processes finish them; ends the command where a case fails."""
-    from experiments.sweeps import processes
-    from experiments.sweeps.processes import Failure
-    from trainyard.progress import counted
-
     answers = processes.on_processes(evaluation.measure, cases, workers or processes.num_cores())
     with terminable(), counted(evaluation.unit, len(cases)) as advance, closing(answers):
         for case, answer in answers:
@@ -156,12 +135,8 @@ def _measure(
             yield case, answer
 
 
-def _print_findings(findings: "Findings") -> None:
+def _print_findings(findings: Findings) -> None:
     """Print tables and assumptions."""
-    from rich.console import Console
-
-    from trainyard.cli.layout import number_table
-
     console = Console()
     console.print(findings.title, style="bold", markup=False, highlight=False)
     for table in findings.tables:
@@ -173,12 +148,19 @@ def _print_findings(findings: "Findings") -> None:
         console.print(f"- {assumption}", markup=False, highlight=False)
 
 
-def _not_called() -> None:
-    """Stands for the callback of a command whose evaluation is not imported yet."""
+class Evaluations(LazyGroup):
+    """The evaluations, each a command."""
+
+    lazy_commands: ClassVar[Mapping[str, LazyCommand]] = {
+        entry.name: LazyCommand(partial(_command, entry), entry.summary) for entry in EVALUATIONS
+    }
 
 
 evaluate = typer.Typer(
-    help="Repeat published experiments, and print the results beside the published figures.", no_args_is_help=True
+    name="evaluate",
+    help="Repeat published experiments, and print the results beside the published figures.",
+    epilog=EXIT_STATUS,
+    no_args_is_help=True,
+    cls=Evaluations,
+    callback=lambda: None,
 )
-for _entry in EVALUATIONS:
-    evaluate.command(_entry.name, help=_entry.summary, epilog=EXIT_STATUS, cls=EvaluationCommand)(_not_called)

@@ -23,7 +23,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
     class ClockEndError(Exception):
         pass
 
-    class FabricAlone:
+    class StandaloneEmulator:
         def __init__(self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int) -> None:
             assert (cpu_port, drop_port) == (510, 511)
             assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
@@ -34,13 +34,13 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
             if address.endswith(":13"):
                 raise OSError(f"{address} is taken or cannot be bound")
             if address.endswith(":14"):
-                raise ClockEndError("the fabric's clock has come to its end")
+                raise ClockEndError("the clock has reached its end")
             fabrics.append((self._fabric, address))
 
-    module = ModuleType("trainyard.cli.fabric_alone")
-    module.FabricAlone = FabricAlone  # type: ignore[attr-defined]
+    module = ModuleType("trainyard.cli.standalone_emulator")
+    module.StandaloneEmulator = StandaloneEmulator  # type: ignore[attr-defined]
     module.ClockEndError = ClockEndError  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "trainyard.cli.fabric_alone", module)
+    monkeypatch.setitem(sys.modules, "trainyard.cli.standalone_emulator", module)
     return fabrics
 
 
@@ -64,7 +64,7 @@ def test_the_topology_of_a_scenario_is_served(
     ("address", "words"),
     [
         ("127.0.0.1:13", "127.0.0.1:13 is taken or cannot be bound"),
-        ("127.0.0.1:14", "the fabric's clock has come to its end"),
+        ("127.0.0.1:14", "the clock has reached its end"),
     ],
 )
 def test_an_emulator_that_cannot_go_on_is_status_1(

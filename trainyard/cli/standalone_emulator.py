@@ -1,4 +1,4 @@
-"""An emulated fabric by itself: its switches wait for whatever controller comes, in wall-clock time."""
+"""An emulated fabric in wall-clock time, which serves P4Runtime to any controller."""
 
 import asyncio
 import gc
@@ -22,14 +22,22 @@ from topologies.fabric import Fabric
 
 
 class ClockEndError(Exception):
-    """The fabric has been served for as long as its clock can count."""
+    """The clock of the emulator has reached the last time that it can count."""
 
 
-class FabricAlone:
-    """The switches of a fabric, all with the pipeline that ``p4info`` and ``json`` hold as p4c emits them.
+class StandaloneEmulator:
+    """The switches of a fabric, all with one pipeline, in wall-clock time.
 
-    Making one compiles the pipeline. Raises ValueError where the pipeline is corrupt, the emulator cannot run it or a
-    table cannot hold an entry that it brings, or a switch has a cable at ``cpu_port`` or ``drop_port``.
+    Args:
+        fabric: The fabric.
+        p4info: P4Info of the pipeline in text form, as p4c emits it.
+        json: BMv2 JSON of the same pipeline. It is compiled here.
+        cpu_port: Port of packets from and to the controller.
+        drop_port: Egress port of packets that the pipeline drops.
+
+    Raises:
+        ValueError: The pipeline is corrupt, the emulator cannot run it, a table cannot hold one of its entries, or a
+            switch has a cable at ``cpu_port`` or ``drop_port``.
     """
 
     def __init__(
@@ -43,13 +51,19 @@ class FabricAlone:
         self._emulated.run(0)
 
     async def serve(self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None) -> None:
-        """Serve P4Runtime until SIGTERM or SIGINT stops the clock; prints where once every switch answers.
+        """Serve P4Runtime until SIGTERM or SIGINT; prints the addresses once every switch answers.
 
-        With a port per switch, they count up from that of the address, and gNMI tells the state of the switch's ports.
-        With ``tls`` every client has to show a certificate. Raises OSError where an address cannot be bound, and
-        ClockEndError 26.7 days later.
+        Args:
+            address: Where to listen, ``HOST:PORT``.
+            port_per_switch: Serve every switch at a port of its own, counted up from that of the address, with gNMI for
+                the state of its ports.
+            tls: Serve TLS, and require a certificate of every client.
+
+        Raises:
+            OSError: An address cannot be bound.
+            ClockEndError: The emulator has run for 26.7 days.
         """
-        # To go through what compiling has left takes the garbage collector 0.2 s, while controllers wait.
+        # Else the garbage collector visits what compiling has left, which takes 0.2 s while controllers wait.
         gc.freeze()
         exclusive = asyncio.Lock()
         emulated = self._emulated
@@ -72,7 +86,7 @@ class FabricAlone:
             self._print_addresses({name: f"{host}:{port}" for name, port in ports.items()})
             with suppress(asyncio.CancelledError):
                 await passing
-                raise ClockEndError("the fabric's clock has come to its end, 26.7 days after its start")
+                raise ClockEndError("the clock has reached its end, 26.7 days after the start")
 
     def _print_addresses(self, addresses: Mapping[str, str]) -> None:
         switches = self._emulated.switches.values()

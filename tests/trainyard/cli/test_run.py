@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from experiments.scenarios.results import run_object
 from tests.experiments.report.builders import make_job, make_result
 from tests.trainyard.cli.conftest import Trainyard
-from trainyard.cli.tables import iteration_times
+from trainyard.cli.run import DEMO_SCENARIOS, FAILURE_SCENARIOS, iteration_times
 from workloads.scenario import ProfileSource, Scenario
 
 Ran = list[tuple[Scenario, str]]
@@ -166,3 +167,42 @@ def test_the_simulator_lets_events_happen(
     )
     assert cut.keys() == whole.keys()
     assert cut["jobs"][0]["jct_s"] > whole["jobs"][0]["jct_s"] + 1.0
+
+
+def test_the_demo_runs_every_mix_without_with_levels_and_with_paths(
+    trainyard: Trainyard, ran: Ran, tmp_path: Path
+) -> None:
+    result = trainyard("demo", "--out", tmp_path / "pictures")
+    assert result.exit_code == 0
+    policies = ["ecmp", "crux-pa", "crux"]
+    assert [(scenario.name, policy) for scenario, policy in ran] == list(product(DEMO_SCENARIOS, policies))
+    assert "fig19-n4" in DEMO_SCENARIOS
+    overview = result.stdout.rpartition("GPU utilisation")[2]
+    page = (tmp_path / "pictures" / "demo.html").read_text(encoding="utf-8")
+    for name in DEMO_SCENARIOS:
+        row = next(line for line in overview.splitlines() if name in line)
+        assert row.replace("\N{NO-BREAK SPACE}", " ").split()[1:7] == ["50.0", "%", "75.0", "%", "75.0", "%"]
+        assert f"Scenario {name}" in page
+    assert str(tmp_path / "pictures" / "demo.html") in result.stderr
+
+
+def test_pictures_go_to_out_where_nothing_else_is_said(
+    trainyard: Trainyard, ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trainyard("demo")
+    assert (tmp_path / "out" / "demo.html").is_file()
+    assert len(ran) == 3 * len(DEMO_SCENARIOS)
+
+
+def test_failures_are_shown_between_one_event_and_the_next(trainyard: Trainyard, ran: Ran, tmp_path: Path) -> None:
+    result = trainyard("demo", "--failures", "--out", tmp_path)
+    assert result.exit_code == 0
+    policies = ["ecmp", "crux"]
+    assert [(scenario.name, policy) for scenario, policy in ran] == list(product(FAILURE_SCENARIOS, policies))
+    assert all(scenario.events for scenario, _ in ran)
+    between = result.stdout.partition("utilisation between")[2].replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    rows = [line.split() for line in between if " s " in line]
+    # From where measuring begins.
+    assert rows[0] == ["1", "s", "50.0", "%", "75.0", "%", "cable", "t0", "to", "a0", "down"]
+    assert (tmp_path / "failures.html").is_file()

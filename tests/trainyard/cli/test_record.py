@@ -88,9 +88,9 @@ def test_a_part_is_asked_for_by_the_numbers_of_plans(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--from", "9"), "has no plans from 9 on, its record goes from 1 to 7"),
-        (("--from", "4", "--to", "3"), "has no plans from 4 to 3, its record goes from 1 to 7"),
-        (("--from", "6", "--to", "6"), "has no plans from 6 to 6, its record goes from 1 to 7 and lacks 6 to 6"),
+        (("--from", "9"), "has no Plans from 9 on; its record goes from 1 to 7"),
+        (("--from", "4", "--to", "3"), "has no Plans from 4 to 3; its record goes from 1 to 7"),
+        (("--from", "6", "--to", "6"), "has no Plans from 6 to 6; its record goes from 1 to 7 and lacks 6 to 6"),
     ],
     ids=["behind its end", "backwards", "in a gap"],
 )
@@ -104,21 +104,21 @@ def test_plans_that_are_not_there_are_refused(
 
 def test_a_part_that_goes_on_behind_the_end_of_the_record_is_told_so(trainyard: Trainyard, database: Path) -> None:
     short = trainyard("dump", "--database", database, "--to", "9")
-    assert (short.exit_code, short.stderr) == (0, "the record ends with plan 7\n")
+    assert (short.exit_code, short.stderr) == (0, "the record ends with Plan 7\n")
 
 
 def test_a_plan_that_is_no_longer_the_same_ends_with_1_and_what_differs(trainyard: Trainyard, record: Path) -> None:
     [job] = _give_reasons(record, "It was so.", number=1)
     replayed = trainyard("replay", record)
     assert replayed.exit_code == 1
-    assert "plan 1 at" in replayed.stdout
+    assert "Plan 1 at" in replayed.stdout
     assert f"different for {job}" in replayed.stdout
 
 
 def test_another_policy_that_moves_nothing_is_said_in_a_line(trainyard: Trainyard, record: Path) -> None:
     assert _give_reasons(record, "It was so.")
     replayed = trainyard("replay", record, "--policy", "crux")
-    assert "in ranks, orders or reasons alone" in replayed.stdout
+    assert "only in ranks, orders or reasons" in replayed.stdout
     assert "nobody" not in replayed.stdout
 
 

@@ -1,0 +1,37 @@
+"""``trainyard controller`` and ``trainyard agent``: the controller's process, and the one on every host."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.config import ConfigError, load_config
+from controller.errors import StoreError
+from trainyard.cli.exits import fail, refuse
+from trainyard.cli.inputs import load_policies
+
+ConfigOption = Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration file (YAML).")]
+
+
+def controller(config: ConfigOption) -> None:
+    """Run the controller until SIGTERM or SIGINT; the rules stay on the switches."""
+    try:
+        accepted = load_config(config)
+    except ConfigError as error:
+        refuse(*error.messages)
+    load_policies([accepted.policy], f"{config}: policy")
+    # The daemon brings gRPC, finsy and SciPy, which --help and bad configurations do not wait for.
+    from controller.process.daemon import run
+
+    try:
+        run(accepted)
+    except (OSError, StoreError) as error:
+        fail(f"the controller failed: {error}")
+
+
+def agent(context: typer.Context) -> None:
+    """Run the agent of a host, which probes paths and reports to the controller, until SIGTERM or SIGINT."""
+    # The agent brings gRPC, which the controller's --help does not wait for.
+    from hostlib.agent import main
+
+    raise typer.Exit(main(context.args))

@@ -1,0 +1,58 @@
+"""Arguments and options that several commands share. Importing this module imports nothing that is slow."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.report.style import FigureFormat
+from policies.enforcement import Enforcement
+
+ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).")]
+PoliciesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Policy: a name that trainyard policies lists, or module:attribute. May be repeated. Default: the "
+        "scenario's own policy, else crux.",
+    ),
+]
+AllowPolicyImportOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-policy-import",
+        help="Allow input files to name a policy as module:attribute too, which runs the code of that module.",
+    ),
+]
+EnforcementOption = Annotated[
+    Enforcement,
+    typer.Option(
+        help="levels: with the priority levels of switches; ideal: with the policy's own rates (simulator only)."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for each policy.")]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with figures.")
+]
+FiguresOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures", metavar="DIR", file_okay=False, help="Write every figure of the report, and its data as CSV."
+    ),
+]
+FigureFormatOption = Annotated[FigureFormat, typer.Option("--figure-format", help="File format of --figures.")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Number of worker processes. Default: the number of cores.")
+]
+
+DEFAULT_CONTROLLER = ["127.0.0.1:4790"]
+ControllerOption = Annotated[
+    list[str],
+    typer.Option(
+        "--controller",
+        metavar="HOST:PORT",
+        help="Address of the running controller. May be repeated: the active one of several controllers answers.",
+    ),
+]
+AnswerJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

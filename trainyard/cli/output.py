@@ -1,0 +1,112 @@
+"""What commands print and write: tables, paths in words, report pages and figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.report.style import FigureFormat
+from trainyard.cli.exits import fail, refuse
+
+if TYPE_CHECKING:
+    from experiments.report.findings import Findings
+    from experiments.report.page import Report
+    from experiments.scenarios.results import RunResult
+    from experiments.sweeps.summary import Cell
+
+
+def number_table(title: str, *columns: str, left: Sequence[str] = ()) -> Table:
+    """Return an empty table of numbers: columns are flush right but for the first one and those named ``left``.
+
+    On a narrow terminal cells continue on the next line. Nothing is cut while the headings fit.
+    """
+    table = Table(
+        title=Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for position, column in enumerate(columns):
+        table.add_column(
+            Text(column),
+            justify="right" if position and column not in left else "left",
+            overflow="fold",
+            min_width=max(map(len, column.split())),
+        )
+    return table
+
+
+def path_words(nodes: Sequence[str], links: Sequence[int]) -> str:
+    """Return a path as ``h0.0>t0.1>h2``; from ``t0.1`` it takes the second of the parallel links to the next node."""
+    return ">".join((*(f"{node}.{link}" for node, link in zip(nodes, links, strict=False)), nodes[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """Where a command writes its report: a page, a folder for every figure and its data, both or neither."""
+
+    page: Path | None = None
+    figures: Path | None = None
+    figure_format: FigureFormat = FigureFormat.SVG
+
+    def prepare(self) -> None:
+        """Make the folders before the runs that fill them, or end the command.
+
+        Raises:
+            ModuleNotFoundError: A package of the extra ``report`` is missing, and there is something to write.
+        """
+        if self._is_asked_for:
+            import experiments.report.page  # noqa: F401 - to miss a package after hours of runs would be too late
+        if self.page is not None:
+            _make_folder(self.page.parent)
+        if self.figures is not None:
+            _make_folder(self.figures)
+
+    def save_runs(self, comparisons: "Sequence[Sequence[RunResult]]") -> None:
+        """Write the report of one or more scenarios, each under the same policies."""
+        if self._is_asked_for:
+            from experiments.report.page import runs_report
+
+            self._save(runs_report(comparisons))
+
+    def save_findings(self, findings: "Findings", runs: "Sequence[Sequence[RunResult]]" = ()) -> None:
+        """Write the report of an evaluation, followed by runs of scenarios."""
+        if self._is_asked_for:
+            from experiments.report.page import findings_report
+
+            self._save(findings_report(findings, runs))
+
+    def save_sweep(self, cells: "Sequence[Cell]") -> None:
+        """Write the report of a sweep; one of its runs at least has finished."""
+        if self._is_asked_for:
+            from experiments.report.page import sweep_report
+
+            self._save(sweep_report(cells))
+
+    @property
+    def _is_asked_for(self) -> bool:
+        return self.page is not None or self.figures is not None
+
+    def _save(self, report: "Report") -> None:
+        """Write the report and say on stderr where it is, or end the command."""
+        paths = [path for path in (self.page, self.figures) if path is not None]
+        try:
+            report.write(self.page, self.figures, self.figure_format)
+        except OSError as error:
+            fail(f"{error.filename or paths[0]}: cannot be written: {error.strerror}")
+        for path in paths:
+            Console(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(f"{folder}: cannot be made: {error.strerror}")

@@ -1,0 +1,168 @@
+"""``trainyard dump`` and ``trainyard replay``: the record of a controller's decisions."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from controller.errors import StoreError
+from controller.record.facts import RecordError
+from controller.record.replay import Replayed, Verdict, replay_under
+from controller.record.replay import replay as replay_decisions
+from policies.registry import PolicyError, find_policy, load_policy
+from trainyard.cli.exits import ExitStatus, fail, refuse
+from trainyard.cli.inputs import load_policies
+from trainyard.cli.options import AllowPolicyImportOption
+from trainyard.cli.plan import difference_object, difference_view
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+DatabaseOption = Annotated[
+    str, typer.Option("--database", metavar="URL", help="Database of the controller: a path, or an SQLAlchemy URL.")
+]
+FromOption = Annotated[int, typer.Option("--from", metavar="N", min=0, help="Number of the first Plan.")]
+ToOption = Annotated[int | None, typer.Option("--to", metavar="N", min=0, help="Number of the last Plan.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", dir_okay=False, help="File to write. Default: standard output."),
+]
+RecordArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Record that trainyard dump has written.")]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Show what this policy would have decided instead: a name that trainyard policies lists, or "
+        "module:attribute.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for each Plan.")]
+
+
+def dump(
+    database: DatabaseOption = "trainyard.db", first: FromOption = 0, last: ToOption = None, output: OutputOption = None
+) -> None:
+    """Write the record of a controller's decisions as lines of JSON; the controller may be running."""
+    # The store brings SQLAlchemy and gRPC, which --help and bad options do not wait for.
+    from controller.store.database import Database
+    from controller.store.facts import LAST_PLAN_NUMBER
+
+    try:
+        opened = Database.open(database, may_be_new=False)
+    except StoreError as error:
+        refuse(str(error))
+    asked = first, LAST_PLAN_NUMBER if last is None else last
+    try:
+        opened.read(lambda connection: _dump(opened.name, *asked, output, connection))
+    except StoreError as error:
+        fail(str(error))
+    except BrokenPipeError:
+        raise  # the reader of a pipe has read enough
+    except OSError as error:
+        fail(f"{output or 'standard output'}: cannot be written: {error.strerror}")
+    finally:
+        opened.close()
+
+
+def _dump(name: str, first: int, last: int, output: Path | None, connection: "Connection") -> None:
+    from controller.record.lines import text_of
+    from controller.store.facts import LAST_PLAN_NUMBER, plan_numbers, record_lines
+
+    recorded = plan_numbers(0, LAST_PLAN_NUMBER, connection)
+    if recorded is None and (first, last) != (0, LAST_PLAN_NUMBER):
+        refuse(f"{name}: no Plan is recorded")
+    if recorded is not None:
+        oldest, newest = recorded
+        if plan_numbers(first, last, connection) is None:
+            asked = f"from {first} on" if last == LAST_PLAN_NUMBER else f"from {first} to {last}"
+            before, after = plan_numbers(0, first - 1, connection), plan_numbers(last + 1, LAST_PLAN_NUMBER, connection)
+            gap = f" and lacks {before[1] + 1} to {after[0] - 1}" if before and after and first <= last else ""
+            refuse(f"{name}: has no Plans {asked}; its record goes from {oldest} to {newest}{gap}")
+        if newest < last < LAST_PLAN_NUMBER:
+            typer.echo(f"the record ends with Plan {newest}", err=True)
+    _write(text_of(record_lines(first, last, connection)), output)
+
+
+def _write(lines: Iterable[str], output: Path | None) -> None:
+    if output is None:
+        for line in lines:
+            typer.echo(line, nl=False)
+    else:
+        with output.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+
+
+def replay(
+    file: RecordArgument,
+    policy: PolicyOption = None,
+    as_json: JsonOption = False,
+    allow_policy_import: AllowPolicyImportOption = False,
+) -> None:
+    """Decide the Plans of a record again; exit status 1 where a Plan differs."""
+    # Reading records brings gRPC, which --help and bad options do not wait for.
+    from controller.record.lines import read_decisions
+
+    verdicts: Counter[Verdict] = Counter()
+    find = load_policy if allow_policy_import else find_policy
+    try:
+        decisions = read_decisions(str(file), _lines(file), find)
+        if policy is None:
+            outcomes = replay_decisions(decisions, find)
+        else:
+            (other,) = load_policies([policy])
+            outcomes = replay_under(other, decisions)
+        for replayed in outcomes:
+            verdicts[replayed.verdict] += 1
+            if as_json:
+                print(json.dumps(_object(replayed)))
+            else:
+                _show(replayed)
+    except RecordError as error:
+        refuse(str(error))
+    except PolicyError as error:
+        refuse(f"{file}: {error}; decide under another with --policy, or allow it with --allow-policy-import")
+    if not as_json:
+        typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "no Plans")
+    if policy is None and verdicts[Verdict.DIFFERENT]:
+        raise typer.Exit(ExitStatus.FAILED)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            yield from lines
+    except OSError as error:
+        raise RecordError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{file}: is not a text file") from error
+
+
+def _object(replayed: Replayed) -> dict[str, Any]:
+    recorded = replayed.recorded
+    return {
+        "plan": recorded.number,
+        "time_s": recorded.snapshot.time_s,
+        "policy": replayed.plan.policy,
+        "verdict": replayed.verdict,
+        "differs_in": list(replayed.differs_in),
+        "difference": difference_object(recorded.plan, replayed.plan, recorded.fabric),
+    }
+
+
+def _show(replayed: Replayed) -> None:
+    recorded = replayed.recorded
+    line = f"Plan {recorded.number} at {recorded.snapshot.time_s:.3f} s: {replayed.verdict}"
+    if not replayed.differs_in:
+        typer.echo(line)
+        return
+    jobs = ", ".join(replayed.differs_in)
+    if replayed.difference.is_empty:
+        typer.echo(f"{line} for {jobs}, only in ranks, orders or reasons")
+        return
+    typer.echo(f"{line} for {jobs}")
+    Console().print(difference_view(recorded.plan, replayed.plan, recorded.fabric))

@@ -1,0 +1,193 @@
+"""``trainyard run`` and ``trainyard demo``: scenarios under one policy after the other, as tables and pages."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.report.numbers import change, count, percent, seconds
+from experiments.report.style import FigureFormat
+from experiments.scenarios.backend import Backend, RunError, run_on, unsupported_on
+from experiments.scenarios.results import RunResult, run_object
+from policies.enforcement import Enforcement
+from policies.registry import as_policy
+from trainyard.cli.exits import fail, refuse
+from trainyard.cli.inputs import policies_for, read_scenario
+from trainyard.cli.options import (
+    AllowPolicyImportOption,
+    EnforcementOption,
+    FigureFormatOption,
+    FiguresOption,
+    JsonOption,
+    PoliciesOption,
+    ReportOption,
+    ScenarioArgument,
+)
+from trainyard.cli.output import ReportFiles, number_table
+from trainyard.progress import progress
+from workloads.loading import SHIPPED_SCENARIOS
+from workloads.scenario import ProfileSource, Scenario
+
+if TYPE_CHECKING:
+    from policies.policy import Policy
+
+BackendOption = Annotated[
+    Backend,
+    typer.Option("--on", help="Back end. emulator: executes the P4 program for every packet; simulator: moves flows."),
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
+FailuresOption = Annotated[
+    bool, typer.Option("--failures", help="Run a mix on a fabric in which a cable fails, then a switch.")
+]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder of the page.")]
+
+DEMO_SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
+DEMO_POLICIES = ("ecmp", "crux-pa", "crux")
+FAILURE_SCENARIOS = ("failing-cable",)
+FAILURE_POLICIES = ("ecmp", "crux")
+
+
+def run(
+    scenario: ScenarioArgument,
+    policy: PoliciesOption = None,
+    on: BackendOption = Backend.EMULATOR,
+    enforcement: EnforcementOption = Enforcement.LEVELS,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+    figures: FiguresOption = None,
+    figure_format: FigureFormatOption = FigureFormat.SVG,
+    seed: SeedOption = None,
+    allow_policy_import: AllowPolicyImportOption = False,
+) -> None:
+    """Run a scenario under each policy and compare GPU utilisation and iteration times."""
+    accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
+    if (problem := unsupported_on(accepted, on, enforcement)) is not None:
+        refuse(f"{scenario}: {problem}")
+    if seed is not None:
+        accepted = accepted.model_copy(update={"seed": seed})
+    files = ReportFiles(report, figures, figure_format)
+    files.prepare()
+    results = []
+    for result in _results(accepted, policies_for(accepted, policy), on, enforcement):
+        results.append(result)
+        if as_json:
+            print(json.dumps(run_object(result)), flush=True)
+    if not as_json:
+        _print_results(results)
+    files.save_runs([results])
+
+
+def demo(
+    failures: FailuresOption = False,
+    out: OutOption = Path("out"),
+    figures: FiguresOption = None,
+    figure_format: FigureFormatOption = FigureFormat.SVG,
+) -> None:
+    """Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper; writes a page."""
+    if failures:
+        _demonstrate(FAILURE_SCENARIOS, FAILURE_POLICIES, ReportFiles(out / "failures.html", figures, figure_format))
+    else:
+        _demonstrate(DEMO_SCENARIOS, DEMO_POLICIES, ReportFiles(out / "demo.html", figures, figure_format))
+
+
+def _demonstrate(names: Sequence[str], policies: Sequence[str], files: ReportFiles) -> None:
+    scenarios = [read_scenario(SHIPPED_SCENARIOS / f"{name}.yaml") for name in names]
+    files.prepare()
+    comparisons = []
+    for scenario in scenarios:
+        comparisons.append(list(_results(scenario, policies, Backend.EMULATOR)))
+        _print_results(comparisons[-1])
+    Console().print(overview(comparisons))
+    files.save_runs(comparisons)
+
+
+def _results(
+    scenario: Scenario,
+    policies: Sequence["Policy | str"],
+    backend: Backend,
+    enforcement: Enforcement = Enforcement.LEVELS,
+) -> Iterator[RunResult]:
+    """Yield the result of every policy when its run is over; ends the command where a run fails."""
+    for policy in map(as_policy, policies):
+        title = f"{scenario.name} under {policy.name}"
+        with progress(title) as on_progress:
+            try:
+                result = run_on(backend, scenario, policy, enforcement, on_progress=on_progress)
+            except RunError as error:
+                fail(f"{title}: the run failed: {error}")
+        yield result
+
+
+def _print_results(results: Sequence[RunResult]) -> None:
+    """Print the results of a scenario, compared with the first of them."""
+    tables = [utilisation(results), iteration_times(results)]
+    if results[0].events:
+        tables.append(between_events(results))
+    Console().print(*tables, sep="\n")
+
+
+def utilisation(results: Sequence[RunResult]) -> Table:
+    """Return the GPU utilisation of every policy, with the ideal and the fluid bound."""
+    rates = ", ideal rates" if results[0].enforcement is Enforcement.IDEAL else ""
+    columns = ("Policy", "Utilisation", "Ideal", "Fluid bound", "Rules")
+    table = number_table(f"{results[0].scenario}: GPU utilisation{rates}", *columns)
+    for result in results:
+        table.add_row(
+            result.policy,
+            percent(result.gpu_utilisation),
+            percent(result.ideal_gpu_utilisation),
+            percent(result.fluid_bound_gpu_utilisation),
+            count(result.num_rules),
+        )
+    return table
+
+
+def iteration_times(results: Sequence[RunResult]) -> Table:
+    """Return the iteration time of every job under every policy, and its change from the first policy."""
+    first, *others = results
+    is_any_measured = any(job.profile is ProfileSource.MEASURED for job in first.jobs)
+    columns = ["Job", *(["Profile"] if is_any_measured else []), "GPUs", "Ideal", first.policy]
+    columns += [title for other in others for title in (other.policy, "Change")]
+    table = number_table(f"{first.scenario}: iteration times", *columns, left=("Profile",))
+    times = [{job.name: job.iteration_time_s for job in other.jobs} for other in others]
+    for job in first.jobs:
+        cells = [count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
+        for time_of in times:
+            cells += [seconds(time_of[job.name]), change(time_of[job.name], job.iteration_time_s)]
+        table.add_row(Text(job.name), *([job.profile] if is_any_measured else []), *cells)
+    return table
+
+
+def between_events(results: Sequence[RunResult]) -> Table:
+    """Return the GPU utilisation before, between and after failures and repairs, each policy in its own window."""
+    title = f"{results[0].scenario}: GPU utilisation between events"
+    table = number_table(title, "From", *(result.policy for result in results), "Then", left=("Then",))
+    begin_s = min(result.window_from_s for result in results)
+    moments = sorted({event.at_s for result in results for event in result.events if event.at_s > begin_s})
+    for from_s, to_s in pairwise((begin_s, *moments, math.inf)):
+        shares = [
+            next((stretch.gpu_utilisation for stretch in result.stretches if from_s <= stretch.from_s < to_s), None)
+            for result in results
+        ]
+        events = [event.in_words for event in results[0].events if event.at_s == to_s]
+        cells = ("\N{EN DASH}" if share is None else percent(share) for share in shares)
+        table.add_row(f"{round(from_s, 3):g} s", *cells, Text(", ".join(events)))
+    return table
+
+
+def overview(comparisons: Sequence[Sequence[RunResult]]) -> Table:
+    """Return the GPU utilisation of scenarios under the same policies, with the limits of the last policy's window."""
+    columns = ("Scenario", *(result.policy for result in comparisons[0]), "Ideal", "Fluid bound")
+    table = number_table("GPU utilisation", *columns)
+    for results in comparisons:
+        limits = (results[-1].ideal_gpu_utilisation, results[-1].fluid_bound_gpu_utilisation)
+        utilisations = (*(result.gpu_utilisation for result in results), *limits)
+        table.add_row(Text(results[0].scenario), *map(percent, utilisations))
+    return table
