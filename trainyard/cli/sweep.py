@@ -18,7 +18,7 @@ from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend
 from experiments.sweeps import processes
 from experiments.sweeps.cases import Case
-from experiments.sweeps.grid import Axis, build_grid, combinations, format_value, read_files
+from experiments.sweeps.grid import Axis, build_grid, combinations, format_settings, format_value, read_files
 from experiments.sweeps.output import Executor, Output, OutputError, missing_cases, open_output, run_cases
 from experiments.sweeps.ray_cluster import ClusterError, on_ray, require_ray
 from experiments.sweeps.summary import Cell, summarise
