@@ -109,7 +109,7 @@ class World:
         assert config.database is not None
         store = Store.open(config.database, clock)
         process.at_end(store.database.engine.dispose)  # the files of a process that has ended are closed
-        on_write = store.trail.note
+        on_write = store.trail.record
         southbound = P4RuntimeSouthbound(config.switches, self.routing, config.pipeline, config.election_id, on_write)
         async with southbound:
             controller = ControllerCore(config, self.routing, southbound, clock, store)

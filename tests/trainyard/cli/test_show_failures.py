@@ -71,7 +71,7 @@ def test_decisions_that_fail_are_shown(trainyard: Trainyard) -> None:
 
 def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "t.db"), DrivenClock())
-    store.database.health.note("database t.db: disk is full")
+    store.database.health.report("database t.db: disk is full")
     store.trail.num_lost = 7
     with closing(store.database), served(planned_controller(), store) as address:
         [state] = json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout)["controller"]
