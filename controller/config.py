@@ -157,10 +157,12 @@ def load_config(path: Path) -> ControllerConfig:
     """Read the configuration from a YAML file. Raises ConfigError with all its problems."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError((f"{path}: cannot be read: {error}",)) from error
+    except OSError as error:
+        raise ConfigError((f"{path}: cannot be read: {error.strerror}",)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError((f"{path}: is not a text file",)) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError((f"{path}: not YAML that can be read: {' '.join(str(error).split())}",)) from error
+        raise ConfigError((f"{path}: invalid YAML: {' '.join(str(error).split())}",)) from error
     try:
         return ControllerConfig.model_validate(document)
     except ValidationError as error:

@@ -59,6 +59,10 @@ def problem_of_error(error: ErrorDetails, document: object, schema: type[BaseMod
         return Problem((*location, tag), expected)
     if error["type"] == "extra_forbidden":
         return Problem(location, f"unknown key; expected one of {', '.join(_known_keys(error['loc'], schema))}")
+    if error["type"] == "too_short":
+        least = error["ctx"]["min_length"]
+        items = "item" if least == 1 else "items"
+        return Problem(location, f"expected at least {least} {items}, got {error['ctx']['actual_length']}")
     text = _EXPECTED.get(error["type"])
     if text is None:
         text = _PYDANTIC_BEGINNING.sub("expected", error["msg"].removeprefix("Value error, "))

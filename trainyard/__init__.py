@@ -1,4 +1,6 @@
-"""Trainyard in Python: scenarios, Plans, runs and sweeps, for scripts and notebooks::
+"""Trainyard in Python: scenarios, Plans, runs and sweeps, for scripts and notebooks.
+
+::
 
     import trainyard as ty
 

@@ -109,7 +109,7 @@ def test_problems_of_the_whole_file_are_listed_too(tmp_path: Path, document: Doc
     assert _problems(tmp_path / "controller.yaml", yaml.safe_dump(document)) == ["switches: no address for t1"]
 
 
-@pytest.mark.parametrize(("text", "said"), [("a: [", "not YAML that can be read"), ("- 1", "expected a mapping")])
+@pytest.mark.parametrize(("text", "said"), [("a: [", "invalid YAML"), ("- 1", "expected a mapping")])
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (problem,) = _problems(tmp_path / "controller.yaml", text)
     assert said in problem

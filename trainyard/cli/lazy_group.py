@@ -32,12 +32,14 @@ def imported(location: str) -> Callable[[], Any]:
 
 
 class LazyGroup(TyperGroup):
-    """A group that lists ``lazy_commands`` by their summaries and imports a command to run it::
+    """A group that lists ``lazy_commands`` by their summaries and imports a command to run it.
 
-    class Tools(LazyGroup):
-        lazy_commands = {"saw": LazyCommand(imported("tools.saw:saw"), "Cut a plank.")}
+    ::
 
-    tools = typer.Typer(cls=Tools, callback=lambda: None)
+        class Tools(LazyGroup):
+            lazy_commands = {"saw": LazyCommand(imported("tools.saw:saw"), "Cut a plank.")}
+
+        tools = typer.Typer(cls=Tools, callback=lambda: None)
     """
 
     lazy_commands: ClassVar[Mapping[str, LazyCommand]] = {}

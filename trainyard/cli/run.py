@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 BackendOption = Annotated[
     Backend,
-    typer.Option("--on", help="Back end. emulator: executes the P4 program for every packet; simulator: moves flows."),
+    typer.Option(
+        "--on",
+        help="Back end. emulator: executes the P4 program for every packet; simulator: moves flows, much faster.",
+    ),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
 FailuresOption = Annotated[
