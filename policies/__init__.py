@@ -1,7 +1,12 @@
-"""Policies: what turns the state of a cluster (Snapshot) into paths, levels and an order for every flow (Plan).
+"""Policies: functions from the state of a cluster (Snapshot) to paths, levels and an order for every flow (Plan).
 
-What one needs to write a policy of one's own stands here; docs/write-a-policy.md shows how. Names are imported when
-they are first used, so that to know the names of the policies (``policy_names``) costs no import of NumPy or SciPy.
+This package exports what one needs to write a policy; docs/write-a-policy.md shows how::
+
+    from policies import decide, find_policy
+
+    plan = decide(find_policy("crux"), snapshot)
+
+It imports each name at its first use, so that listing policies (``policy_names``) does not import NumPy or SciPy.
 """
 
 import typing as _typing

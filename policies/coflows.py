@@ -1,6 +1,6 @@
-"""Jobs as coflows: for how long one iteration occupies every link, and how much each job counts.
+"""Jobs as coflows: how long one iteration occupies every link, and how much each job weighs.
 
-At job cadence a job is one coflow, that of all its flows in one iteration.
+For a policy that decides at job events, all flows of one iteration of a job are one coflow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,14 @@ class JobWeight(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobCoflow:
-    """One iteration of a job on given paths: it occupies ``links[n]`` for ``seconds[n]``, and no other link."""
+    """One iteration of a job on given paths.
+
+    Attributes:
+        job: The job.
+        links: The links that it uses.
+        seconds: By entry of ``links``, how long it occupies the link.
+        iteration: The iteration that these make.
+    """
 
     job: Job
     links: npt.NDArray[np.int32]
@@ -39,7 +46,11 @@ class JobCoflow:
 
     @classmethod
     def of(cls, job: Job, links: npt.NDArray[np.int32], seconds: FloatArray) -> Self:
-        """A job that occupies its links for so long."""
+        """Return the coflow of a job that occupies links for these times.
+
+        Raises:
+            ValueError: A time is infinite; the message names the job.
+        """
         if not (comm_s := float(seconds.max(initial=0.0))) < np.inf:
             raise ValueError(f"job {job.name!r}: size_bytes are too large for its links")
         return cls(job, links, seconds, Iteration(job.profile.compute_s, job.profile.comm_start, comm_s))
@@ -56,9 +67,14 @@ class JobCoflow:
 
 
 def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None) -> list[JobCoflow]:
-    """All jobs by name, on the paths chosen, or the hash's where none is; links inside hosts count besides.
+    """Return the coflows of all jobs, in order of their names.
 
-    Raises ValueError, naming the job, for sizes that no number of seconds can tell.
+    Args:
+        snapshot: The jobs and links.
+        chosen: Paths of flows; flows without one are on the path of the fabric's hash. Links inside hosts are added.
+
+    Raises:
+        ValueError: Sizes are too large for the links; the message names the job.
     """
     jobs = sorted(snapshot.jobs, key=lambda job: job.name)
     by_job = occupied_seconds(snapshot, [job.flows for job in jobs], chosen)
@@ -69,7 +85,7 @@ def job_coflows(snapshot: Snapshot, chosen: Mapping[FlowKey, Path] | None = None
 def occupied_seconds(
     snapshot: Snapshot, coflows: Sequence[Sequence[Flow]], chosen: Mapping[FlowKey, Path] | None = None
 ) -> csr_array:
-    """Seconds for which the flows of each coflow (row) occupy each link (column), on paths as of ``job_coflows``."""
+    """Return seconds for which flows of each coflow (row) occupy each link (column); paths as for ``job_coflows``."""
     paths = chosen or {}
     flows = [(number, flow) for number, coflow in enumerate(coflows) for flow in coflow if flow.sends]
     links = [(*paths.get(flow.key, flow.hashed_path), *flow.host_links) for _, flow in flows]
@@ -85,12 +101,12 @@ def occupied_seconds(
 
 
 def weights_of(coflows: Sequence[JobCoflow], weight: JobWeight) -> FloatArray:
-    """Weight of every job."""
+    """Return the weight of every job."""
     return np.array([coflow.job.gpus if weight is JobWeight.GPUS else 1 for coflow in coflows], dtype=np.float64)
 
 
 def seconds_by_link(coflows: Sequence[JobCoflow]) -> csr_array:
-    """Seconds for which each job (row) occupies each link (column)."""
+    """Return the seconds for which each job (row) occupies each link (column)."""
     ends = np.cumsum([0, *(len(coflow.links) for coflow in coflows)])
     columns = np.concatenate([np.empty(0, np.intp), *(coflow.links for coflow in coflows)])
     seconds = np.concatenate([np.empty(0), *(coflow.seconds for coflow in coflows)])

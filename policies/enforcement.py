@@ -1,6 +1,6 @@
-"""How the rates of a policy come about in a simulation: by which allocator, on which order, decided how often.
+"""Enforcement: how a simulation sets rates under a policy, by which allocator, between whom, and how often.
 
-A Plan holds no rates. Hardware enforces it by levels: a decision at job events, and fair sharing inside a level. A
+A Plan holds no rates. Switches enforce it by levels: they decide at job events and share fairly inside a level. A
 simulator may also give a policy the rates of its own paper, at its own cadence.
 """
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    # The allocators bring the compiler, which takes longer to import than a decision takes.
+    # The allocators import numba, which takes longer than a decision.
     from policies.rates.network import FloatArray, Network, Order
 
 
@@ -23,10 +23,10 @@ class Allocator(StrEnum):
 
 
 class RateAllocator(Protocol):
-    """A rate allocator of one's own: a function that gives every flow of the order a rate.
+    """A policy's own rate allocator: a function that returns the rate of every flow of the order.
 
-    It must give no link more than its capacity. The simulator calls it for the flows that an event can concern: all
-    that are connected to it by shared links or shared tiers.
+    It must give no link more than its capacity. The simulator calls it for the flows that an event can affect: all that
+    are connected to it by shared links or shared tiers.
     """
 
     def __call__(
@@ -51,7 +51,7 @@ class RateAllocator(Protocol):
 
 
 class Cadence(StrEnum):
-    """What makes a policy decide anew: a job comes or goes, a flow group begins or ends, or a flow does."""
+    """What makes a policy decide again: a job comes or goes, a flow group begins or ends, or a flow does."""
 
     JOB_EVENT = "job event"
     GROUP_EVENT = "group event"
@@ -67,7 +67,7 @@ class Tiers(StrEnum):
 
 
 class Enforcement(StrEnum):
-    """What a run may assume of the network: the levels that switches have, or whatever rates the policy asks for."""
+    """What a run assumes about the network: the levels that switches have, or any rates that the policy asks for."""
 
     LEVELS = "levels"
     IDEAL = "ideal"
@@ -75,7 +75,7 @@ class Enforcement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RateControl:
-    """By what, between whom and how often rates are set; without arguments what switches with levels do."""
+    """By what, between whom and how often rates are set. The defaults are what switches with levels do."""
 
     allocator: Allocator | RateAllocator = Allocator.MAX_MIN
     tiers: Tiers = Tiers.LEVELS
@@ -85,4 +85,4 @@ class RateControl:
 SWITCH_LEVELS = RateControl()
 """Max-min inside a level, strict priority between levels, decided at job events."""
 JOB_ORDER = RateControl(tiers=Tiers.JOBS)
-"""As many levels as jobs."""
+"""Max-min with one level for each job."""

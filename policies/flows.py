@@ -1,4 +1,4 @@
-"""What a job sends in one iteration: template flows, in flow groups."""
+"""Template flows: what a job sends in one iteration, in flow groups."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from topologies.addressing import FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths
 
-A_BIT_BYTES = 1 / 8
-"""Less is nothing: what cannot be sent must not make a time of which rates cannot be told."""
+MIN_SIZE_BYTES = 1 / 8
+"""One bit. A smaller flow counts as empty: such sizes give transfer times too short to compute with."""
 
 
 class FlowKey(NamedTuple):
-    """Names a template flow: job, flow group, position in the group.
+    """The name of a template flow: its job, its flow group, and its position in the group.
 
-    A tuple, as it is looked up for every flow of every decision.
+    A tuple, because every decision looks it up for every flow.
     """
 
     job: str
@@ -26,11 +26,17 @@ class FlowKey(NamedTuple):
 class Flow:
     """A template flow: what one iteration sends on one connection.
 
-    ``offset_s`` is the ideal finish relative to the group's reference time. ``candidates`` are the paths that the
-    fabric's ECMP can give it, ``hashed_path`` the one that the hash gives it when nobody steers. ``host_links`` are
-    those inside its hosts (PCIe), which it uses on every path. Where the controller has assigned the 5-tuple
-    (``is_assigned``) it may change the source port. ``is_hash_probed``: probes have shown that ``hashed_path`` is so;
-    else our hash says it. ``is_cut_off``: failures have left no path, and these are those of the whole fabric.
+    Attributes:
+        key: The name of the flow.
+        five_tuple: Addresses, protocol and ports of the connection.
+        size_bytes: What one iteration sends.
+        offset_s: The ideal finish time, relative to the group's reference time.
+        candidates: The paths that the fabric's ECMP can give to the flow.
+        hashed_path: The path that the fabric's hash gives to the flow when nobody steers it.
+        host_links: The links inside its hosts (PCIe); the flow uses them on every path.
+        is_assigned: The controller has assigned the 5-tuple and may change its source port.
+        is_hash_probed: Probes have confirmed ``hashed_path``; otherwise it comes from our copy of the hash.
+        is_cut_off: Failures have left no path. The paths here are then those of the fabric without failures.
     """
 
     key: FlowKey
@@ -46,8 +52,8 @@ class Flow:
 
     @property
     def sends(self) -> bool:
-        """Whether it sends anything, a bit at least."""
-        return self.size_bytes >= A_BIT_BYTES
+        """Whether the flow sends anything, one bit at least."""
+        return self.size_bytes >= MIN_SIZE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""What a job asks of the network in one iteration, and the GPU intensity that follows.
+"""GPU intensity: what a job computes for each second that it keeps its bottleneck link busy.
 
-Crux, section 3, definition 2: ``I = W / t`` with ``t`` the maximum over all links of the job's bytes per iteration over
-the link's bandwidth. Every link counts, those of the hosts too.
+Crux, section 3, definition 2: ``I = W / t``, where t is the maximum over all links of the job's bytes per iteration
+over the link's bandwidth. Every link counts, those inside hosts too.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +20,14 @@ MAX_ITERATION_S = 1e7
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One iteration of a job: a compute phase, and a communication that begins when part of it is done.
+    """One iteration of a job: a compute phase, and a communication phase that begins when part of it is done.
 
-    ``comm_start`` is that fraction of ``compute_s``; ``comm_s`` the time the communication takes on an idle network.
     The next iteration begins when both have ended.
+
+    Attributes:
+        compute_s: Length of the compute phase.
+        comm_start: Communication begins when this fraction of the compute phase is done.
+        comm_s: Length of the communication on an idle network.
     """
 
     compute_s: float
@@ -32,7 +36,7 @@ class Iteration:
 
     @property
     def ready_s(self) -> float:
-        """Time into the iteration at which the communication may begin."""
+        """Time into the iteration at which communication may begin."""
         return self.compute_s * self.comm_start
 
     @property
@@ -43,7 +47,13 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """A job's demand on given paths: bytes per iteration on every link, and the iteration they make."""
+    """The demand of a job on given paths.
+
+    Attributes:
+        job: The job.
+        bytes_by_link: By link, bytes per iteration.
+        iteration: The iteration that these make.
+    """
 
     job: Job
     bytes_by_link: FloatArray
@@ -56,9 +66,10 @@ class Demand:
 
 
 def iterations(jobs: Sequence[Job], transfer_s: FloatArray) -> list[Iteration]:
-    """The iterations of jobs whose communication takes so long.
+    """Return the iterations of jobs with these communication times.
 
-    Raises ValueError, naming the job, for a transfer that no iteration can be made of.
+    Raises:
+        ValueError: A time is too long to compute with, or NaN; the message names the job.
     """
     for number in np.flatnonzero(~(transfer_s <= MAX_ITERATION_S / 2)).tolist():
         raise ValueError(
@@ -72,17 +83,17 @@ def iterations(jobs: Sequence[Job], transfer_s: FloatArray) -> list[Iteration]:
 
 
 def intensity(job: Job, iteration: Iteration) -> float | None:
-    """I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing.
+    """Return I = W/t, in GPUs where work is in GPU-seconds; None for a job that sends nothing.
 
-    No path and no level can speed up such a job, so it is ranked after all others.
+    No path and no level can speed up such a job, so policies rank it after all others.
     """
     return job.profile.work / iteration.comm_s if iteration.comm_s > 0 else None
 
 
 def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequence[Path]]) -> Demand:
-    """Demand of a job whose every flow is spread evenly over the paths that ``paths_of`` gives it.
+    """Return the demand of a job whose flows are each spread evenly over the paths that ``paths_of`` gives.
 
-    Links inside hosts count besides: their share of t is the job's own, whatever the path.
+    Links inside hosts count too: a job uses them on every path.
     """
     loads = Traffic.with_paths([job], paths_of).loads(len(link_rates_bps))
     (iteration,) = iterations([job], loads.transfer_s(link_rates_bps))
@@ -90,5 +101,5 @@ def demand(job: Job, link_rates_bps: FloatArray, paths_of: Callable[[Flow], Sequ
 
 
 def most_intense_first(value: float | None, name: str) -> tuple[float, str]:
-    """Sort key: decreasing intensity or priority, none at all as nought, ties by name."""
+    """Return a sort key: decreasing intensity or priority, None counts as 0, ties by name."""
     return (-(value or 0.0), name)

@@ -1,4 +1,4 @@
-"""How a record keeps what a policy remembers between Plans (``Plan.memory``)."""
+"""Codecs for what a policy remembers between Plans (``Plan.memory``): how a record keeps it."""
 
 import json
 from collections.abc import Mapping
@@ -15,10 +15,11 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class EncodedMemory:
-    """A Plan's memory as JSON values; a record stores each part only where it has changed.
+    """A Plan's memory as JSON values. A record stores each part only when it changes.
 
-    ``shared`` is about no single job. ``by_job`` is by the names of jobs of the Snapshot. The memory is None where
-    ``shared`` is None and ``by_job`` empty.
+    Attributes:
+        shared: What belongs to no single job.
+        by_job: What belongs to one job each, by name.
     """
 
     shared: Json = None
@@ -26,27 +27,38 @@ class EncodedMemory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is remembered."""
+        """Whether this stands for no memory (None)."""
         return self.shared is None and not self.by_job
 
 
 class MemoryCodec(Protocol):
-    """Turns a policy's memory into JSON values and back, to the bit, so that a replay decides the same."""
+    """Turns a policy's memory into JSON values and back. The round trip is exact, so that a replay decides the same."""
 
     def encode(self, memory: Any) -> EncodedMemory:
-        """Return the memory as JSON values; ``memory`` is a ``Plan.memory`` of the same policy, never None."""
+        """Return a ``Plan.memory`` of the same policy, which is not None, as JSON values."""
         ...
 
     def decode(self, encoded: EncodedMemory, plan: "Plan", snapshot: "Snapshot") -> object:
-        """Return the memory that ``encode`` was given; ``plan`` is its Plan without it, ``snapshot`` the Plan's own."""
+        """Return the memory that ``encode`` was given.
+
+        Args:
+            encoded: What ``encode`` returned.
+            plan: The Plan without its memory.
+            snapshot: The Snapshot of the Plan.
+        """
         ...
 
 
 class JsonMemoryCodec:
-    """For a memory that is a JSON value itself: what a policy has that names no codec of its own."""
+    """The codec of policies that name no other: for a memory that is a JSON value itself."""
 
     def encode(self, memory: Any) -> EncodedMemory:
-        """Return a copy of the memory. Raises TypeError or ValueError where it is no JSON value."""
+        """Return a copy of the memory.
+
+        Raises:
+            TypeError: The memory is not a JSON value.
+            ValueError: The memory is not a JSON value.
+        """
         return EncodedMemory(json.loads(json.dumps(memory)))
 
     def decode(self, encoded: EncodedMemory, plan: "Plan", snapshot: "Snapshot") -> object:  # noqa: ARG002

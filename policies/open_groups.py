@@ -1,6 +1,6 @@
-"""The flow groups under way, as a policy sees them that orders them anew at group or flow events (``Tiers.GROUPS``).
+"""Flow groups under way, for policies that reorder them at group or flow events (``Tiers.GROUPS``).
 
-At job events a policy orders jobs (its Plan). With its ideal rates it orders what is under way.
+A Plan orders jobs at job events. A policy with ideal rates orders what is under way.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,22 @@ from policies.arrays import FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    # The allocators bring the compiler, which takes longer to import than a decision takes.
+    # The allocators import numba, which takes longer than a decision.
     from policies.rates.network import Network, Order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenFlows:
-    """The flows of the open groups on their network; tier ``n`` of ``order`` is group ``n``.
+    """The flows of the open groups, on their network.
 
-    A group is known in full: flows that it has not released yet are among those of its tier. ``remaining_bytes`` and
-    ``due_s`` are by flow number; ``due_s`` is in how many seconds a flow must end so that its group gets no later than
-    it is, 0 for all where the allocator does not ask for it (``Allocator.ECHELON_MADD`` and one's own do).
+    A group is complete: its tier includes flows that it has not released yet.
+
+    Attributes:
+        network: The links, and the links that each flow crosses.
+        order: The flows by group; tier n is group n.
+        remaining_bytes: By flow, what is left to send.
+        due_s: By flow, in how many seconds it must end so that its group gets no later than it is. 0 for all flows
+            where the allocator does not use it; ``Allocator.ECHELON_MADD`` and a policy's own allocators do.
     """
 
     network: "Network"
@@ -35,7 +40,9 @@ class OpenFlows:
 class OpenGroups:
     """Flow groups under way, each by its number.
 
-    ``started_s`` is when each began. ``flows`` is None where a trace of coflows is run, which has no paths.
+    Attributes:
+        started_s: By group, when it began.
+        flows: The flows of the groups; None in a trace of coflows, which has no paths.
     """
 
     def __init__(
@@ -52,4 +59,4 @@ class OpenGroups:
 
 
 GroupOrder = Callable[[OpenGroups], IntArray]
-"""Returns the numbers of the groups, the most urgent first."""
+"""A function that returns the numbers of the groups, the most urgent first."""

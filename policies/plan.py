@@ -12,12 +12,17 @@ from topologies.fabric import Path
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """Decision for one job.
+    """The decision for one job.
 
-    ``rank`` is unique, 0 the most urgent; ``level`` that of its most urgent flow, 7 the most urgent of eight.
-    ``intensity``, ``correction_factor`` and ``priority`` are None where the policy has no such thing.
-    ``time_shift_s`` is how much later than it arrived the job's rhythm begins, None where iterations begin when
-    they can.
+    Attributes:
+        name: The job.
+        rank: Its unique place among the jobs, 0 the most urgent.
+        level: The level of its most urgent flow; with eight levels 7 is the most urgent.
+        intensity: GPU intensity; None where the policy does not compute it.
+        correction_factor: k of Crux; None for other policies.
+        priority: The value that the policy ranks by; None where it has none.
+        time_shift_s: How long after its arrival the job's first iteration begins; None: as soon as it can.
+        reason: One or two sentences for ``explain`` and reports.
     """
 
     name: str
@@ -31,9 +36,12 @@ class JobPlan:
 
 
 class FlowPlan(NamedTuple):
-    """Decision for one template flow: its path (None: the fabric's hash), level, and order at the host (0 first).
+    """The decision for one template flow. A tuple, because a decision makes one for every flow of the cluster.
 
-    A tuple, as a decision makes one for every flow of the cluster.
+    Attributes:
+        path: The path; None: the path of the fabric's hash.
+        level: The level.
+        order: The place in the order at the host, 0 first.
     """
 
     path: Path | None
@@ -44,9 +52,9 @@ class FlowPlan(NamedTuple):
 def flow_plans(
     flows: Iterable[Flow], paths: Iterable[Path | None], level: int, order: int
 ) -> Iterator[tuple[FlowKey, FlowPlan]]:
-    """By key, what flows get that have these paths, one level and one order; for as many as there are flows.
+    """Return pairs of key and FlowPlan for flows with these paths, one level and one order.
 
-    A decision spends much of its time here, so that no step of it is Python's.
+    It stops at the end of ``flows``. Decisions spend much of their time here, so no step of it runs Python code.
     """
     plans: Iterator[FlowPlan] = map(tuple.__new__, repeat(FlowPlan), zip(paths, repeat(level), repeat(order)))
     return zip(map(attrgetter("key"), flows), plans, strict=False)
@@ -54,7 +62,12 @@ def flow_plans(
 
 @dataclass(frozen=True, slots=True)
 class ModelledWorth:
-    """Computation per second by the policy's model: with what was in force and new jobs put in, and as decided."""
+    """Computation per second over all jobs, by the policy's own model.
+
+    Attributes:
+        in_force: With the previous Plan kept and new jobs added to it.
+        decided: With the new Plan.
+    """
 
     in_force: float
     decided: float
@@ -62,10 +75,15 @@ class ModelledWorth:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Decisions for every job and flow of a Snapshot, jobs in order of rank.
+    """The decisions for every job and flow of a Snapshot.
 
-    ``worth`` is None where the policy models no such thing. ``memory`` is what the policy wants to find again when this
-    is ``Snapshot.previous``; nobody else reads it. Neither is part of what is decided.
+    Attributes:
+        policy: The name of the policy.
+        jobs: The decisions by job, in order of rank.
+        flows: The decisions by flow.
+        worth: What the policy's model expects; None where it has no model. Not part of the decision.
+        memory: What the policy wants to find again when this Plan is ``Snapshot.previous``. Only the policy itself
+            reads it. Not part of the decision.
     """
 
     policy: str

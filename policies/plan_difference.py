@@ -1,4 +1,4 @@
-"""What one Plan changes of another: levels and paths of the flows that both know, and who comes and goes."""
+"""Difference of two Plans: levels and paths that change, and jobs that come and go."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class MovedFlow:
-    """A flow gets another path (None: the fabric's hash)."""
+    """A flow gets another path; None stands for the path of the fabric's hash."""
 
     key: FlowKey
     before: Path | None
@@ -28,7 +28,14 @@ class MovedFlow:
 
 @dataclass(frozen=True, slots=True)
 class PlanDifference:
-    """Jobs by name, groups and flows in order of their keys."""
+    """The difference of two Plans: jobs by name, groups and flows in order of their keys.
+
+    Attributes:
+        came: Jobs that only the later Plan has.
+        went: Jobs that only the earlier Plan has.
+        levels: Groups of both whose level changes.
+        moved: Flows of both whose path changes.
+    """
 
     came: tuple[str, ...]
     went: tuple[str, ...]
@@ -37,12 +44,12 @@ class PlanDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no level and no path is another, and the jobs are the same."""
+        """Whether nothing changes."""
         return not (self.came or self.went or self.levels or self.moved)
 
 
 def plan_difference(before: Plan, after: Plan) -> PlanDifference:
-    """What changes if ``after`` takes the place of ``before``."""
+    """Return what changes from the Plan ``before`` to the Plan ``after``."""
     then, now = {job.name for job in before.jobs}, {job.name for job in after.jobs}
     levels: dict[tuple[str, str], LevelChange] = {}
     moved = []

@@ -1,4 +1,4 @@
-"""Policy: what turns a Snapshot into a Plan, with all that others need to know of it."""
+"""Policy: a named function from Snapshot to Plan, with what its callers need to know about it."""
 
 import gc
 import re
@@ -11,18 +11,22 @@ from policies.memory_codec import EncodedMemory, JsonMemoryCodec, MemoryCodec
 from policies.open_groups import GroupOrder
 from policies.plan import Plan
 from policies.snapshot import Snapshot
-from policies.validation import check
+from policies.validation import check_snapshot
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_.][a-z0-9]+)*", re.ASCII)
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 
 
 def check_policy_name(name: str) -> str:
-    """Return the name. Raises ValueError where it is no name of a policy."""
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+    """Return the name if it is a valid name for a policy.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise ValueError(
-            f"{name!r} is no name of a policy: expected at most {_LONGEST_NAME} lower-case letters and digits,"
-            " parts joined by '-', '_' or '.', a letter first"
+            f"{name!r} is not a policy name: expected at most {_MAX_NAME} lower-case letters and digits,"
+            " in parts joined by '-', '_' or '.', starting with a letter"
         )
     return name
 
@@ -36,17 +40,18 @@ class Policy:
         POLICY = Policy("shortest-first", "the job with the fewest bytes first", shortest_first)
 
     Attributes:
-        name: Lower-case letters and digits, parts joined by ``-``, ``_`` or ``.``.
+        name: Lower-case letters and digits, in parts joined by ``-``, ``_`` or ``.``.
         summary: One line for ``trainyard policies``.
-        decide: The Plan for a Snapshot: a pure function, without I/O, clock or randomness but ``Snapshot.seed``. It
-            raises ValueError, naming the job, where it cannot decide. Call it through ``decide`` of this module.
-        ideal_rates: How the simulator sets rates under ``--enforcement ideal``: as many levels as jobs unless told
-            otherwise.
-        order_groups: Orders the flow groups under way; only with ``Tiers.GROUPS``, and always with it.
-        memory_codec: Records ``Plan.memory``; without one it must be a JSON value, or None.
-        source: What other processes load it by, a registered name or ``module:attribute``; ``load_policy`` sets it.
+        decide: Returns the Plan for a Snapshot. It is a pure function, without I/O, clock or randomness but
+            ``Snapshot.seed``, and raises ValueError with the name of the job where it cannot decide. Call it through
+            the function ``decide`` of this module.
+        ideal_rates: How the simulator sets rates under ``--enforcement ideal``; by default with as many levels as jobs.
+        order_groups: Orders the flow groups under way. Required with ``Tiers.GROUPS``, and not allowed otherwise.
+        memory_codec: Encodes ``Plan.memory`` for records. The default takes JSON values and None.
+        source: How other processes load the policy: a registered name or ``module:attribute``; ``load_policy`` sets it.
 
-    Raises ValueError for a name, a summary or rates that cannot be meant.
+    Raises:
+        ValueError: The name, the summary or the combination of ``ideal_rates`` and ``order_groups`` is invalid.
     """
 
     name: str
@@ -62,38 +67,46 @@ class Policy:
         if not self.summary.strip() or "\n" in self.summary:
             raise ValueError(f"policy {self.name!r}: summary must be one line")
         if (self.order_groups is None) == (self.ideal_rates.tiers is Tiers.GROUPS):
-            raise ValueError(f"policy {self.name!r}: order_groups goes with tiers that are groups, and only with these")
+            raise ValueError(
+                f"policy {self.name!r}: order_groups is required with Tiers.GROUPS and not allowed otherwise"
+            )
 
     def rate_control(self, enforcement: Enforcement) -> RateControl:
-        """How a simulation sets the rates: with levels all policies are alike."""
+        """Return how a simulation sets rates. With ``Enforcement.LEVELS`` this is the same for all policies."""
         return SWITCH_LEVELS if enforcement is Enforcement.LEVELS else self.ideal_rates
 
     def encode_memory(self, plan: Plan) -> EncodedMemory:
-        """What a Plan of this policy remembers, for a record."""
+        """Return what a Plan of this policy remembers, for a record."""
         return EncodedMemory() if plan.memory is None else self.memory_codec.encode(plan.memory)
 
     def with_memory(self, plan: Plan, encoded: EncodedMemory, snapshot: Snapshot) -> Plan:
-        """A Plan of this policy with the memory that a record has of it; ``snapshot`` is what it was decided on."""
+        """Return a Plan of this policy with the memory that a record has of it.
+
+        Args:
+            plan: The Plan without its memory.
+            encoded: What ``encode_memory`` returned.
+            snapshot: The Snapshot of the Plan.
+        """
         if encoded.is_empty:
             return plan
         return replace(plan, memory=self.memory_codec.decode(encoded, plan, snapshot))
 
 
 def decide(policy: Policy, snapshot: Snapshot) -> Plan:
-    """The Plan of a policy for a Snapshot, with the policy's name on it.
+    """Return a policy's Plan for a Snapshot, with the policy's name on it. It may raise whatever the policy raises.
 
-    Raises ValueError, naming the job or link and the field, for a Snapshot that no policy can decide on, and whatever
-    the policy raises.
+    Raises:
+        ValueError: No policy can decide on the Snapshot; the message names the job or link and the field.
     """
     with _garbage_collection_paused():
-        check(snapshot)
+        check_snapshot(snapshot)
         plan = policy.decide(snapshot)
     return plan if plan.policy == policy.name else replace(plan, policy=policy.name)
 
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking all objects of the process meanwhile: decisions make no cycles."""
+    """Pause the garbage collector: decisions create no cycles, and a collection would walk the whole process."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,9 +1,10 @@
-"""Finds policies: those that installed distributions register, and any other as ``module:attribute``.
+"""Finds policies: registered ones by name, and any other by ``module:attribute``.
 
-A distribution registers a policy by an entry point of the group ``trainyard.policies``; those that come with Trainyard
-are registered the same way. Names are known without importing anything of the policies. To load ``module:attribute``
-runs the code of that module, so only ``load_policy`` does it, which is for what the user has typed or configured; what
-a file names that somebody else may have written goes through ``find_policy``.
+A distribution registers a policy by an entry point of the group ``trainyard.policies``; Trainyard registers its own the
+same way. Listing the names imports none of the policies.
+
+Loading ``module:attribute`` runs the code of that module. Only ``load_policy`` does it, for what the user has typed or
+configured. Names from a file that somebody else may have written go through ``find_policy``.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from pydantic import AfterValidator
 
 if TYPE_CHECKING:
-    # Policies bring NumPy and SciPy, and names alone need neither.
+    # Policies import NumPy and SciPy, which listing names does not need.
     from importlib.metadata import EntryPoint
 
     from policies.policy import Policy
@@ -28,11 +29,17 @@ _REFERENCE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)
 
 
 class PolicyError(ValueError):
-    """A policy that cannot be found or loaded; the message says why."""
+    """A policy cannot be found or loaded; the message says why."""
 
 
 class Registration(NamedTuple):
-    """A registered policy: its name, the distribution that registers it, with version, and its import string."""
+    """A registered policy.
+
+    Attributes:
+        name: Its name.
+        distribution: The distribution that registers it, with its version.
+        reference: ``module:attribute``.
+    """
 
     name: str
     distribution: str
@@ -40,12 +47,12 @@ class Registration(NamedTuple):
 
 
 def policy_names() -> tuple[str, ...]:
-    """The names of the registered policies, in order."""
+    """Return the names of the registered policies in alphabetical order."""
     return tuple(_entry_points())
 
 
 def registrations() -> list[Registration]:
-    """All registered policies by name; a name twice where two distributions claim it."""
+    """Return all registrations by name. A name occurs twice where two distributions claim it."""
     return [
         Registration(name, _distribution(entry), entry.value)
         for name, entries in _entry_points().items()
@@ -54,9 +61,10 @@ def registrations() -> list[Registration]:
 
 
 def find_policy(name: str) -> "Policy":
-    """The registered policy of this name; nothing else is imported.
+    """Return the registered policy of this name; imports no other code.
 
-    Raises PolicyError where there is none, where two distributions claim the name, and where it cannot be loaded.
+    Raises:
+        PolicyError: There is none, two distributions claim the name, or it cannot be loaded.
     """
     if is_import_string(name):
         raise PolicyError(f"{name!r} names code to import, where only registered policies may be named")
@@ -64,21 +72,27 @@ def find_policy(name: str) -> "Policy":
 
 
 def load_policy(name: str) -> "Policy":
-    """The registered policy of this name, or the one that ``module:attribute`` names.
+    """Return the registered policy of this name, or the one that ``module:attribute`` names.
 
-    That imports the module, also from the working directory. Raises PolicyError as ``find_policy``, and where it cannot
-    be imported or is no Policy.
+    An import searches the working directory too.
+
+    Raises:
+        PolicyError: As for ``find_policy``; or the module cannot be imported, or the attribute is not a Policy.
     """
     return _imported(name) if is_import_string(name) else _registered(name)
 
 
 def as_policy(policy: "Policy | str") -> "Policy":
-    """The policy itself, or the registered one of this name. Raises PolicyError as ``find_policy``."""
+    """Return the policy itself, or the registered one of this name. Raises PolicyError as ``find_policy``."""
     return find_policy(policy) if isinstance(policy, str) else policy
 
 
 def source_of(policy: "Policy") -> str:
-    """What another process loads a policy by. Raises PolicyError where there is nothing."""
+    """Return the name or ``module:attribute`` by which another process loads a policy.
+
+    Raises:
+        PolicyError: Another process cannot load it.
+    """
     if policy.source is not None:
         return policy.source
     if policy.name in policy_names() and find_policy(policy.name) == policy:
@@ -90,12 +104,16 @@ def source_of(policy: "Policy") -> str:
 
 
 def is_import_string(name: str) -> bool:
-    """Whether this names a module and an attribute of it, and no registered policy."""
+    """Return whether this has the form ``module:attribute``."""
     return ":" in name
 
 
 def check_source(name: str) -> str:
-    """Return the name of a registered policy, or an import string, which is not imported. Raises PolicyError."""
+    """Return the name of a registered policy, or an import string without importing it.
+
+    Raises:
+        PolicyError: It is neither.
+    """
     if is_import_string(name):
         if not _REFERENCE.fullmatch(name):
             raise PolicyError("expected module:attribute")
@@ -144,7 +162,7 @@ def _imported(reference: str) -> "Policy":
     check_source(reference)
     module, _, attributes = reference.partition(":")
     if "" not in sys.path:
-        sys.path.append("")  # last, so that nothing in the working directory hides what is installed
+        sys.path.append("")  # last, so that the working directory hides no installed module
     try:
         loaded: object = import_module(module)
         for attribute in attributes.split("."):

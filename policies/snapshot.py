@@ -1,4 +1,4 @@
-"""Snapshot: everything a policy may know, as immutable data.
+"""Snapshot: everything that a policy may know, as immutable data.
 
 A policy is a pure function ``Snapshot -> Plan``: no I/O, no clock, no randomness but ``Snapshot.seed``.
 """
@@ -26,23 +26,26 @@ class OrderKeeper(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """One direction of a cable, at the index its number in the fabric gives."""
+    """One direction of a cable, at the index that its number in the fabric gives."""
 
     rate_bps: float
     order_keeper: OrderKeeper
 
 
 class Links(tuple[LinkState, ...]):
-    """All links of a fabric, and what there is of them as arrays, made once: a fabric keeps its links for long."""
+    """All links of a fabric, also as arrays.
+
+    The arrays are computed once, since a fabric keeps its links for long.
+    """
 
     @cached_property
     def rates_bps(self) -> npt.NDArray[np.float64]:
-        """Rate of every link; read-only."""
+        """By link, its rate; read-only."""
         return _read_only(np.array([link.rate_bps for link in self], dtype=np.float64))
 
     @cached_property
     def has_levels(self) -> npt.NDArray[np.bool_]:
-        """Whether a switch queue keeps the order on each link; read-only."""
+        """By link, whether a switch queue keeps the order there; read-only."""
         return _read_only(np.array([link.order_keeper is OrderKeeper.SWITCH_QUEUE for link in self], dtype=np.bool_))
 
 
@@ -50,8 +53,13 @@ class Links(tuple[LinkState, ...]):
 class OpenGroup:
     """An instance of a flow group that is under way.
 
-    ``reference_s`` is when its head flow began. ``remaining_bytes`` is what is left of it, as far as anybody knows:
-    what jobs tell says no more than that it is not over, which leaves all bytes of the template.
+    Attributes:
+        job: The job.
+        group: The flow group.
+        iteration: Which iteration it belongs to.
+        reference_s: The time at which its head flow began.
+        remaining_bytes: What is left to send, as far as known. Jobs report only that a group is not over, and then this
+            is all bytes of the template.
     """
 
     job: str
@@ -63,11 +71,20 @@ class OpenGroup:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state that one decision is made from; jobs stand in order of their names, open groups in that of jobs.
+    """The state that one decision is made from.
 
-    While a job is measured (``profiled``) it has the hardware's level ``num_levels`` for itself, above those that
-    policies have. ``foreign_loads_bps`` is what links carry, by their numbers, beside what the jobs send, as far as
-    that was measured; nothing for all others.
+    Attributes:
+        time_s: The time of the decision.
+        links: All links of the fabric.
+        jobs: The jobs, in order of their names.
+        num_levels: How many levels policies may use, 0 to ``num_levels - 1``, the highest the most urgent.
+        open_groups: Flow groups under way, in order of the jobs; empty at job events.
+        foreign_loads_bps: By link number, the measured load that does not come from the jobs; links not listed have
+            none.
+        previous: The Plan in force.
+        seed: Seeds all randomness of the policy.
+        profiled: The name of the job that is being measured. It has level ``num_levels`` for itself, above those of the
+            policy.
     """
 
     time_s: float
@@ -82,7 +99,7 @@ class Snapshot:
 
     @property
     def foreign_utilisation(self) -> npt.NDArray[np.float64]:
-        """The foreign load of every link over its rate."""
+        """By link, the foreign load over the rate."""
         shares = np.zeros(len(self.links))
         for link, load_bps in self.foreign_loads_bps.items():
             shares[link] = load_bps / self.links[link].rate_bps

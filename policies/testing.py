@@ -1,4 +1,4 @@
-"""Properties that a sound policy has, as functions to call from the tests of a policy of one's own::
+"""Checks that a sound policy passes, to call from the tests of a policy.
 
     import pytest
     from policies.testing import CHECKS, Check
@@ -7,9 +7,9 @@
     def test_my_policy(check: Check) -> None:
         check(MY_POLICY)
 
-Each decides on random Snapshots, the same ones every time, and raises AssertionError with the seed of the Snapshot for
-which the property does not hold: ``random_snapshot(seed)`` is that Snapshot. Nothing here needs a package that the
-policies do not need.
+Each check decides on random Snapshots, the same ones every time. It raises AssertionError with the seed of a Snapshot
+on which the property does not hold, and ``random_snapshot(seed)`` returns that Snapshot. The checks need no package
+beyond those of the policies.
 """
 
 import math
@@ -26,34 +26,43 @@ from policies.job import Job, Profile
 from policies.plan import JobPlan, Plan
 from policies.policy import Policy, decide
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
+from policies.validation import InvalidPlanError, check_plan
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths
 
 SEEDS: Sequence[int] = range(30)
-"""Of the Snapshots that a check decides on unless it is given others."""
+"""Seeds of the Snapshots that a check decides on by default."""
 
 _GBPS = 1e9
 _NOISE = 1e-9
 _CLOSE = 1e-6
-"""Of time shifts, which are no choice among few."""
+"""Time shifts that differ by less are equal: unlike levels and paths they are real numbers."""
 _SLACK = 1.25
 _SIZES = (8, 16, 32)
 _POWERS = (-10, 10)
 
 
 class Check(Protocol):
-    """A property to check a policy for."""
+    """A function that checks a policy for one property."""
 
     def __call__(self, policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-        """Decide on ``random_snapshot`` of each seed. Raises AssertionError where the property does not hold."""
+        """Decide on ``random_snapshot`` of each seed.
+
+        Raises:
+            AssertionError: The property does not hold.
+        """
 
 
 def random_snapshot(seed: int, num_jobs: int | None = None) -> Snapshot:
-    """A valid Snapshot: of up to six jobs unless told how many, on links that several of them share.
+    """Return a valid Snapshot of jobs that share links.
 
     Snapshots of even seeds have coarse sizes and times, so that ties are common; those of odd seeds have none. Some
-    jobs send nothing, some flows have one path, some links are kept in order by no switch.
+    jobs send nothing, some flows have a single path, and on some links no switch keeps the order.
+
+    Args:
+        seed: Determines the Snapshot.
+        num_jobs: How many jobs; None: up to six, by the seed.
     """
     chance = random.Random(seed)
     num_jobs = chance.randint(0, 6) if num_jobs is None else num_jobs
@@ -65,27 +74,30 @@ def random_snapshot(seed: int, num_jobs: int | None = None) -> Snapshot:
 
 
 def snapshots(seed: int = 0, count: int = len(SEEDS)) -> Iterator[Snapshot]:
-    """So many random Snapshots: ``random_snapshot`` of this seed and the next ones."""
+    """Return so many random Snapshots: ``random_snapshot`` of this seed and the following ones."""
     return map(random_snapshot, range(seed, seed + count))
 
 
 def check_plans_are_valid(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """A Plan has every job once, in order of unique ranks, and every flow, on a candidate path and a level there is."""
+    """Check that Plans are valid: every job and flow once, ranks in order, levels and paths that exist."""
     for seed in seeds:
         snapshot = random_snapshot(seed)
-        problems = _problems(decide(policy, snapshot), snapshot)
-        _require(not problems, policy, seed, "; ".join(problems))
+        plan = decide(policy, snapshot)
+        try:
+            check_plan(plan, snapshot)
+        except InvalidPlanError as error:
+            raise AssertionError(_failure(policy, seed, str(error))) from error
 
 
 def check_decisions_repeat(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """The same Snapshot, or an equal one, gives an equal Plan."""
+    """Check that equal Snapshots give equal Plans."""
     for seed in seeds:
         first, again = (decide(policy, random_snapshot(seed)) for _ in range(2))
-        _require(first == again, policy, seed, "an equal Snapshot has another Plan")
+        _require(first == again, policy, seed, "equal Snapshots have different Plans")
 
 
 def check_order_of_jobs_does_not_matter(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """The Plan does not depend on the order in which the Snapshot names the jobs."""
+    """Check that the Plan does not depend on the order in which the Snapshot lists the jobs."""
     for seed in seeds:
         snapshot = random_snapshot(seed)
         jobs = list(snapshot.jobs)
@@ -95,11 +107,11 @@ def check_order_of_jobs_does_not_matter(policy: Policy, seeds: Sequence[int] = S
 
 
 def check_scale_does_not_matter(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """As many times the bytes at as many times the rates change no decision."""
+    """Check that scaling all bytes and all rates by one factor changes no decision."""
     for seed in seeds:
         snapshot = random_snapshot(seed)
         for power in _POWERS:
-            factor = 2.0**power  # so that nothing is rounded
+            factor = 2.0**power  # a power of two rounds nothing
             changed = _changed(decide(policy, snapshot), decide(policy, _scaled(snapshot, factor)))
             _require(
                 not changed, policy, seed, f"other decisions for {_list(changed)} with all {factor:g} times as large"
@@ -107,7 +119,7 @@ def check_scale_does_not_matter(policy: Policy, seeds: Sequence[int] = SEEDS) ->
 
 
 def check_no_inversion(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """Of two flows on a link of a switch, the one that is earlier in the order never has the lower level."""
+    """Check that of two flows on a switch's link the one earlier in the order never has the lower level."""
     for seed in seeds:
         snapshot = random_snapshot(seed)
         plan = decide(policy, snapshot)
@@ -127,23 +139,23 @@ def check_no_inversion(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
 
 
 def check_damping(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """With its own Plan in force a policy keeps it where nothing has changed, or sizes by no more than rounding."""
+    """Check that a policy keeps its own Plan where nothing has changed, or sizes differ only by rounding."""
     for seed in seeds:
         snapshot = random_snapshot(seed)
         plan = decide(policy, snapshot)
         changed = _changed(plan, decide(policy, replace(snapshot, previous=plan)))
-        _require(not changed, policy, seed, f"other decisions for {_list(changed)} though nothing has changed")
-        if seed % 2 == 1:  # where jobs tie, any change may decide between them
+        _require(not changed, policy, seed, f"other decisions for {_list(changed)} although nothing has changed")
+        if seed % 2 == 1:  # in Snapshots of even seeds jobs tie, and any change may decide between them
             noisy = replace(_noisy(snapshot, random.Random(seed)), previous=plan)
             changed = _changed(plan, decide(policy, noisy))
             _require(not changed, policy, seed, f"sizes that differ by {_NOISE:g} move {_list(changed)}")
 
 
 def check_bounded_steps(policy: Policy, seeds: Sequence[int] = range(3), exponent: float = 2.0) -> None:
-    """Twice the jobs take at most 2^``exponent`` times the steps, with a quarter to spare.
+    """Check that twice the jobs take at most 2^``exponent`` times the steps, with a quarter to spare.
 
-    A step is a line of Python that is run, so that it does not matter how quick the machine is; what compiled code does
-    inside one line counts as one.
+    A step is one executed line of Python, so the speed of the machine does not matter. Whatever compiled code does
+    inside one line counts as one step.
     """
     for size, larger in pairwise(_SIZES):
         few, many = (sum(_steps(policy, random_snapshot(seed, jobs)) for seed in seeds) for jobs in (size, larger))
@@ -156,14 +168,14 @@ def check_bounded_steps(policy: Policy, seeds: Sequence[int] = range(3), exponen
 
 
 def check_memory_is_recorded(policy: Policy, seeds: Sequence[int] = SEEDS) -> None:
-    """A Plan's memory that has been recorded leads to the same next decision as the memory itself."""
+    """Check that a Plan's memory, encoded and decoded, leads to the same next decision as the memory itself."""
     for seed in seeds:
         snapshot = random_snapshot(seed)
         before = replace(snapshot, jobs=snapshot.jobs[: len(snapshot.jobs) // 2])
         plan = decide(policy, before)
         recalled = policy.with_memory(replace(plan, memory=None), policy.encode_memory(plan), before)
         one, other = (decide(policy, replace(snapshot, previous=previous)) for previous in (plan, recalled))
-        _require(one == other, policy, seed, "another Plan from the memory that a record has")
+        _require(one == other, policy, seed, "the recorded memory leads to another Plan")
 
 
 CHECKS: tuple[Check, ...] = (
@@ -176,7 +188,7 @@ CHECKS: tuple[Check, ...] = (
     check_bounded_steps,
     check_memory_is_recorded,
 )
-"""All of them."""
+"""All checks."""
 
 
 def _random_job(name: str, chance: random.Random, num_links: int, is_coarse: bool) -> Job:
@@ -207,39 +219,8 @@ def _random_flow(key: FlowKey, chance: random.Random, num_links: int, size_bytes
     return Flow(key, five_tuple, size_bytes, chance.choice((0.0, 0.0, 0.5, 1.0)), Paths(paths), chance.choice(paths))
 
 
-def _problems(plan: Plan, snapshot: Snapshot) -> list[str]:
-    """What is wrong with a Plan for a Snapshot."""
-    found = []
-    if [job.rank for job in plan.jobs] != list(range(len(plan.jobs))):
-        found.append("jobs do not stand in order of ranks from 0 on")
-    if sorted(job.name for job in plan.jobs) != sorted(job.name for job in snapshot.jobs):
-        found.append("its jobs are not those of the Snapshot")
-    flows = {flow.key: flow for job in snapshot.jobs for flow in job.flows}
-    if plan.flows.keys() != flows.keys():
-        found.append("its flows are not those of the Snapshot")
-    for key in plan.flows.keys() & flows.keys():
-        choice = plan.flows[key]
-        if not 0 <= choice.level < snapshot.num_levels:
-            found.append(f"{_named(flows[key])}: there is no level {choice.level}")
-        if choice.path is not None and choice.path not in tuple(flows[key].candidates):
-            found.append(f"{_named(flows[key])}: {choice.path} is not one of its paths")
-    for job in plan.jobs:
-        found += [f"job {job.name!r}: {problem}" for problem in _job_problems(job, snapshot.num_levels)]
-    return found
-
-
-def _job_problems(job: JobPlan, num_levels: int) -> Iterator[str]:
-    if not 0 <= job.level < num_levels:
-        yield f"there is no level {job.level}"
-    for name in ("intensity", "correction_factor", "priority", "time_shift_s"):
-        if (value := getattr(job, name)) is not None and not math.isfinite(value):
-            yield f"{name} is {value}"
-    if job.time_shift_s is not None and job.time_shift_s < 0:
-        yield f"time_shift_s is {job.time_shift_s}, less than 0"
-
-
 def _changed(before: Plan, after: Plan) -> list[object]:
-    """The jobs and flows for which switches or hosts do something else; figures and reasons do not count."""
+    """Return the jobs and flows for which switches or hosts do something else; figures and reasons do not count."""
     then, now = ({job.name: job for job in plan.jobs} for plan in (before, after))
     jobs = [name for name in then.keys() | now.keys() if not _is_same(then.get(name), now.get(name))]
     keys = before.flows.keys() | after.flows.keys()
@@ -272,7 +253,7 @@ def _with_sizes(snapshot: Snapshot, changed: Callable[[float], float]) -> Snapsh
 
 
 def _steps(policy: Policy, snapshot: Snapshot) -> int:
-    """How many lines of Python a decision runs, imports left out."""
+    """Return how many lines of Python a decision runs, not counting imports."""
     decide(policy, snapshot)
     count = 0
 
@@ -290,9 +271,13 @@ def _steps(policy: Policy, snapshot: Snapshot) -> int:
     return count
 
 
-def _require(is_so: bool, policy: Policy, seed: int, message: str) -> None:
-    if not is_so:
-        raise AssertionError(f"policy {policy.name!r}, random_snapshot({seed}): {message}")
+def _require(holds: bool, policy: Policy, seed: int, message: str) -> None:
+    if not holds:
+        raise AssertionError(_failure(policy, seed, message))
+
+
+def _failure(policy: Policy, seed: int, message: str) -> str:
+    return f"policy {policy.name!r}, random_snapshot({seed}): {message}"
 
 
 def _named(flow: Flow) -> str:

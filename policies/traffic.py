@@ -1,4 +1,4 @@
-"""What jobs send in one iteration, as arrays: the form in which policies add up loads and compare paths."""
+"""Traffic of jobs as arrays: the form in which policies add up loads and compare paths."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +19,17 @@ from topologies.paths import NO_LINK
 class Traffic:
     """The flows of jobs, job after job, each with its paths.
 
-    The flows of job j are ``flows[first_flow[j]:first_flow[j + 1]]``. The paths of flow f stand one after the other in
-    ``links[first_link[f]:first_link[f + 1]]``, each ``path_length[f]`` long, short ones filled up with ``NO_LINK``; the
-    links inside its hosts, which it uses on every path, in ``host_links`` from ``first_host_link[f]`` on.
+    Attributes:
+        flows: All flows.
+        first_flow: Job j has the flows from ``first_flow[j]`` up to ``first_flow[j + 1]``.
+        size_bytes: By flow; 0 for a flow of less than one bit.
+        links: The paths of all flows, one after another. Every path of flow f has ``path_length[f]`` entries;
+            ``NO_LINK`` fills up the short ones.
+        first_link: Flow f has the entries of ``links`` from ``first_link[f]`` up to ``first_link[f + 1]``.
+        path_length: By flow, the length of its longest path.
+        host_links: The links inside the hosts of all flows, which they use on every path.
+        first_host_link: Flow f has the entries of ``host_links`` from ``first_host_link[f]`` up to ``first_host_link[f
+            + 1]``.
     """
 
     flows: tuple[Flow, ...]
@@ -35,7 +43,7 @@ class Traffic:
 
     @classmethod
     def with_candidates(cls, jobs: Sequence[Job]) -> "Traffic":
-        """While paths are open: every flow with all its candidates."""
+        """Return the flows of jobs with all their candidate paths."""
         arrays = [_NO_FLOWS, *(job.arrays for job in jobs)]
         return cls(
             tuple(chain.from_iterable(job.flows for job in jobs)),
@@ -50,7 +58,7 @@ class Traffic:
 
     @classmethod
     def with_paths(cls, jobs: Sequence[Job], paths_of: Callable[[Flow], Sequence[Path]]) -> "Traffic":
-        """Every flow with the paths, at least one, that ``paths_of`` gives it."""
+        """Return the flows of jobs with the paths, at least one, that ``paths_of`` gives for each."""
         traffic = cls.with_candidates(jobs)
         links: list[int] = []
         starts, lengths = [0], []
@@ -69,7 +77,7 @@ class Traffic:
         )
 
     def narrowed(self, choice: IntArray) -> "Traffic":
-        """Every flow with only that of its paths which stands at this position."""
+        """Return the same flows, each with only the path at the position that ``choice`` has for it."""
         first_link = _starts(self.path_length)
         chosen = np.repeat(self.first_link[:-1] + choice * self.path_length - first_link[:-1], self.path_length)
         links = self.links[chosen + np.arange(first_link[-1])]
@@ -77,7 +85,7 @@ class Traffic:
 
     @property
     def first_paths(self) -> list[Path]:
-        """The first path of every flow."""
+        """By flow, its first path."""
         links, starts = tuple(self.links.tolist()), self.first_link.tolist()
         paths = [
             links[start : start + length] for start, length in zip(starts[:-1], self.path_length.tolist(), strict=True)
@@ -87,7 +95,7 @@ class Traffic:
         return paths
 
     def loads(self, num_links: int) -> "Loads":
-        """Bytes per iteration of every job on every link, flows spread evenly over their paths."""
+        """Return the bytes per iteration of every job on every link; flows are spread evenly over their paths."""
         add = _add.for_steps(4 * len(self.links))
         on_paths = self.links, self.first_link, self.path_length
         in_hosts = self.host_links, self.first_host_link
@@ -97,9 +105,13 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
-    """Bytes per iteration of jobs on links: job j puts ``num_bytes[n]`` on ``links[n]``, n from ``first[j]`` on.
+    """Bytes per iteration of jobs on links. Only entries above 0 are listed.
 
-    Nothing is listed that is 0.
+    Attributes:
+        first: Job j has the entries from ``first[j]`` up to ``first[j + 1]``.
+        links: By entry, the link.
+        num_bytes: By entry, the bytes.
+        num_links: How many links there are.
     """
 
     first: IntArray
@@ -108,7 +120,7 @@ class Loads:
     num_links: int
 
     def transfer_s(self, link_rates_bps: FloatArray) -> FloatArray:
-        """t of every job: how long the link that takes longest needs for its bytes; 0 where there are none."""
+        """Return t of every job: how long its bottleneck link needs for its bytes; 0 for a job without bytes."""
         times_s = np.zeros(len(self.first) - 1)
         sends = np.diff(self.first) > 0
         with np.errstate(over="ignore"):
@@ -117,13 +129,18 @@ class Loads:
         return times_s
 
     def sharing(self, jobs: Sequence[int], counts: BoolArray) -> csr_array:
-        """Which of these jobs send over a same link that counts: an entry from the earlier of two to the later one."""
+        """Return which jobs send over the same link: an entry from the earlier of two jobs to the later one.
+
+        Args:
+            jobs: Numbers of jobs, in the order that makes one earlier than another.
+            counts: By link, whether sharing it counts.
+        """
         share = _share.for_steps(len(jobs) ** 2 + 4 * len(self.links))
         first, later = share(np.array(jobs, dtype=np.int64), self.first, self.links, counts)
         return csr_array((np.ones(len(later)), later, first), shape=(len(jobs), len(jobs)))
 
     def of(self, job: int) -> FloatArray:
-        """Bytes of one job on every link."""
+        """Return by link the bytes of one job."""
         entries = slice(self.first[job], self.first[job + 1])
         bytes_by_link = np.zeros(self.num_links)
         bytes_by_link[self.links[entries]] = self.num_bytes[entries]
@@ -145,7 +162,7 @@ def _add(
     in_hosts: tuple[LinkArray, IntArray],
     num_links: int,
 ) -> tuple[IntArray, LinkArray, FloatArray]:
-    """Loads of every job: where each begins, the links, and the bytes on them."""
+    """Return the loads of all jobs: the first entry of each, and by entry the link and the bytes."""
     links, first_link, path_length = on_paths
     host_links, first_host_link = in_hosts
     on_link = np.zeros(num_links)
@@ -179,8 +196,8 @@ def _add(
 
 @Kernel
 def _share(jobs: IntArray, first: IntArray, links: LinkArray, counts: BoolArray) -> tuple[LinkArray, LinkArray]:
-    """Pairs of jobs on a link that counts: where those of each job begin, and the later job of each, ascending."""
-    # The users of every link, in order of the jobs given.
+    """Return pairs of jobs on a link that counts, as CSR: the first entry of each job, and by entry the later job."""
+    # The users of every link, in the order of the jobs.
     first_user = np.zeros(len(counts) + 1, dtype=np.int64)
     for job in jobs:
         for link in links[first[job] : first[job + 1]]:

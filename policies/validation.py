@@ -1,4 +1,4 @@
-"""What every policy may assume of a Snapshot, and what everybody else may assume of a Plan."""
+"""Validation: what every policy may assume about a Snapshot, and everybody else about a Plan."""
 
 import math
 from collections import defaultdict
@@ -16,13 +16,14 @@ from topologies.paths import NO_LINK
 
 
 class InvalidPlanError(ValueError):
-    """A policy has returned no Plan, or none for its Snapshot; the message names the job or flow and the field."""
+    """A policy returned something other than a valid Plan; the message names the job or flow and the field."""
 
 
-def check(snapshot: Snapshot) -> None:
-    """Raise ValueError, naming the job or link and the field, where a Snapshot makes no sense.
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Check that a policy can decide on a Snapshot. One level is enough, and there may be more levels than jobs.
 
-    More levels than jobs are sound, and so is one level.
+    Raises:
+        ValueError: It cannot; the message names the job or link and the field.
     """
     if not snapshot.num_levels >= 1:
         raise ValueError(f"num_levels must be at least 1, not {snapshot.num_levels}")
@@ -33,7 +34,7 @@ def check(snapshot: Snapshot) -> None:
     num_links = len(snapshot.links)
     for job in snapshot.jobs:
         if job.name in names:
-            raise ValueError(f"job {job.name!r}: its name is taken by another job")
+            raise ValueError(f"job {job.name!r}: another job has the same name")
         names.add(job.name)
         if job.highest_link >= num_links:
             raise ValueError(
@@ -43,7 +44,7 @@ def check(snapshot: Snapshot) -> None:
 
 
 def check_plan(plan: Plan, snapshot: Snapshot) -> None:
-    """Check that a Plan decides on every job and flow of its Snapshot, each once and within its bounds.
+    """Check that a Plan decides on every job and flow of its Snapshot once, and within bounds.
 
     Raises:
         InvalidPlanError: It does not.
@@ -59,7 +60,7 @@ def check_plan(plan: Plan, snapshot: Snapshot) -> None:
         key = min(different, key=repr)
         raise InvalidPlanError(f"flow {key}: {'is missing' if key in keys else 'is not in the Snapshot'}")
     plans = [plan.flows[flow.key] for flow in flows]
-    # A Plan has few different levels and orders, and many flows.
+    # Check each pair of level and order once: a Plan has many flows and few such pairs.
     bad = {
         decided for decided in {decided[1:] for decided in plans} if not _is_in_bounds(*decided, snapshot.num_levels)
     }
@@ -79,7 +80,7 @@ def _check_names(planned: Iterable[str], expected: Iterable[str]) -> None:
     left = dict.fromkeys(expected)
     for name in planned:
         if name not in left:
-            raise InvalidPlanError(f"job {name!r}: is there twice, or not in the Snapshot")
+            raise InvalidPlanError(f"job {name!r}: appears twice, or is not in the Snapshot")
         del left[name]
     if left:
         raise InvalidPlanError(f"job {next(iter(left))!r}: is missing")
@@ -109,7 +110,7 @@ def _is_whole(number: object) -> TypeGuard[int]:
 
 
 def _check_paths(chosen: Sequence[tuple[Flow, Path]]) -> None:
-    """Check that each path is one of the flow's candidates, many flows at once: most have as many, as long ones."""
+    """Check that paths are candidates of their flows, by groups of flows whose candidates have the same shape."""
     by_shape: defaultdict[tuple[int, ...], list[tuple[Flow, Path]]] = defaultdict(list)
     for flow, path in chosen:
         by_shape[flow.candidates.links.shape].append((flow, path))
@@ -124,8 +125,8 @@ def _check_paths(chosen: Sequence[tuple[Flow, Path]]) -> None:
 
 
 def _refuse_first(chosen: Iterable[tuple[Flow, Path]]) -> NoReturn:
-    """Name the first flow with a path that is none of its candidates; there is one."""
+    """Raise the error for the first flow whose path is not a candidate; there is one."""
     for flow, path in chosen:
         if path not in tuple(flow.candidates) or not all(map(_is_whole, path)):
-            raise InvalidPlanError(f"flow {flow.key}: path {path} is none of its candidates")
+            raise InvalidPlanError(f"flow {flow.key}: path {path} is not one of its candidates")
     raise AssertionError("every path is a candidate")

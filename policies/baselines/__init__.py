@@ -1,1 +1,1 @@
-"""The policies that ours are compared with."""
+"""Baselines: the policies that Crux, EchelonFlow and trainyard are compared with."""

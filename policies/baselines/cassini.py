@@ -1,21 +1,24 @@
-"""CASSINI: jobs that share a link begin their iterations at times at which their transfers meet least.
+"""CASSINI: jobs that share a link shift their iterations in time so that their transfers overlap least.
 
-Optimises the compatibility of jobs link by link. Source: Rajasekaran, Ghobadi and Akella, *CASSINI: Network-Aware Job
+Objective: the compatibility of jobs, link by link. Source: Rajasekaran, Ghobadi and Akella, *CASSINI: Network-Aware Job
 Scheduling in Machine Learning Clusters*, NSDI 2024. Inputs: profiles, bytes by link on the paths of the fabric's hash,
-link rates, times of arrival. It fills ``time_shift_s``: how much later than it arrived a job's rhythm begins. No ranks
-and one level for all; allocator max-min, at job events. At most one circle less than there are jobs is optimised, each
-in O(j a c) for j jobs, a angles to turn to and c angles of the circle.
+link rates, arrival times. It sets ``time_shift_s``: how long after its arrival a job's first iteration begins. There
+are no ranks and one level for all; allocator max-min, at job events. At most one circle less than there are jobs is
+optimised, each in O(j a c) for j jobs, a angles to turn to and c angles of the circle.
 
-The affinity graph joins jobs with the links that they contend for: links on which their demands, were they to meet, add
-up to more than the rate. Links are taken by the share of time that they are asked for, most first. A link turns the
-jobs on it against each other, and each takes along all jobs that earlier links have tied it to. So without a loop every
-link gets the shifts of its own circle, as by the paper's walk through the graph, t_k = (t_j - t_jl + t_kl) mod T_k.
+The affinity graph joins jobs with the links that they contend for: links on which their demands together exceed the
+rate when they coincide. Links are taken by the share of time for which they are demanded, the largest first. A link
+turns its jobs against each other, and each job takes along all jobs that earlier links have tied it to. So in a graph
+without loops every link gets the shifts of its own circle, as by the paper's walk through the graph, t_k = (t_j - t_jl
++ t_kl) mod T_k.
 
-Departures. *Loops*: the paper drops placements whose graph has one; here jobs are placed already, so a link that closes
-a loop leaves what the links before it have fixed between its jobs, and turns only the rest. *Zero*: of the jobs tied
-together the one that came first is not shifted, ties by name; a job that is tied to none has no shift to keep. *Demand*
-is taken as even during a transfer. More than two on a link are placed by descent (``unified_circle``) instead of by a
-solver.
+Differences from the paper:
+
+- Loops: the paper drops placements whose graph has one. Here jobs are already placed, so a link that closes a loop
+  keeps what earlier links have fixed between its jobs, and turns only the rest.
+- Zero: of the jobs tied together the first to arrive is not shifted, ties by name. A job tied to no other has no shift.
+- Demand is even during a transfer.
+- More than two jobs on a link are placed by descent (``unified_circle``) instead of by a solver.
 """
 
 from collections import defaultdict
@@ -27,30 +30,31 @@ import numpy as np
 from policies.baselines.unified_circle import UnifiedCircle, Use
 from policies.coflows import JobCoflow, job_coflows, seconds_by_link
 from policies.enforcement import SWITCH_LEVELS
+from policies.intensity import MAX_ITERATION_S
 from policies.plan import Plan
 from policies.plan_builder import JobDecision, plan_of
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 
-_LONGEST_ITERATION_S = 1e7
 _SAME_TIME = 1e-9
 _MEETS_NOBODY = "It meets nobody on a link that could be too little for all."
 
 _Uses = Mapping[int, Use]
-"""Uses of one link by job, as a position in the list of all."""
+"""Uses of one link by number of job."""
 
 
 def cassini(snapshot: Snapshot) -> Plan:
-    """Shift the jobs' iterations against each other; ranks, by arrival, then name, mean nothing here.
+    """Shift the iterations of the jobs against each other. Ranks follow arrival, then name, and mean nothing here.
 
-    Raises ValueError, naming the job, for an iteration longer than 10^7 s.
+    Raises:
+        ValueError: An iteration is longer than 10^7 s; the message names the job.
     """
     coflows = sorted(job_coflows(snapshot), key=lambda coflow: coflow.job.arrival_s)
     for coflow in coflows:
-        if not (duration_s := coflow.iteration.duration_s) <= _LONGEST_ITERATION_S:
+        if not (duration_s := coflow.iteration.duration_s) <= MAX_ITERATION_S:
             raise ValueError(
                 f"job {coflow.job.name!r}: size_bytes make an iteration of {duration_s:g} s,"
-                f" the longest is {_LONGEST_ITERATION_S:g} s"
+                f" the longest is {MAX_ITERATION_S:g} s"
             )
     contended = _contended_links(coflows)
     phases_s, tied_to = _phases(len(coflows), contended)
@@ -70,7 +74,7 @@ def cassini(snapshot: Snapshot) -> Plan:
 
 
 def _contended_links(coflows: Sequence[JobCoflow]) -> list[_Uses]:
-    """Links whose jobs could together ask for more than the rate; the one asked for most of the time first."""
+    """Return the links whose jobs together may exceed the rate, the one demanded most of the time first."""
     by_link = seconds_by_link(coflows).tocsc()
     by_link.sort_indices()
     links = []
@@ -86,7 +90,7 @@ def _contended_links(coflows: Sequence[JobCoflow]) -> list[_Uses]:
 
 
 def _phases(num_jobs: int, links: Sequence[_Uses]) -> tuple[list[float], list[int]]:
-    """How far every job is turned, and the number of the jobs it is tied to."""
+    """Return by job how far it is turned, and the number of the tied jobs it belongs to."""
     phases_s, component = [0.0] * num_jobs, list(range(num_jobs))
     for uses in links:
         parts = defaultdict(list)
@@ -103,7 +107,7 @@ def _phases(num_jobs: int, links: Sequence[_Uses]) -> tuple[list[float], list[in
 
 
 def _lowest_scores(links: Sequence[_Uses], phases_s: Sequence[float]) -> dict[int, float]:
-    """Compatibility on the link where it is lowest, of every job that meets others."""
+    """Return, for every job that shares a contended link, the lowest compatibility of its links."""
     scores: dict[int, float] = {}
     for uses in links:
         score = UnifiedCircle([[_turned(use, phases_s[job]) for job, use in uses.items()]]).score([0])
@@ -116,7 +120,7 @@ def _turned(use: Use, phase_s: float) -> Use:
 
 
 def _shift_s(coflow: JobCoflow, phase_s: float, first: JobCoflow, first_phase_s: float) -> float:
-    """By how much later than it arrived a job begins, so that it keeps its phase to the first of those tied to it."""
+    """Return how long after its arrival a job begins to keep its phase to the first of the jobs tied to it."""
     period_s = coflow.iteration.duration_s
     shift_s = (phase_s - first_phase_s - coflow.job.arrival_s + first.job.arrival_s) % period_s
     return 0.0 if period_s - shift_s < _SAME_TIME * period_s else shift_s

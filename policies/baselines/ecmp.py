@@ -1,6 +1,6 @@
-"""No scheduling: every flow goes where the fabric's hash sends it, and all share one level.
+"""ECMP: no scheduling. Every flow takes the path of the fabric's hash, and all flows share one level.
 
-The yardstick for all others; it optimises nothing and looks at nothing. Allocator max-min, at job events.
+This is the yardstick for all other policies; it optimises nothing. Allocator max-min, at job events.
 """
 
 from policies.coflows import job_coflows
@@ -12,7 +12,7 @@ from policies.snapshot import Snapshot
 
 
 def ecmp(snapshot: Snapshot) -> Plan:
-    """Leave all flows to the hash at level 0 and in no order; jobs are ranked by arrival, then name."""
+    """Leave all flows to the hash, at level 0 and without an order; jobs are ranked by arrival, then name."""
     coflows = sorted(job_coflows(snapshot), key=lambda coflow: coflow.job.arrival_s)
     reason = "ECMP hashes its flows and gives no job precedence."
     return plan_of("ecmp", [JobDecision(coflow, level=0, order=0, reason=reason) for coflow in coflows])

@@ -1,9 +1,8 @@
-"""First in, first out: the order of arrival, as the plainest order that there is.
+"""First in, first out: jobs in order of arrival, the simplest order there is.
 
-It optimises nothing; it tells what an order alone is worth, whatever the order. Inputs: arrival times. Jobs are ranked
-by arrival, then name; every flow takes the path of the fabric's hash. Levels: one each from the top, the lowest for all
-that are left (``own_levels``). Allocator order-greedy, at group events; with levels, at job events. O(n log n) in the
-jobs.
+It optimises nothing, and shows what any order is worth. Inputs: arrival times. Jobs are ranked by arrival, then name,
+and every flow takes the path of the fabric's hash. Levels: one each from the top, the lowest for all that are left
+(``own_levels``). Allocator order-greedy, at group events; with levels, at job events. O(n log n) in the jobs.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from policies.snapshot import Snapshot
 
 
 def fifo(snapshot: Snapshot) -> Plan:
-    """Serve the jobs in the order in which they came."""
+    """Serve the jobs in order of arrival."""
     return plan_in_order(
         "fifo",
         snapshot.num_levels,

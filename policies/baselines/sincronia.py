@@ -1,14 +1,14 @@
 """Sincronia: an order of coflows from their bottlenecks (BSSI), and any rates that keep it.
 
-Optimises the weighted sum of coflow completion times, within a factor of four where all coflows are there from the
-start. Source: Agarwal, Rajakrishnan, Narayan, Agarwal, Shmoys and Vahdat, *Sincronia: Near-Optimal Network Design for
-Coflows*, SIGCOMM 2018. Inputs: bytes by link, link rates, weights. Allocator order-greedy, at group events,
-where BSSI orders the open flow groups by the bytes they still have; with levels, at job events, a job is one coflow of
-its bytes per iteration. O(n (L + c)) for n coflows, L links and c coflows on a link.
+Objective: the least weighted sum of coflow completion times, within a factor of four where all coflows are there from
+the start. Source: Agarwal, Rajakrishnan, Narayan, Agarwal, Shmoys and Vahdat, *Sincronia: Near-Optimal Network Design
+for Coflows*, SIGCOMM 2018. Inputs: bytes by link, link rates, weights. Under ideal enforcement the allocator is
+order-greedy at group events, and BSSI orders the open flow groups by the bytes they still have. With levels, at job
+events, a job is one coflow of its bytes per iteration. O(n (L + c)) for n coflows, L links and c coflows on a link.
 
-Departures: links of a whole fabric instead of the ports of one big switch, every flow on the path of the fabric's hash;
-decided at events instead of by epochs; seconds instead of bytes, since links differ in rate. Levels as in the authors'
-implementation: one each for the first, the lowest for the rest.
+Differences from the paper: links of a whole fabric instead of the ports of one big switch, with every flow on the path
+of the fabric's hash; decisions at events instead of by epochs; seconds instead of bytes, since links differ in rate.
+Levels are those of the authors' implementation: one each for the first coflows, the lowest for the rest.
 """
 
 from collections.abc import Sequence
@@ -45,12 +45,15 @@ def sincronia(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
 
 
 def bssi(demand_by_link: csr_array, weights: FloatArray) -> npt.NDArray[np.int64]:
-    """Order of coflows (rows) by their demand for links (columns), in any unit that all links share.
+    """Return the order of coflows (rows) by their demand for links (columns), in any unit common to all links.
 
-    From the last place to the first: of the link with the largest demand left, the coflow with the least weight to its
-    demand there goes last; the weights of the others there shrink by their demand times that ratio. Of links that tie
-    the first counts, of coflows that tie the last goes last. Coflows without demand come after all others. Raises
-    ValueError, naming the coflow, for a weight or demand that is negative or not finite.
+    BSSI fills places from the last to the first. On the link with the largest demand left, the coflow with the least
+    weight over its demand there goes last. The weights of the other coflows on that link shrink by their demand times
+    that ratio. Of links that tie the first counts; of coflows that tie the last one goes last. Coflows without demand
+    come after all others.
+
+    Raises:
+        ValueError: A weight or demand is negative or not finite; the message names the coflow.
     """
     _check(demand_by_link, weights)
     num_coflows = demand_by_link.shape[0]
@@ -72,7 +75,7 @@ def bssi(demand_by_link: csr_array, weights: FloatArray) -> npt.NDArray[np.int64
         ratios = weights[coflows] / demands
         chosen = len(ratios) - 1 - ratios[::-1].argmin()
         last = order[place] = coflows[chosen]
-        # Rounding must not turn the weight of one that ties into a negative one.
+        # Where coflows tie, rounding must not make a weight negative.
         weights[coflows] = np.maximum(weights[coflows] - demands * ratios[chosen], 0.0)
         unplaced[last] = False
         row = slice(demand_by_link.indptr[last], demand_by_link.indptr[last + 1])
@@ -94,7 +97,7 @@ def _check(demand_by_link: csr_array, weights: FloatArray) -> None:
 
 
 def _order_groups(groups: OpenGroups) -> npt.NDArray[np.int64]:
-    """BSSI of the bytes that the groups still have, all of one weight."""
+    """Order groups by BSSI of the bytes they still have, all of one weight."""
     return bssi(groups.seconds_by_link, np.ones(len(groups.started_s)))
 
 

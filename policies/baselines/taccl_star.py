@@ -1,15 +1,15 @@
-"""TACCL*: the least loaded paths, and first the traffic that has the longest way.
+"""TACCL*: the least loaded paths, and traffic with the longest way first.
 
-Optimises nothing by itself: it is what Crux (SIGCOMM 2024, footnote 3) makes of TACCL (Shah et al., NSDI 2023) to
-schedule among jobs, and one sentence: select the least congested link for each job, and prioritise the traffic with
-longer transmission distances. Inputs: bytes of flows, candidate paths, link rates. Allocator max-min, at job events.
+Source: one sentence in which Crux (SIGCOMM 2024, footnote 3) adapts TACCL (Shah et al., NSDI 2023) to scheduling among
+jobs: select the least congested link for each job, and prioritise the traffic with longer transmission distances. It
+optimises nothing by itself. Inputs: bytes of flows, candidate paths, link rates. Allocator max-min, at job events.
 O(flows times candidates).
 
-What the sentence leaves open: jobs choose in order of arrival, then name; the unit is a flow, which takes the candidate
-whose most loaded link is least loaded, then that with the smaller sum; a link's load is the seconds that an iteration
-of those placed before occupies it, since TACCL knows nothing of computation. A job's distance is that of its farthest
-flow, in links; of equal distances the one with more bytes per iteration goes first, then the name. Levels: classes of
-equal size.
+The sentence leaves the rest open. Here jobs choose in order of arrival, then name. Each flow takes the candidate whose
+most loaded link is least loaded, then the one with the smaller sum. A link's load is the time for which one iteration
+of the flows placed before occupies it, since TACCL knows nothing of computation. The distance of a job is that of its
+farthest flow, in links; of equal distances the job with more bytes per iteration goes first, then by name. Levels:
+classes of equal size.
 """
 
 from collections.abc import Sequence

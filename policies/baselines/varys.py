@@ -1,14 +1,17 @@
 """Varys: the coflow with the smallest bottleneck first (SEBF), its flows just as fast as that bottleneck (MADD).
 
-Optimises mean coflow completion time. Source: Chowdhury, Zhong and Stoica, *Efficient Coflow Scheduling with Varys*,
-SIGCOMM 2014, section 5. Inputs: bytes by link, link rates. Allocator MADD with backfill, at group events,
-where SEBF orders the open flow groups by the bytes they still have; with levels, at job events, a job is one coflow of
-its bytes per iteration. O(h + n log n) for h pairs of job and link.
+Objective: the least mean coflow completion time. Source: Chowdhury, Zhong and Stoica, *Efficient Coflow Scheduling with
+Varys*, SIGCOMM 2014, section 5. Inputs: bytes by link, link rates. Under ideal enforcement the allocator is MADD with
+backfill at group events, and SEBF orders the open flow groups by the bytes they still have. With levels, at job events,
+a job is one coflow of its bytes per iteration. O(h + n log n) for n jobs and h pairs of job and link.
 
-Departures: links of a whole fabric instead of the ports of one big switch, every flow on the path of the fabric's hash;
-a training job's coflow comes back every iteration, which Varys knows nothing of; weights (its bottleneck time over the
-weight, Smith's rule) are ours. Levels: Varys names none; classes of equal size, as Crux compresses it in figure 13.
-Deadlines and the slots that keep coflows from starving are left out.
+Differences from the paper:
+
+- Links of a whole fabric instead of the ports of one big switch; every flow takes the path of the fabric's hash.
+- A training job's coflow returns every iteration, which Varys does not know.
+- Weights are ours: bottleneck time over weight (Smith's rule).
+- Varys has no levels. Here they are classes of equal size, as Crux compresses it in figure 13.
+- Deadlines, and the time slots that keep coflows from starving, are left out.
 """
 
 from collections.abc import Sequence
@@ -45,7 +48,7 @@ def varys(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
 
 
 def bottleneck_times(seconds_by_link: csr_array) -> FloatArray:
-    """Gamma of every coflow (row): the largest of the times for which it occupies links (columns); 0 without any."""
+    """Return Gamma of every coflow (row): the longest time for which it occupies a link (column); 0 without any."""
     ends = seconds_by_link.indptr
     times = np.zeros(len(ends) - 1)
     used = np.flatnonzero(np.diff(ends))
@@ -54,9 +57,10 @@ def bottleneck_times(seconds_by_link: csr_array) -> FloatArray:
 
 
 def sebf(bottleneck_times: FloatArray, weights: FloatArray) -> npt.NDArray[np.int64]:
-    """Coflows by bottleneck time over weight, shortest first, ties in the order given; those of no weight last.
+    """Return the coflows by bottleneck time over weight, shortest first; ties in the order given, weight 0 last.
 
-    Raises ValueError, naming the coflow, for a time or weight that is negative or NaN.
+    Raises:
+        ValueError: A time or weight is negative or NaN; the message names the coflow.
     """
     for name, values in (("bottleneck time", bottleneck_times), ("weight", weights)):
         if not (values >= 0).all():
@@ -68,7 +72,7 @@ def sebf(bottleneck_times: FloatArray, weights: FloatArray) -> npt.NDArray[np.in
 
 
 def _order_groups(groups: OpenGroups) -> npt.NDArray[np.int64]:
-    """SEBF of the bytes that the groups still have, all of one weight."""
+    """Order groups by SEBF of the bytes they still have, all of one weight."""
     return sebf(bottleneck_times(groups.seconds_by_link), np.ones(len(groups.started_s)))
 
 

@@ -1,12 +1,12 @@
-"""The correction factor k of Crux, section 4.2: what strict priority over a reference job is worth on a shared link.
+"""The correction factor k (Crux, section 4.2): what strict priority over a reference job is worth on a shared link.
 
-Two jobs share one link under preemptive strict priority. ``S_x^y`` is the time the link carries job x while job y has
-priority; job x gains ``dS_x = S_x^x - S_x^other`` from it. Both orders are worth the same when ``I_r dS_r = I_j dS_j``,
-so ``P = k I`` ranks them rightly with ``k_r = 1`` and ``k_j = dS_j / dS_r``.
+Two jobs share one link under preemptive strict priority. ``S_x^y`` is the time for which the link carries job x while
+job y has priority, and job x gains ``dS_x = S_x^x - S_x^other`` from going first. Both orders are worth the same when
+``I_r dS_r = I_j dS_j``, so ``P = k I`` ranks jobs correctly with ``k_r = 1`` and ``k_j = dS_j / dS_r``.
 
-The paper fixes neither horizon nor phase, and its second example is a start-up transient. Here the gains are long-run
-shares of time by default: averaged over 16 phases of the other job, each over 50 iterations of the longer job after 10
-of warm-up.
+The paper fixes neither horizon nor phase, and its second example is a start-up transient. Here gains are long-run
+shares of time by default: averages over 16 phases of the other job, each over 50 iterations of the longer job after a
+warm-up of 10.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,19 @@ from policies.crux.shared_link import Cycles, long_run_share, usage
 from policies.intensity import Iteration
 
 Phases = Sequence[tuple[float, float]]
-"""Pairs of times that the job and the reference, alone so far, have already spent in their iterations at time 0."""
+"""Pairs: how far the job and the reference, which ran alone so far, are into their iterations at time 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class GainOptions:
-    """How gains are measured, and what is made of them.
+    """How gains are measured, and the bounds of k.
 
-    k is 1 where both gains are under ``negligible_gain`` of the time, and else at most ``largest_factor`` and at least
-    one over it.
+    Attributes:
+        num_phases: Over how many phases of the other job gains are averaged.
+        warm_up_iterations: Iterations of the longer job before the measurement.
+        measured_iterations: Iterations of the longer job that are measured.
+        negligible_gain: k is 1 where both gains are a smaller share of time than this.
+        largest_factor: k lies between one over this and this.
     """
 
     num_phases: int = 16
@@ -47,11 +51,19 @@ def correction_factor(
     phases: Phases | None = None,
     options: GainOptions = DEFAULT_GAINS,
 ) -> float:
-    """k of a job against the reference job; 1 where either sends nothing.
+    """Return k of a job against the reference job; 1 where either sends nothing.
 
-    Gains are taken from 0 to ``horizon_s`` (None: in the long run) and averaged over ``phases`` (None: evenly spread
-    over the job's iteration, the reference at the start of its own). Raises ValueError for an iteration longer than
-    10^7 s, a horizon that is not positive, and phases that are empty or lie outside the iteration.
+    Args:
+        job: The job.
+        reference: The reference job.
+        horizon_s: Gains count from 0 up to this time; None: in the long run.
+        phases: The phases to average over; None: evenly spread over the job's iteration, with the reference at its
+            start.
+        options: How gains are measured.
+
+    Raises:
+        ValueError: An iteration is longer than 10^7 s, the horizon is not positive, or phases are empty or lie outside
+            the iteration.
     """
     if horizon_s is not None and not 0 < horizon_s < np.inf:
         raise ValueError(f"horizon_s must be positive and finite, not {horizon_s}")
@@ -72,7 +84,7 @@ def correction_factor(
 def correction_factors(
     jobs: Sequence[Iteration], reference: Iteration, options: GainOptions = DEFAULT_GAINS
 ) -> list[float]:
-    """``correction_factor`` of every job in the long run."""
+    """Return ``correction_factor`` of every job in the long run."""
     factors = [1.0] * len(jobs)
     sending = [index for index, job in enumerate(jobs) if job.comm_s > 0]
     if sending and reference.comm_s > 0:
@@ -84,7 +96,7 @@ def correction_factors(
 
 
 def factor_of_gains(gain: float, reference_gain: float, options: GainOptions = DEFAULT_GAINS) -> float:
-    """k from the two gains as shares of time: their ratio, within bounds; 1 where neither order costs anything."""
+    """Return k for two gains as shares of time: their ratio, within bounds; 1 where neither order costs anything."""
     if max(gain, reference_gain) < options.negligible_gain:
         return 1.0
     if gain >= options.largest_factor * reference_gain:
@@ -100,7 +112,7 @@ def _gains(
     options: GainOptions,
     horizon_s: float | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """What each job and the reference gain from going first, as shares of time, averaged over the phases (columns)."""
+    """Return what jobs and reference gain from going first, as shares of time averaged over the phases (columns)."""
     if horizon_s is None:
         longer = np.maximum(job.period, reference.period)
         warm_up = options.warm_up_iterations * longer

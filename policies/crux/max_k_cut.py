@@ -1,17 +1,18 @@
-"""Maximum K-cut of a DAG: nodes in K ordered groups, no edge backwards, the weight of the edges between groups maximal.
+"""Maximum K-cut of a DAG: K ordered groups of nodes without an edge backwards, cutting the most weight of edges.
 
-Crux, section 4.3, algorithm 1: every split of a topological order into consecutive groups is such a cut (theorem 2) and
-every cut comes from some order (theorem 3), so that the best splits of a number of random orders come close.
+Crux, section 4.3, algorithm 1: every split of a topological order into consecutive groups is such a cut (theorem 2),
+and every cut comes from some order (theorem 3). So the best splits of a number of random orders come close to the
+maximum.
 
-The best split of one order: with ``cross(j, i)`` the weight of the edges from the first j nodes to the following ones
-up to i, ``f(k, i) = max_j f(k - 1, j) + cross(j, i)`` is the most that k groups cut among the first i. As weights are
-not negative, cross satisfies the quadrangle inequality, so that the best j of (k, i) lies between those of (k, i - 1)
-and of (k + 1, i) (Knuth, Acta Informatica 1, 1971; Yao, STOC 1980). Node after node, k downwards, these intervals
-telescope along the diagonals of i - k: O(n (n + K)) time an order, and O(nK) memory as cross is needed for one i at a
-time.
+The best split of one order is a dynamic program. With ``cross(j, i)`` the weight of the edges from the first j nodes to
+the following ones up to i, ``f(k, i) = max_j f(k - 1, j) + cross(j, i)`` is the most that k groups cut among the first
+i nodes. Weights are not negative, so cross satisfies the quadrangle inequality, and the best j of (k, i) lies between
+those of (k, i - 1) and (k + 1, i) (Knuth, Acta Informatica 1, 1971; Yao, STOC 1980). Node after node, with k downwards,
+these intervals telescope along the diagonals of i - k. That takes O(n (n + K)) time for each order, and O(nK) memory
+since cross is needed for one i at a time.
 
-Beyond the paper: three orders of four are drawn among those that the best cut so far comes from, so that its groups
-are improved; the others start afresh. A few dozen orders then do what takes hundreds of independent ones.
+Beyond the paper, three of four orders are drawn among those that the best cut so far comes from, which improves its
+groups; the fourth starts afresh. A few dozen orders then do as well as hundreds of independent ones.
 """
 
 from random import Random
@@ -25,20 +26,27 @@ from policies.jit import Kernel
 
 IndexArray = npt.NDArray[np.int32]
 
-MOST_ORDERS, FEWEST_ORDERS, PAIRS_TRIED = 32, 8, 1 << 21
+MAX_ORDERS, MIN_ORDERS, PAIRS_TRIED = 32, 8, 1 << 21
 _FRESH_EVERY = 4
 
 
 def default_num_orders(size: int) -> int:
-    """As many orders as measurements found worth their time (docs/policies.md), for a graph of this size."""
-    return min(max(PAIRS_TRIED // max(size, 1) ** 2, FEWEST_ORDERS), MOST_ORDERS)
+    """Return how many orders to try for a graph of this size (measured: docs/policies.md)."""
+    return min(max(PAIRS_TRIED // max(size, 1) ** 2, MIN_ORDERS), MAX_ORDERS)
 
 
 def max_k_cut(edges: csr_array, num_groups: int, seed: int, num_orders: int | None = None) -> tuple[float, IntArray]:
-    """Largest weight found, and every node's group, from 0, where edges begin, without a gap.
+    """Return the largest weight found and the group of every node, from 0, where edges begin, without a gap.
 
-    Every entry of ``edges``, even where it is 0, is an edge from the node of its row to that of its column, and what
-    cutting it is worth: at least 0. Raises ValueError where edges make a cycle, and for fewer than one group or order.
+    Args:
+        edges: Every entry, even a 0, is an edge from the node of its row to the node of its column, and its value, at
+            least 0, is what cutting it is worth.
+        num_groups: K.
+        seed: Of the random orders.
+        num_orders: How many orders to try; None: ``default_num_orders``.
+
+    Raises:
+        ValueError: The edges make a cycle, or there is less than one group or order.
     """
     size = edges.shape[0]
     num_orders = default_num_orders(size) if num_orders is None else num_orders
@@ -68,11 +76,11 @@ def _search(
     num_groups: int,
     fresh_every: int,
 ) -> tuple[float, IntArray]:
-    """The best cut over the orders that ``draws`` make; a negative weight where there is no topological order.
+    """Return the best cut over the orders that ``draws`` make; a negative weight where there is no topological order.
 
-    ``out`` and ``into`` hold where each node's successors and predecessors begin, these nodes, and ``into`` the weights
-    of the edges. An order comes of Kahn's algorithm, each of its draws choosing among the nodes whose predecessors are
-    all placed.
+    ``out`` holds the first successor of each node and the successors; ``into`` the first predecessor of each node, the
+    predecessors, and the weights of the edges. An order comes from Kahn's algorithm, where each draw chooses among the
+    nodes whose predecessors are all placed.
     """
     first_successor, successors = out
     first_predecessor, predecessors, weights = into
@@ -83,7 +91,7 @@ def _search(
     begins = np.zeros((num_groups + 2, size + 1), dtype=np.int64)
     step = np.zeros(size + 1)
     for number in range(len(draws)):
-        # A topological order; one within the best cut takes the ready nodes of one of its groups after the other.
+        # Draw a topological order. Unless it is a fresh one, it takes the groups of the best cut one after another.
         is_fresh = number % fresh_every == 0
         missing = first_predecessor[1:] - first_predecessor[:-1]
         num_ready = 0
@@ -115,7 +123,7 @@ def _search(
                 if missing[successor] == 0:
                     ready[num_ready] = successor
                     num_ready += 1
-        # Its best split.
+        # Find the best split of this order.
         cross = np.zeros(size + 1)
         for end in range(1, size + 1):
             node = order[end - 1]

@@ -1,7 +1,7 @@
-"""Paths by GPU intensity (Crux, section 4.1): the most intense job chooses first, each flow the least congested path.
+"""Path selection (Crux, section 4.1): the most intense job chooses first, each flow its least congested path.
 
-The paper does not say what "least congested" measures. A path is as congested as its most loaded link; ties go to the
-path with the smaller sum over its links, then to the earlier candidate. ``Congestion`` lists what a load may be.
+The paper does not say what "least congested" measures. Here a path is as congested as its most loaded link. Ties go to
+the path with the smaller sum over its links, then to the earlier candidate. ``Congestion`` lists what a load may be.
 """
 
 from collections.abc import Sequence
@@ -16,29 +16,27 @@ from policies.snapshot import Snapshot
 from policies.traffic import Traffic
 
 _LESS = 1 - 1e-9
-"""A load that is less by no more than this part is the same, taken away and put back."""
+"""Loads whose ratio is above this are equal: taking a load away and putting it back leaves a rounding error."""
 
 
 class Congestion(StrEnum):
-    """What the flows placed so far make of a link's load."""
+    """What the flows placed so far add to a link's load."""
 
     UTILISATION = "utilisation"
     """Bytes per iteration over the iteration time that their job has alone, over the link's rate."""
 
     TRANSFER_TIME = "transfer time"
-    """Bytes per iteration over the link's rate, however often they come."""
+    """Bytes per iteration over the link's rate, however long the iteration."""
 
     FLOWS = "flows"
-    """How many flows send at all."""
+    """The number of flows that send anything."""
 
 
 def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISATION) -> Traffic:
-    """All flows, each with one of its candidates, chosen afresh for all jobs.
+    """Return all flows, each with one of its candidates, chosen from scratch for all jobs.
 
-    Where a load is a utilisation, that of a link begins with what others than the jobs take of it.
-
-    While paths are open, intensity takes every flow as spread evenly over its candidates. Linear in the links of all
-    candidate paths.
+    Where the load is a utilisation, it begins with what foreign traffic takes of each link. To order jobs before paths
+    are known, intensity spreads every flow evenly over its candidates. Linear in the links of all candidate paths.
     """
     link_rates_bps = snapshot.links.rates_bps
     traffic = Traffic.with_candidates(snapshot.jobs)
@@ -62,11 +60,18 @@ def least_congested(
     rounds: int = 1,
     own_weight: float = 1.0,
 ) -> Traffic:
-    """Every flow with the least congested of its candidates, jobs choosing in this order where ``load`` is already.
+    """Return every flow with the least congested of its candidates; ties go as the module says.
 
-    ``amounts`` is what every flow adds to the load of a link of rate 1. Ties go as the module says. In rounds after the
-    first a flow moves to a candidate whose most loaded link is less loaded, now that all others have theirs. What other
-    flows of its own job add weighs ``own_weight``, at least 1: more makes a job spread its flows more evenly.
+    Args:
+        traffic: The flows with their candidates.
+        order: Numbers of jobs, in the order in which they choose.
+        amounts: By flow, what it adds to the load of a link of rate 1.
+        rates: By link.
+        load: By link, the load at the start.
+        rounds: From the second round on, a flow moves to a candidate whose most loaded link is less loaded, given the
+            paths of all others.
+        own_weight: How much other flows of the same job weigh, at least 1. A job spreads its flows more evenly with
+            more.
     """
     choose = _choose.for_steps(3 * rounds * len(traffic.links))
     where = traffic.links, traffic.first_link, traffic.path_length
@@ -77,7 +82,7 @@ def least_congested(
 def amounts(
     traffic: Traffic, alone: Sequence[Iteration], congestion: Congestion = Congestion.UTILISATION
 ) -> FloatArray:
-    """What every flow adds to the load of a link of rate 1."""
+    """Return by flow what it adds to the load of a link of rate 1."""
     if congestion is Congestion.FLOWS:
         return (traffic.size_bytes > 0).astype(np.float64)
     amounts = traffic.size_bytes * 8
@@ -101,7 +106,7 @@ def _choose(
     more_for_own: float,
     rounds: int,
 ) -> IntArray:
-    """The position of every flow's least congested path, flow after flow in order of the jobs given."""
+    """Return by flow the position of its least congested path; jobs choose in the order of ``by_intensity``."""
     choice = np.zeros(len(amounts), dtype=np.int64)
     own = np.zeros(len(load))
     for turn in range(rounds * len(by_intensity)):

@@ -1,8 +1,8 @@
 """Crux: paths, priorities and levels by GPU intensity (Crux, section 4), and its ablations.
 
-Maximises GPU-seconds of computation per second. Inputs: bytes of flows, candidate paths, link rates, profiles. Serves
-by levels, decided at job events. For n jobs that contend and m links of candidate paths: O(m + n^2) for each of the
-orders that compression tries.
+Objective: GPU-seconds of computation per second. Inputs: bytes of flows, candidate paths, link rates, profiles.
+Enforced by levels, decided at job events. For n contending jobs and m links of candidate paths it takes O(m + n^2) for
+each of the orders that compression tries.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from policies.flows import FlowKey
 from policies.intensity import intensity, iterations, most_intense_first
 from policies.job import Job
 from policies.plan import FlowPlan, JobPlan, Plan, flow_plans
-from policies.plan_builder import own_levels
+from policies.plan_builder import SENDS_NOTHING, own_levels
 from policies.policy import Policy
 from policies.snapshot import Snapshot
 from policies.traffic import Loads, Traffic
@@ -24,7 +24,13 @@ from policies.traffic import Loads, Traffic
 
 @dataclass(frozen=True, slots=True)
 class CruxOptions:
-    """What the paper leaves open: how congested a path is, how gains are measured, how many orders are tried."""
+    """What the paper leaves open.
+
+    Attributes:
+        congestion: How congested a path is.
+        gains: How the gains behind the correction factor are measured.
+        num_orders: How many orders the compression tries; None: as many as the size of the graph suggests.
+    """
 
     congestion: Congestion = Congestion.UTILISATION
     gains: GainOptions = DEFAULT_GAINS
@@ -35,19 +41,19 @@ _DEFAULT = CruxOptions()
 
 
 def crux(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
-    """Choose paths, priorities and levels: the paper's Crux-full."""
+    """Choose paths, priorities and levels: Crux-full of the paper."""
     traffic = select_paths(snapshot, options.congestion)
     return _plan(snapshot, "crux", traffic, options, is_steered=True, is_compressed=True)
 
 
 def crux_ps_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
-    """Choose paths and priorities (Crux-PS-PA): one level a rank as far as levels go."""
+    """Choose paths and priorities (Crux-PS-PA): one level for each rank, and the lowest for all that are left."""
     traffic = select_paths(snapshot, options.congestion)
     return _plan(snapshot, "crux-ps-pa", traffic, options, is_steered=True, is_compressed=False)
 
 
 def crux_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
-    """Choose priorities alone (Crux-PA): flows stay where the fabric's hash sends them, one level a rank."""
+    """Choose priorities alone (Crux-PA): flows stay on the paths of the fabric's hash; levels as for Crux-PS-PA."""
     traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (flow.hashed_path,))
     return _plan(snapshot, "crux-pa", traffic, options, is_steered=False, is_compressed=False)
 
@@ -55,7 +61,15 @@ def crux_pa(snapshot: Snapshot, options: CruxOptions = _DEFAULT) -> Plan:
 def compressed_levels(
     snapshot: Snapshot, loads: Loads, order: Sequence[int], intensities: Sequence[float], num_orders: int | None = None
 ) -> list[int]:
-    """Levels of jobs in this order, of their numbers, the most urgent first; intensities stand in the same order."""
+    """Return the levels of jobs.
+
+    Args:
+        snapshot: The links, the number of levels and the seed.
+        loads: What jobs send over each link.
+        order: Numbers of the jobs, most urgent first.
+        intensities: Of the jobs, in the same order.
+        num_orders: As of ``CruxOptions``.
+    """
     sharing = loads.sharing(order, snapshot.links.has_levels)
     return compress(intensities, sharing, snapshot.num_levels, snapshot.seed, num_orders)
 
@@ -69,7 +83,7 @@ def _plan(
     is_steered: bool,
     is_compressed: bool,
 ) -> Plan:
-    """Rank the jobs on the paths they have, and give the ranks levels.
+    """Rank the jobs on their paths and give levels to the ranks.
 
     All flows of a job have its level, and its rank as their order at the host.
     """
@@ -105,7 +119,7 @@ def _plan(
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A job, by its number in the Snapshot, with its priority P = k I; without one if it sends nothing."""
+    """A job, by its number in the Snapshot, with its priority P = k I; None for a job that sends nothing."""
 
     number: int
     job: Job
@@ -115,9 +129,9 @@ class _Ranked:
 
 
 def _rank(snapshot: Snapshot, loads: Loads, traffic: Traffic, gains: GainOptions) -> tuple[list[_Ranked], str]:
-    """All jobs by decreasing priority, ties by name, those that send nothing last; and the reference job's name.
+    """Return all jobs by decreasing priority, and the name of the reference job. Ties go by name, idle jobs come last.
 
-    The reference job is the one that sends most bytes per iteration, ties by name.
+    The reference job sends most bytes per iteration, ties by name.
     """
     jobs = snapshot.jobs
     if not jobs:
@@ -142,7 +156,7 @@ def _rank(snapshot: Snapshot, loads: Loads, traffic: Traffic, gains: GainOptions
 
 def _reason(entry: _Ranked, reference: str) -> str:
     if entry.priority is None:
-        return "It sends nothing, so no path and no level can help it."
+        return SENDS_NOTHING
     feeds = f"Each second on its bottleneck link feeds {entry.intensity:.4g} of computation"
     if entry.job.name == reference:
         return f"{feeds}: its priority. It sends most, and the others are compared with it."
@@ -154,8 +168,10 @@ def _reason(entry: _Ranked, reference: str) -> str:
 
 CRUX = Policy("crux", "Crux: paths, priorities and levels by GPU intensity", crux)
 CRUX_PA = Policy(
-    "crux-pa", "Crux's priorities alone: on the paths of the fabric's hash, a level a rank as far as they go", crux_pa
+    "crux-pa", "Crux's priorities alone: paths of the fabric's hash, one level per rank while levels last", crux_pa
 )
 CRUX_PS_PA = Policy(
-    "crux-ps-pa", "Crux's paths and priorities without its compression: a level a rank as far as they go", crux_ps_pa
+    "crux-ps-pa",
+    "Crux's paths and priorities without its compression: one level per rank while levels last",
+    crux_ps_pa,
 )

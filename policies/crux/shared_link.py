@@ -1,10 +1,11 @@
-"""Two jobs on one link under preemptive strict priority: what the second gets behind the first.
+"""Two jobs on one link under preemptive strict priority: what the second job gets behind the first.
 
-The urgent job never waits, so its use of the link is periodic, and the transfers of the other end at times in closed
-form: it is followed iteration by iteration. Where an iteration finds the urgent job as an earlier one did, all between
-repeats, and whole such cycles are passed over at once; so are iterations that fit into one pause of the urgent job.
+The urgent job never waits, so its use of the link is periodic, and the transfers of the other job end at times in
+closed form. The simulation follows the other job iteration by iteration. Where an iteration finds the urgent job in the
+same phase as an earlier one, everything between them repeats, and the simulation skips whole repetitions. It also skips
+iterations that fit into one pause of the urgent job.
 
-Times are whole nanoseconds: jobs that fit beside each other exactly must not be told apart by rounding.
+Times are whole nanoseconds: rounding must not separate jobs that fit beside each other exactly.
 """
 
 from collections.abc import Sequence
@@ -22,9 +23,13 @@ _NEVER_NS = 1 << 61
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cycles:
-    """Iterations of jobs, one a row, in nanoseconds; a transfer takes at least one.
+    """Iterations of jobs, one a row, in nanoseconds.
 
-    ``of`` raises ValueError for an iteration longer than 10^7 s.
+    Attributes:
+        compute: Length of the compute phase.
+        ready: When communication begins.
+        comm: Length of the communication, at least 1.
+        period: Length of an iteration that waits for no other job.
     """
 
     compute: IntArray
@@ -34,6 +39,11 @@ class Cycles:
 
     @classmethod
     def of(cls, jobs: Sequence[Iteration]) -> "Cycles":
+        """Return the cycles of these iterations.
+
+        Raises:
+            ValueError: An iteration is longer than 10^7 s.
+        """
         for job in jobs:
             if not job.duration_s <= MAX_ITERATION_S:
                 raise ValueError(f"{job} is longer than {MAX_ITERATION_S:g} s")
@@ -44,7 +54,7 @@ class Cycles:
 
     @property
     def share(self) -> FloatArray:
-        """Share of time for which each job uses a link that it need not wait for."""
+        """The share of time for which each job alone uses the link."""
         return self.comm / self.period
 
 
@@ -57,10 +67,14 @@ class Usage:
 
 
 def usage(job: Cycles, phase: IntArray, urgent: Cycles | None, urgent_phase: IntArray, horizon_s: float) -> Usage:
-    """What jobs get from 0 to ``horizon_s`` behind urgent ones (None: with the link to themselves).
+    """Return what jobs (rows) get from 0 to ``horizon_s`` in each phase (column).
 
-    A phase is the time that a job, alone so far, has already spent in its iteration at time 0. Rows are jobs, columns
-    phases.
+    Args:
+        job: The jobs.
+        phase: How far each job, which ran alone so far, is into its iteration at time 0.
+        urgent: The urgent jobs; None: the jobs have the link to themselves.
+        urgent_phase: The phases of the urgent jobs.
+        horizon_s: End of the simulation.
     """
     horizon = np.array([[round(horizon_s * 1e9)]])
     _, _, carried, computed = _run(job, phase, urgent or _NOBODY, urgent_phase, -horizon - _NEVER_NS, horizon)
@@ -70,7 +84,7 @@ def usage(job: Cycles, phase: IntArray, urgent: Cycles | None, urgent_phase: Int
 def long_run_share(
     job: Cycles, phase: IntArray, urgent: Cycles, urgent_phase: IntArray, span: tuple[IntArray, IntArray]
 ) -> FloatArray:
-    """Share of time for which a link carries jobs behind urgent ones, over the whole iterations begun in a span."""
+    """Return the share of time for which the link carries jobs behind urgent ones, over iterations begun in a span."""
     carried, elapsed, _, _ = _run(job, phase, urgent, urgent_phase, *span)
     share: FloatArray = carried / np.maximum(elapsed, 1)
     return share
@@ -101,11 +115,11 @@ def _run(
 
 @Kernel
 def _follow(lanes: IntArray) -> IntArray:
-    """Follow a job a lane from time 0 on, until every iteration begun before the end has ended.
+    """Follow one job in each lane from time 0, until every iteration that begins before the end has ended.
 
-    A lane holds the columns that ``_run`` lists, the urgent job's shift (how far it was into its first transfer at time
-    0) before the last two. Results: time carried, and time elapsed, from the first iteration begun after the beginning
-    to the first begun after the end; time carried, and time computed, from 0 to the end exactly.
+    A lane holds the columns that ``_run`` lists. The urgent job's shift, how far it was into its first transfer at time
+    0, stands before the last two. Results by lane: time carried and time elapsed, from the first iteration begun after
+    the beginning to the first begun after the end; time carried and time computed, from 0 to the end exactly.
     """
     results = np.zeros((len(lanes), 4), dtype=np.int64)
     for lane in range(len(lanes)):
@@ -115,20 +129,20 @@ def _follow(lanes: IntArray) -> IntArray:
         begin, end = int(lanes[lane, 8]), int(lanes[lane, 9])
         gap = urgent_period - urgent_comm
         never = _NEVER_NS // urgent_period
-        # Free time before the end, up to the same constant as all free times here.
+        # Free time before the end; all free times here are up to one constant.
         free_by_end = (end + shift) // urgent_period * gap + max((end + shift) % urgent_period - urgent_comm, 0)
         start, ready_at = -phase, max(ready - phase, 0)
         owed = comm - min(max(phase - ready, 0), comm)
         whole = carried = computed = iterations = 0
         has_begun, start_at_begin, whole_at_begin = start >= begin, start, 0
-        # The iteration that the following ones are compared with; a later one after 1, 2, 4, … of them.
+        # The iteration that later ones are compared with (Brent's cycle detection: renewed after 1, 2, 4, … of them).
         mark, mark_start, mark_whole, mark_iterations, mark_life = -1, 0, 0, 0, 1
         periods = (ready_at + shift) // urgent_period
         position = ready_at + shift - periods * urgent_period
         while start < end:
             free = periods * gap + max(position - urgent_comm, 0)
             gaps = min((free + owed - 1) // gap, never) if gap > 0 else never
-            # A first iteration may have sent all before time 0.
+            # The first iteration may have sent everything before time 0.
             done_at = gaps * urgent_period + urgent_comm + free + owed - gaps * gap - shift if owed > 0 else ready_at
             carried += min(max(free_by_end - free, 0), owed)
             computed += max(min(end, start + compute) - max(start, 0), 0)
@@ -146,7 +160,7 @@ def _follow(lanes: IntArray) -> IntArray:
                 if iterations - mark_iterations >= mark_life:
                     mark, mark_start, mark_whole, mark_iterations = position, start, whole, iterations
                     mark_life *= 2
-                # As many iterations as fit before the urgent job's next transfer.
+                # Skip the iterations that fit before the urgent job's next transfer.
                 length, sent, repeated, repeats = period, comm, 1, 0
                 if urgent_comm <= position <= urgent_period - comm and before_stop >= period:
                     repeats = min((urgent_period - position - comm) // period + 1, before_stop // period)

@@ -1,6 +1,7 @@
-"""Levels of flows in formation: first between formations that meet on a link, then inside them.
+"""Levels of formations: different ones for formations that share a link first, then for stages inside them.
 
-A formation is a flow group, or several of one job that nothing else tells apart.
+A formation is a flow group, or several of one job that nothing else separates. A stage is its flows of one ideal
+finish.
 """
 
 from collections.abc import Sequence
@@ -12,11 +13,11 @@ import numpy.typing as npt
 from policies.plan_builder import equal_classes
 
 _SAME_OFFSET = 1e-9
-"""Ideal finishes that differ by less than this share of a formation's largest offset are one: the rest is rounding."""
+"""Ideal finishes that differ by less than this share of a formation's largest offset are equal up to rounding."""
 
 
 def stages(offsets_s: Sequence[float]) -> list[int]:
-    """By flow of a formation, how many different ideal finishes come before its own."""
+    """Return by flow of a formation how many different ideal finishes come before its own."""
     offsets = np.array(offsets_s, dtype=np.float64)
     order = offsets.argsort(kind="stable")
     with np.errstate(over="ignore"):
@@ -28,9 +29,13 @@ def stages(offsets_s: Sequence[float]) -> list[int]:
 
 
 def layers(links: Sequence[npt.NDArray[np.int32]], counts: npt.NDArray[np.bool_]) -> list[int]:
-    """Layer of every formation, most urgent first: one behind the last of those before it that use one of its links.
+    """Return the layer of every formation: the first one after those of earlier formations that share a link with it.
 
-    Formations of one layer never meet. ``counts``: on which links a level tells anything.
+    Formations of one layer share no link.
+
+    Args:
+        links: The links of each formation, most urgent formation first.
+        counts: By link, whether levels have an effect there.
     """
     first_free = np.zeros(len(counts), dtype=np.int64)
     found = []
@@ -43,10 +48,16 @@ def layers(links: Sequence[npt.NDArray[np.int32]], counts: npt.NDArray[np.bool_]
 
 
 def levels(layers: Sequence[int], stages: Sequence[Sequence[int]], num_levels: int) -> list[list[int]]:
-    """Level of every flow of every formation: a layer's are above the next one's, an early stage's above a late one's.
+    """Return the level of every flow of every formation.
 
-    With fewer layers than levels, those to spare go to the layers with most stages; with more, neighbouring layers
-    share one.
+    The levels of a layer are above those of the next one, and inside a layer those of early stages are above those of
+    late ones. With fewer layers than levels, spare levels go to the layers with most stages. With more, neighbouring
+    layers share a level.
+
+    Args:
+        layers: By formation.
+        stages: By formation, and by flow in it.
+        num_levels: How many levels there are.
     """
     num_stages = [max(found, default=0) + 1 for found in stages]
     num_layers = max(layers, default=-1) + 1

@@ -1,16 +1,16 @@
-"""EchelonFlow: flows finish in the formation that computation needs, and groups that press least on others go first.
+"""EchelonFlow: the flows of a group finish in the formation that computation needs, and groups go in order of a rank.
 
-Minimises the weighted sum of the tardiness of flow groups. Source: Pan, Lei, Li, Xie, Yuan and Xia, *Efficient Flow
-Scheduling in Distributed Deep Learning Training with Echelon Formation*, HotNets 2022, section 3, and its technical
-report; neither has an algorithm beyond "MADD, by tardiness". Inputs: bytes by link, link rates, ideal finish times
-(offsets), in seconds and bytes. Allocator echelon-MADD, at flow events, where ``open_group_order`` ranks the open flow
-groups; with levels, at job events, all groups as they come in every iteration, for which the order then holds.
-O(h + f log f) for f flows and h pairs of flow and link.
+Objective: the least weighted sum of the tardiness of flow groups. Source: Pan, Lei, Li, Xie, Yuan and Xia, *Efficient
+Flow Scheduling in Distributed Deep Learning Training with Echelon Formation*, HotNets 2022, section 3, and its
+technical report. Neither has an algorithm beyond "MADD, by tardiness". Inputs: bytes by link, link rates, ideal finish
+times (offsets). Under ideal enforcement the allocator is echelon-MADD at flow events, and ``open_group_order`` ranks
+the open flow groups. With levels, at job events, all groups are ranked as they come in every iteration. It takes O(h +
+f log f) for f flows and h pairs of flow and link.
 
-Choices, derived in ``docs/echelonflow.md``: what ranks groups (the paper's sentence allows any ``Rank``); what the flow
-that is latest means for the rates of the others; weights. With offsets of 0 order and rates are those of Varys. Levels
-(``policies.echelonflow.levels``): groups that meet on a link have different ones, by rank, as far as they go;
-those to spare part a group's flows by ideal finish. The order at the host has both in full.
+``docs/echelonflow.md`` derives our choices: what ranks groups (the paper allows any ``Rank``), what the latest flow
+means for the rates of the others, and weights. With all offsets 0, order and rates are those of Varys. Groups that
+share a link get different levels, by rank, as far as there are levels; spare ones separate a group's flows by ideal
+finish (``policies.echelonflow.levels``). The order at the host follows both in full.
 """
 
 import math
@@ -41,24 +41,29 @@ if TYPE_CHECKING:
 
 
 class Rank(StrEnum):
-    """What a flow group is ranked by against others."""
+    """What flow groups are ranked by."""
 
     GAMMA = "gamma"
-    """The time it still needs if served alone, over its weight; least first."""
+    """The time that the group needs if served alone, over its weight; least first."""
 
     PRESSING = "pressing"
-    """How long it would hold others up and how long it can wait itself, together, over its weight; least first."""
+    """How long the group would delay others plus how long it can wait itself, over its weight; least first."""
 
     TARDINESS_ASCENDING = "tardiness_ascending"
-    """How late it will be if served alone, over its weight; least first."""
+    """How late the group ends if served alone, over its weight; least first."""
 
     TARDINESS_DESCENDING = "tardiness_descending"
-    """How late it will be if served alone, times its weight; most first."""
+    """How late the group ends if served alone, times its weight; most first."""
 
 
 @dataclass(frozen=True, slots=True)
 class EchelonFlowOptions:
-    """What the paper leaves open; ``rank`` is that of whole iterations, open groups have ``open_group_order``."""
+    """What the paper leaves open.
+
+    Attributes:
+        rank: Ranks the groups of whole iterations; ``open_group_order`` ranks open groups.
+        weight: What a job weighs.
+    """
 
     rank: Rank = Rank.GAMMA
     weight: JobWeight = JobWeight.ONE
@@ -68,7 +73,7 @@ DEFAULT_OPTIONS = EchelonFlowOptions()
 
 
 def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTIONS) -> Plan:
-    """Serve the flow groups by their rank, and each one's flows by ideal finish; a job has its first group's rank."""
+    """Serve flow groups by rank, and the flows of each by ideal finish. A job has the rank of its first group."""
     coflows = job_coflows(snapshot)
     weights = weights_of(coflows, options.weight)
     groups = [(owner, group) for owner, coflow in enumerate(coflows) for group in coflow.job.flow_groups]
@@ -108,7 +113,14 @@ def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTION
 
 @dataclass(frozen=True, slots=True)
 class _Formation:
-    """Groups of one job (``owner``, their ``numbers`` among all groups) that are ranked alike, by ``key_s``."""
+    """Flow groups of one job that have the same rank.
+
+    Attributes:
+        owner: The number of the job.
+        numbers: Of the groups, among all groups.
+        groups: The groups.
+        key_s: What they are ranked by.
+    """
 
     owner: int
     numbers: tuple[int, ...]
@@ -121,7 +133,7 @@ class _Formation:
 
 
 def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s: FloatArray) -> list[_Formation]:
-    """The groups in order of rank, those of a job together whose keys, what they are ranked by, differ by rounding."""
+    """Return the groups in order of rank; groups of one job whose keys differ only by rounding are one formation."""
     found: list[_Formation] = []
     for number, one_s in zip(ranked.tolist(), key_s.tolist(), strict=True):
         owner, group = groups[number]
@@ -134,12 +146,19 @@ def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s
 
 
 def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
-    """Numbers of the groups, most urgent first, ties in the order given; those of no weight last.
+    """Return the numbers of the groups, most urgent first; ties in the order given, groups without weight last.
 
-    ``key_s`` is what the rank says, not weighed: of each group the time that it still needs if served alone (Varys's
-    bottleneck time), what ``pressing_s`` says, or its tardiness if served alone, or that of its flows which have ended
-    where they were later. A larger weight never puts a group further back. Raises ValueError, naming the group, for a
-    weight or time needed that is negative or NaN, or a tardiness that is NaN.
+    A larger weight never puts a group further back.
+
+    Args:
+        rank: What to rank by.
+        key_s: By group, what the rank says, without weights: the time that it needs if served alone (the bottleneck
+            time of Varys), ``pressing_s``, or its tardiness if served alone, at least that of its flows which have
+            ended.
+        weights: By group.
+
+    Raises:
+        ValueError: A weight or time is negative or NaN, or a tardiness is NaN; the message names the group.
     """
     if rank in (Rank.GAMMA, Rank.PRESSING):
         return sebf(key_s, weights)
@@ -154,10 +173,12 @@ def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
 
 
 def open_group_order(network: "Network", order: "Order", remaining_bytes: FloatArray, due_s: FloatArray) -> IntArray:
-    """Numbers of open groups (tiers), most urgent first: by ``Rank.PRESSING``, all of one weight.
+    """Return the numbers of open groups (tiers), most urgent first: by ``Rank.PRESSING``, all of one weight.
 
-    A group is known in full: its flows still to come are among those of its tier. ``due_s`` is that of ``due_s``.
-    Raises ValueError as ``pressing_s``.
+    A group is complete: its tier includes flows still to come. ``due_s`` is what the function ``due_s`` returns.
+
+    Raises:
+        ValueError: As for ``pressing_s``.
     """
     from policies.rates.echelon import in_order_of_due, pressing_s
 
@@ -166,16 +187,19 @@ def open_group_order(network: "Network", order: "Order", remaining_bytes: FloatA
 
 
 def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> FloatArray:
-    """How long from now each flow may take without making its group later than it is: what echelon-MADD asks for.
+    """Return by flow how long from now it may take without making its group later than it is.
 
-    ``tardiness_s`` is the largest of those of the flow's group that have ended; it counts as 0 where it is less.
+    Args:
+        ideal_finish_s: By flow.
+        tardiness_s: By flow, the largest tardiness of the flows of its group that have ended; below 0 it counts as 0.
+        now_s: The time.
     """
     return ideal_finish_s + np.maximum(tardiness_s, 0.0) - now_s
 
 
 def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) -> FloatArray:
-    """What a rank other than gamma asks of groups whose flows all begin at once, each served alone."""
-    # The allocators bring the compiler, whose import takes longer than a decision by gamma.
+    """Return the keys of a rank other than gamma, for groups that begin at once and are each served alone."""
+    # The allocators import numba, which takes longer than a decision by gamma.
     from policies.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
     from policies.rates.network import Network, Order
 

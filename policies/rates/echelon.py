@@ -1,14 +1,14 @@
 """MADD for EchelonFlows: every flow just as fast as keeps its group in formation, with work-conserving backfill.
 
 EchelonFlow (Pan et al., HotNets 2022, section 3.3, property 4) adapts MADD by its metric: inside a group the flow with
-the largest tardiness sets the rates. ``docs/echelonflow.md`` derives what that comes to. If the latest flow must be z
-late, so is its group, whatever the others do; each of these may then end z after its ideal finish too, and no link
-should carry it faster. Flows of one ideal finish are a coflow, a *stage*, and end together.
+the largest tardiness sets the rates. ``docs/echelonflow.md`` derives what follows. If the latest flow must be z late,
+the group is z late whatever the others do. Each of these may then end z after its ideal finish too, and no link should
+carry it faster. Flows of one ideal finish are a coflow, a *stage*, and end together.
 
-By link, z is at least the time for the bytes of the first k stages less the time until the ideal finish of the k-th:
-with one link that is what serving in order of ideal finish reaches, and nothing does better. A group's z is the largest
+On each link, z is at least the time for the bytes of the first k stages less the time until the ideal finish of the
+k-th. On one link, serving in order of ideal finish reaches this, and nothing does better. A group's z is the largest
 over its links, on what the groups before it left. Stage after stage then gets the rates to end z after its ideal
-finish, or as soon after as its links allow. With one stage this is MADD, to the last bit.
+finish, or as soon after as its links allow. With one stage this equals MADD to the last bit.
 """
 
 import numpy as np
@@ -19,19 +19,25 @@ from policies.rates.network import FloatArray, IntArray, Network, Order, check_v
 from policies.rates.order_greedy import hand_out
 
 _EIGHTH = 0.125
-"""Remaining bytes over bit/s are eighths of seconds; what is due is compared with them in this unit, exactly."""
+"""Remaining bytes over bit/s give eighths of seconds. Due times are compared in this unit, which rounds nothing."""
 
 
 def echelon_madd(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> FloatArray:
-    """Rate of every flow in ``order.flows``, in bit/s; a tier is a flow group, its flows in order of ``due_s``.
+    """Return the rate of every flow in ``order.flows``, in bit/s. Linear in the hops of the active flows.
 
-    ``due_s``, by flow number, is how long from now a flow may still take without making its group later than it is:
-    its ideal finish, plus the tardiness of those of the group that have ended (0 if less), minus now. Linear in the
-    hops of the active flows. Raises ValueError, naming the flow, for an active one's remaining bytes that are negative
-    or not finite, a ``due_s`` that is not finite, or one that is smaller than that of the flow before it in its tier.
+    Args:
+        network: Links and paths.
+        order: The active flows; a tier is a flow group, its flows in order of ``due_s``.
+        remaining_bytes: By flow number.
+        due_s: By flow number, how long from now the flow may take without making its group later than it is: its ideal
+            finish, plus the tardiness of those of the group that have ended (0 if less), minus now.
+
+    Raises:
+        ValueError: For an active flow, remaining bytes are negative or not finite, ``due_s`` is not finite, or is
+            smaller than that of the flow before it in its tier; the message names the flow.
     """
     _check(network, order, remaining_bytes, due_s)
-    rates_bps, left = np.zeros(len(order.flows)), network.untouched(order)
+    rates_bps, left = np.zeros(len(order.flows)), network.full_capacities(order)
     where = network.starts, network.links, order.flows, order.starts, order.stops
     sums, used = network.scratch.sums, network.scratch.used
     _reserve(*where, remaining_bytes, due_s, network.capacities_bps, left, sums, used, rates_bps)
@@ -40,39 +46,41 @@ def echelon_madd(network: Network, order: Order, remaining_bytes: FloatArray, du
 
 
 def further_tardiness_s(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> FloatArray:
-    """By tier, how much later than ``due_s`` the group's last flow to be in time would end, were it served alone.
+    """Return by tier how much later than ``due_s`` the group's latest flow would end if the group were served alone.
 
-    The bound of the module's docstring on the links' whole capacities; negative where all can still end before they are
-    due, minus infinity without anything to send. Arguments, cost and errors as of ``echelon_madd``.
+    This is the bound of the module's docstring with the whole capacities of the links. It is negative where all flows
+    can still end before they are due, and minus infinity without anything to send. Arguments, cost and errors as for
+    ``echelon_madd``.
     """
     _check(network, order, remaining_bytes, due_s)
-    late, left = np.empty(len(order.starts)), network.untouched(order)
+    late, left = np.empty(len(order.starts)), network.full_capacities(order)
     where = network.starts, network.links, order.flows, order.starts, order.stops
     _project(*where, remaining_bytes, due_s, left, network.scratch.sums, network.scratch.used, late)
     return late
 
 
 def pressing_s(network: Network, order: Order, remaining_bytes: FloatArray, due_s: FloatArray) -> FloatArray:
-    """By tier, what to rank groups by, least first: how long a group holds others up, and how long it can wait itself.
+    """Return by tier what ranks groups, least first: how long a group delays others, plus how long it can wait itself.
 
     Served alone in formation, stage k ends D_k from now, when the link has carried the B_k seconds' worth of all stages
-    up to it. A group that needs h seconds and lets this one go first waits for it longer than this one would have to
-    wait if, and only if, more than h of its work is due within 2h. So the work counts up to the last stage whose B_k is
-    at least half of D_k, on the link where that is most, and the time besides for which the group can wait without
-    becoming later than it is. With one stage that is due no later than it can end, this is the time that its most
-    loaded link needs. 0 without anything to send. Arguments, cost and errors as of ``echelon_madd``.
+    up to it. Take another group that needs h seconds. If it lets this group go first, it waits longer than this group
+    would have to wait, if and only if more than h of this group's work is due within 2h. So work counts up to the last
+    stage whose B_k is at least half of D_k, on the link where that is most. To this comes the time for which the group
+    can wait without getting later than it is. With one stage that is due no later than it can end, the result is the
+    time that its bottleneck link needs. It is 0 without anything to send. Arguments, cost and errors as for
+    ``echelon_madd``.
     """
     _check(network, order, remaining_bytes, due_s)
-    pressing, left = np.empty(len(order.starts)), network.untouched(order)
+    pressing, left = np.empty(len(order.starts)), network.full_capacities(order)
     where = network.starts, network.links, order.flows, order.starts, order.stops
     _press(*where, remaining_bytes, due_s, left, network.scratch.sums, network.scratch.used, pressing)
     return pressing
 
 
 def in_order_of_due(order: Order, due_s: FloatArray) -> Order:
-    """The same tiers, the flows of each in order of ``due_s``, ties as they stood: what ``echelon_madd`` asks for.
+    """Return the same tiers, the flows of each in order of ``due_s``, as ``echelon_madd`` requires.
 
-    Flows of no tier are left out.
+    Ties keep their order. Flows outside all tiers are left out.
     """
     sizes = order.stops - order.starts
     ends = np.cumsum(sizes)
@@ -127,7 +135,7 @@ def _reserve(
         if head == stop:
             continue
         head_due = due[flows[head]]
-        # When the head ends; reckoned from there, that of one stage is MADD's without any rounding.
+        # Count from the end of the head: for a single stage this gives the duration of MADD without rounding.
         first_end = _earliest_end(first_hop, links, flows, head, stop, remaining, due, left, loads, used)
         first_end = max(first_end, head_due * _EIGHTH)
         if first_end == np.inf:
@@ -210,7 +218,7 @@ def _press(
 
 @compiled
 def _head(flows: IntArray, start: int, stop: int, remaining: FloatArray) -> int:
-    """Position of the first flow that has something left; ``stop`` if none has."""
+    """Return the position of the first flow that has something left; ``stop`` if none has."""
     while start < stop and remaining[flows[start]] == 0.0:
         start += 1
     return start
@@ -229,10 +237,10 @@ def _earliest_end(
     loads: FloatArray,
     used: IntArray,
 ) -> float:
-    """How long from now the head may take if all flows are to be equally late, and no later than links make them.
+    """Return how long from now the head takes if all flows are to be equally late, and no later than links make them.
 
-    In eighths of seconds. Every link's bytes are summed in order of ideal finish: the sum when a stage is complete is
-    what must have passed by its end. ``loads`` must be 0 before, and is afterwards.
+    The result is in eighths of seconds. Every link's bytes are summed in order of ideal finish: when a stage is
+    complete, its sum is what must have passed by its end. ``loads`` is 0 before and after.
     """
     end = 0.0
     num_used = 0

@@ -1,4 +1,4 @@
-"""Bytes of flow groups by link, from the flows that are under way: what SEBF and BSSI order groups by."""
+"""Remaining bytes of flow groups by link: what SEBF and BSSI order open groups by."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,10 +8,12 @@ from policies.rates.network import FloatArray, IntArray, Network, Order, check_v
 
 
 def remaining_by_link(network: Network, order: Order, remaining_bytes: FloatArray) -> csr_array:
-    """Bytes that every tier still has for every link: tiers in the rows, links in the columns.
+    """Return the bytes that every tier (row) still has for every link (column).
 
-    Linear in the hops of the active flows. Raises ValueError for an active flow's remaining bytes that are negative or
-    not finite.
+    Linear in the hops of the active flows.
+
+    Raises:
+        ValueError: Remaining bytes of an active flow are negative or not finite.
     """
     check_values(remaining_bytes, "remaining_bytes", network, order)
     hops = len(order.flows) * network.longest_path
@@ -58,7 +60,7 @@ def add_loads(
     loads: FloatArray,
     used: IntArray,
 ) -> int:
-    """Sum a tier's bytes by link, and list the links it uses; ``loads`` must be 0 before. Returns how many they are."""
+    """Sum a tier's bytes by link, list the links it uses, and return their number; ``loads`` must be 0 before."""
     num_used = 0
     for position in range(start, stop):
         flow = flows[position]

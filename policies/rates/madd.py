@@ -1,12 +1,11 @@
-"""Minimum allocation for desired duration (MADD), with work-conserving backfill: the rates of Varys.
+"""Minimum allocation for desired duration (MADD) with work-conserving backfill: the rates of Varys.
 
-Varys (Chowdhury et al., SIGCOMM 2014): the flows of a group need not end before its slowest one can, so
-each gets just the rate with which all end together. The groups are served in order, each on what those before it left;
-one that finds a link of its own used up waits. What then is left is handed out flow by flow in the same order. A flow
-that has nothing left to send gets nothing, so that finished flows may stay in an order until it suits the caller.
+Varys (Chowdhury et al., SIGCOMM 2014): the flows of a group need not end before its slowest one can, so each gets just
+the rate with which all end together. Groups are served in order, each on what those before it left. A group that needs
+a link which is used up waits. What is left then is handed out flow by flow in the same order.
 
-A group's duration is the smallest its links allow. Where ideal finish times ask for other durations, they are those of
-``policies.rates.echelon``; order, tiers and backfill are the same.
+The duration of a group is the smallest that its links allow. ``policies.rates.echelon`` has the durations that ideal
+finish times ask for; order, tiers and backfill are the same.
 """
 
 import numpy as np
@@ -17,17 +16,24 @@ from policies.rates.network import FloatArray, IntArray, Network, Order, check_v
 from policies.rates.order_greedy import hand_out
 
 _NOTHING_LEFT = 1e-12
-"""A link with less than this share of its capacity left counts as used up: what is there is rounding."""
+"""A link with less than this share of its capacity left counts as used up; the rest is rounding."""
 
 
 def madd(network: Network, order: Order, remaining_bytes: FloatArray) -> FloatArray:
-    """Rate of every flow in ``order.flows``, in bit/s; a tier is a flow group, ``remaining_bytes`` is by flow number.
+    """Return the rate of every flow in ``order.flows``, in bit/s; 0 for a flow with nothing left to send.
 
-    Linear in the hops of the active flows. Raises ValueError for an active flow's remaining bytes that are negative or
-    not finite.
+    Finished flows may stay in the order. Linear in the hops of the active flows.
+
+    Args:
+        network: Links and paths.
+        order: The active flows; a tier is a flow group.
+        remaining_bytes: By flow number.
+
+    Raises:
+        ValueError: Remaining bytes of an active flow are negative or not finite.
     """
     check_values(remaining_bytes, "remaining_bytes", network, order)
-    rates_bps, left = np.zeros(len(order.flows)), network.untouched(order)
+    rates_bps, left = np.zeros(len(order.flows)), network.full_capacities(order)
     where = network.starts, network.links, order.flows, order.starts, order.stops
     sums, used = network.scratch.sums, network.scratch.used
     _reserve(*where, remaining_bytes, network.capacities_bps, left, sums, used, rates_bps)
@@ -71,10 +77,10 @@ def end_together(
     used: IntArray,
     rates: FloatArray,
 ) -> None:
-    """Give flows the rates with which all end after the same time: as soon as the links allow, not before ``shortest``.
+    """Give flows the rates with which all end together: as soon as the links allow, but not before ``shortest``.
 
-    They get nothing where a link that they need is used up. ``shortest`` is a duration by the units of ``remaining``
-    and ``left``; ``loads`` must be 0 before, and is afterwards.
+    They get nothing where a link that they need is used up. ``shortest`` is a duration in the units of ``remaining``
+    over ``left``. ``loads`` is 0 before and after.
     """
     num_used = add_loads(first_hop, links, flows, start, stop, remaining, loads, used)
     duration = reserve_loads(used, num_used, shortest if num_used else 0.0, capacities, left, loads)
@@ -87,9 +93,10 @@ def end_together(
 def reserve_loads(
     used: IntArray, num_used: int, shortest: float, capacities: FloatArray, left: FloatArray, loads: FloatArray
 ) -> float:
-    """Reserve on the links ``used`` what sends their loads in one time, the shortest they allow, which it returns.
+    """Reserve what sends the loads of the ``used`` links in one time, the shortest they allow, and return this time.
 
-    At least ``shortest``; infinite, and nothing is reserved, where one of them is used up. ``loads`` are 0 afterwards.
+    It is at least ``shortest``. Where a link is used up it is infinite, and nothing is reserved. ``loads`` is 0
+    afterwards.
     """
     duration = shortest
     for index in range(num_used):

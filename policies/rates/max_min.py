@@ -1,9 +1,10 @@
-"""Max-min fair rates inside a tier, strict priority between tiers: what K levels of switch queues give.
+"""Max-min fair rates inside a tier, strict priority between tiers: what the levels of switch queues give.
 
-Progressive filling by bottlenecks: the link with the smallest fair share fixes the rates of its flows, they leave, and
-so on. Shares only grow as flows leave, so a heap of links whose entries are renewed when they come up finds the next
-bottleneck; a tier costs its hops and, for every link, the logarithm of the number of links. With a weight, a flow
-counts as that many: so flows of one path and tier may be bundled, and one of weight 0 gets nothing.
+The algorithm is progressive filling by bottlenecks: the link with the smallest fair share fixes the rates of its flows,
+these leave, and so on. Shares only grow as flows leave, so a heap of links whose entries are updated when they come up
+finds the next bottleneck. A tier takes time linear in its hops, and logarithmic in the number of links for every link.
+A flow of weight w counts as w flows, so that flows of one path and tier can be bundled; a flow of weight 0 gets
+nothing.
 """
 
 import numpy as np
@@ -15,12 +16,18 @@ _NOTHING_LEFT = 1e-12
 
 
 def max_min(network: Network, order: Order, weights: FloatArray) -> FloatArray:
-    """Rate of every flow in ``order.flows``, in bit/s; a tier is a level, ``weights`` is by flow number.
+    """Return the rate of every flow in ``order.flows``, in bit/s.
 
-    Raises ValueError for an active flow's weight that is negative or not finite.
+    Args:
+        network: Links and paths.
+        order: The active flows; a tier is a level.
+        weights: By flow number.
+
+    Raises:
+        ValueError: The weight of an active flow is negative or not finite.
     """
     check_values(weights, "weights", network, order)
-    rates_bps, left, scratch = np.full(len(order.flows), -1.0), network.untouched(order), network.scratch
+    rates_bps, left, scratch = np.full(len(order.flows), -1.0), network.full_capacities(order), network.scratch
     fill_tiers(
         network.starts, network.links, order.flows, order.starts, order.stops,
         weights, network.capacities_bps, left, scratch.sums, scratch.counts, scratch.ends,
@@ -47,10 +54,11 @@ def fill_tiers(
     shares: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Fill tier by tier. A flow whose rate is not fixed yet has a negative one, as all have before.
+    """Fill tier after tier. A flow whose rate is not fixed yet has a negative rate, as all flows have at first.
 
-    ``left`` is what links have left before; ``weight_on`` and ``unfixed_on`` are 0 before and after. The positions of
-    the flows on a link are ``members[members_end[link] - number:members_end[link]]``: room for all their hops.
+    ``left`` is what links have left before. ``weight_on`` and ``unfixed_on`` are 0 before and after. The positions of
+    the flows on a link are ``members[members_end[link] - number:members_end[link]]``; ``members`` has room for all
+    hops.
     """
     for tier in range(len(starts)):
         size = 0
@@ -114,18 +122,18 @@ def _take(
     weight_on: FloatArray,
     unfixed_on: IntArray,
 ) -> None:
-    """Count a flow with its rate as fixed on a link."""
+    """Subtract a flow whose rate is now fixed from one of its links."""
     left[link] -= rate
     if left[link] < _NOTHING_LEFT * capacities[link]:
         left[link] = 0.0
     unfixed_on[link] -= 1
-    # Rounding must not leave flows without any weight.
+    # Rounding must not leave unfixed flows without weight.
     weight_on[link] = max(weight_on[link] - weight, _NOTHING_LEFT * weight) if unfixed_on[link] else 0.0
 
 
 @compiled
 def _sift_down(heap: IntArray, shares: FloatArray, index: int, size: int) -> None:
-    """Restore the order of a heap of links, smallest share and then smallest number first, below one place."""
+    """Restore the heap of links below one place: smallest share first, then smallest number."""
     while True:
         smallest = index
         for child in (2 * index + 1, 2 * index + 2):

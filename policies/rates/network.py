@@ -1,8 +1,8 @@
-"""What every rate allocator is given: a network with its flows, and who is served before whom.
+"""Input of every rate allocator: a network with its flows, and the order in which flows are served.
 
-All of it is arrays, so that a simulator calls an allocator at every event without building anything: the network is
-laid down once, and from event to event only the order changes, or no more than the order of its tiers. A call costs
-what its order touches, however large the network.
+Everything is arrays, so that a simulator can call an allocator at every event without building anything: the network
+stays, and only the order, or the order of its tiers, changes from event to event. A call costs time for what its order
+touches, however large the network is.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from topologies.fabric import Path
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scratch:
-    """Room for an allocator to compute in, a place per link, so that a call costs what it touches and no more.
+    """Scratch space of an allocator, one place for each link.
 
-    ``sums`` and ``counts`` are 0 between calls; the others mean nothing then.
+    ``sums`` and ``counts`` are 0 between calls; the other arrays have no meaning then.
     """
 
     left: FloatArray
@@ -34,18 +34,25 @@ class Scratch:
 
     @classmethod
     def of(cls, num_links: int) -> Self:
-        """Room for so many links."""
+        """Return scratch space for so many links."""
         floats, integers = np.zeros((3, num_links)), np.zeros((3, num_links), dtype=np.int64)
         return cls(floats[0], floats[1], integers[0], integers[1], integers[2], floats[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Links with their capacities, and all flows with the links they cross.
+    """Links with their capacities, and all flows with the links they cross. It serves one call at a time.
 
-    Flow ``f`` crosses ``links[starts[f]:starts[f + 1]]``, each once. A capacity of 0 is a link that is down. A network
-    serves one call at a time. Raises ValueError, naming the link, for a capacity that is negative or not finite, and,
-    naming the flow, for one that crosses no link or one that there is not.
+    Attributes:
+        capacities_bps: By link; 0 for a link that is down.
+        starts: Flow f crosses ``links[starts[f]:starts[f + 1]]``, each link once.
+        links: The links of all flows.
+        longest_path: The largest number of links that a flow crosses.
+        scratch: Scratch space of the allocators.
+
+    Raises:
+        ValueError: A capacity is negative or not finite, or a flow crosses no link or an unknown one; the message names
+            the link or the flow.
     """
 
     capacities_bps: FloatArray
@@ -62,7 +69,7 @@ class Network:
             capacity_bps = self.capacities_bps[link]
             raise ValueError(f"link {link}: its capacity must be finite and not negative, not {capacity_bps}")
         if not len(self.starts) or self.starts[0] != 0 or self.starts[-1] != len(self.links):
-            raise ValueError("starts must lead from 0 to the number of hops")
+            raise ValueError("starts must begin with 0 and end with the number of hops")
         if ((hops := np.diff(self.starts)) < 1).any():
             raise ValueError(f"flow {int((hops < 1).argmax())}: it crosses no link")
         if (unknown := (self.links < 0) | (self.links >= num_links)).any():
@@ -73,21 +80,22 @@ class Network:
 
     @classmethod
     def of(cls, capacities_bps: FloatArray, paths: Sequence[Path]) -> Self:
-        """Flows in the order of their paths."""
+        """Return a network of flows with these paths."""
         starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
         links = np.fromiter(chain.from_iterable(paths), dtype=np.int64, count=int(starts[-1]))
         return cls(capacities_bps, starts, links)
 
     def with_capacities(self, capacities_bps: FloatArray) -> Self:
-        """The same flows, where links have come up, gone down or changed."""
+        """Return the same flows on links of other capacities."""
         return type(self)(capacities_bps, self.starts, self.links)
 
     @property
     def num_flows(self) -> int:
+        """How many flows there are."""
         return len(self.starts) - 1
 
-    def untouched(self, order: "Order") -> FloatArray:
-        """What is left on every link that the order's flows cross before anybody has taken anything; in ``scratch``."""
+    def full_capacities(self, order: "Order") -> FloatArray:
+        """Return the whole capacity of every link that the order's flows cross, in ``scratch.left``."""
         left = self.scratch.left
         if len(order.flows) < len(left):
             fill(self.starts, self.links, order.flows, self.capacities_bps, left)
@@ -100,9 +108,12 @@ class Network:
 class Order:
     """The active flows in tiers, most urgent first: tier ``t`` is ``flows[starts[t]:stops[t]]``.
 
-    A tier is what an allocator treats as one: flows of one level, which share fairly, or the flows of one flow group,
-    which finish together. Tiers may stand in ``flows`` in any order and must not overlap; a flow outside all tiers gets
-    nothing. Raises ValueError for a tier that is not a part of ``flows``.
+    A tier is what an allocator serves as one: flows of one level, which share fairly, or flows of one group, which
+    finish together. Tiers may stand in ``flows`` in any order and must not overlap. A flow outside all tiers gets
+    nothing.
+
+    Raises:
+        ValueError: A tier is not a part of ``flows``.
     """
 
     flows: IntArray
@@ -115,7 +126,7 @@ class Order:
 
     @classmethod
     def by_rank(cls, flows: IntArray, ranks: IntArray) -> Self:
-        """A tier for every rank, lowest first; inside a tier flows stay in the order given."""
+        """Return an order with a tier for every rank, lowest first; inside a tier flows keep their order."""
         order = ranks.argsort(kind="stable")
         is_first = np.ones(len(ranks) + 1, dtype=bool)
         is_first[1:-1] = np.diff(ranks[order]) > 0
@@ -123,12 +134,16 @@ class Order:
         return cls(flows[order], bounds[:-1], bounds[1:])
 
     def rearranged(self, tiers: IntArray) -> Self:
-        """The same tiers in another order, given as their present numbers."""
+        """Return the same tiers in another order, given as their present numbers."""
         return type(self)(self.flows, self.starts[tiers], self.stops[tiers])
 
 
 def check_values(values: FloatArray, name: str, network: Network, order: Order) -> None:
-    """Raise ValueError, naming the flow, where a value of an active flow is not finite or negative."""
+    """Check that values of active flows are finite and not negative.
+
+    Raises:
+        ValueError: One is not; the message names the flow.
+    """
     if len(values) != network.num_flows:
         raise ValueError(f"expected {name} of {network.num_flows} flows, got {len(values)}")
     active = values[order.flows]
@@ -139,7 +154,7 @@ def check_values(values: FloatArray, name: str, network: Network, order: Order) 
 
 @compiled
 def fill(first_hop: IntArray, links: IntArray, flows: IntArray, capacities: FloatArray, left: FloatArray) -> None:
-    """Let the links that flows cross have all of their capacity left."""
+    """Set ``left`` to the whole capacity on all links that flows cross."""
     for flow in flows:
         for hop in range(first_hop[flow], first_hop[flow + 1]):
             left[links[hop]] = capacities[links[hop]]

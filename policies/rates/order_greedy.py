@@ -1,9 +1,8 @@
 """Order-greedy rates: every flow in turn takes all that its links have left.
 
-Sincronia (Agarwal et al., SIGCOMM 2018) proves that with its order any rates which keep the order and leave
-no link idle are within a factor of four of the best weighted completion time; this is the simplest such rule. Flows of
-one tier are taken in the order in which they stand; one that has nothing left to send gets nothing. Linear in the hops
-of the active flows.
+Sincronia (Agarwal et al., SIGCOMM 2018) proves that with its order, any rates that keep the order and leave no link
+idle are within a factor of four of the best weighted completion time. This is the simplest such rule. Flows of one tier
+go in the order in which they stand. Linear in the hops of the active flows.
 """
 
 import numpy as np
@@ -13,12 +12,18 @@ from policies.rates.network import FloatArray, IntArray, Network, Order, check_v
 
 
 def order_greedy(network: Network, order: Order, remaining_bytes: FloatArray) -> FloatArray:
-    """Rate of every flow in ``order.flows``, in bit/s; ``remaining_bytes`` is by flow number.
+    """Return the rate of every flow in ``order.flows``, in bit/s; 0 for a flow with nothing left to send.
 
-    Raises ValueError for an active flow's remaining bytes that are negative or not finite.
+    Args:
+        network: Links and paths.
+        order: The active flows.
+        remaining_bytes: By flow number.
+
+    Raises:
+        ValueError: Remaining bytes of an active flow are negative or not finite.
     """
     check_values(remaining_bytes, "remaining_bytes", network, order)
-    rates_bps, left = np.zeros(len(order.flows)), network.untouched(order)
+    rates_bps, left = np.zeros(len(order.flows)), network.full_capacities(order)
     hand_out(network.starts, network.links, order.flows, order.starts, order.stops, remaining_bytes, left, rates_bps)
     return rates_bps
 
@@ -34,7 +39,7 @@ def hand_out(
     left: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Add to the rates, flow by flow, what is left on the links; ``left`` keeps what nobody can use."""
+    """Add to the rates, flow by flow, what is left on the links; ``left`` keeps what no flow can use."""
     for tier in range(len(starts)):
         for position in range(starts[tier], stops[tier]):
             flow = flows[position]
@@ -44,7 +49,7 @@ def hand_out(
 
 @compiled
 def take_all(first_hop: IntArray, links: IntArray, flow: int, left: FloatArray) -> float:
-    """Take from ``left`` all that a flow can use, and return it: after that one of its links has nothing left."""
+    """Take from ``left`` all that a flow can use, and return it. One of the flow's links then has nothing left."""
     rate = np.inf
     for hop in range(first_hop[flow], first_hop[flow + 1]):
         rate = min(rate, left[links[hop]])

@@ -1,8 +1,8 @@
-"""Max-min fair rates where every flow crosses two ports of one big switch, and many flows the same two.
+"""Max-min fair rates on one big switch, where every flow crosses two ports and many flows cross the same two.
 
-The same progressive filling as ``policies.rates.max_min``. But flows between the same ports have one rate, the
-lesser of two shares: that at which its ingress and that at which its egress port is used up. So it is enough to find a
-share for every port, and nothing has to be listed or looked up.
+This is the progressive filling of ``policies.rates.max_min``. Flows between the same ports have one rate: the lesser of
+the shares at which their ingress and their egress port are used up. So a share for every port is enough, and there are
+no paths to list or look up.
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ from policies.rates.network import FloatArray
 def port_shares(
     from_ingress: FloatArray, from_egress: FloatArray, capacity: float, left: FloatArray, shares: FloatArray
 ) -> None:
-    """Find the share of every port, ingress ports first: what a flow gets that it stops, infinite where it stops none.
+    """Find the share of every port, ingress ports first: the rate of a flow that the port limits.
 
-    ``from_ingress[i, e]`` and ``from_egress[e, i]`` are the number of flows from port i to port e. ``left`` is room to
-    compute in. O(n) for each of the up to 2 n ports.
+    It is infinite for a port that limits no flow. ``from_ingress[i, e]`` and ``from_egress[e, i]`` are the number of
+    flows from port i to port e. ``left`` is scratch space. O(n) for each of the up to 2 n ports.
     """
     num_ports = len(from_ingress)
     weights = np.zeros(2 * num_ports)
@@ -44,7 +44,7 @@ def port_shares(
 
 @compiled
 def _take(numbers: FloatArray, share: float, shares: FloatArray, weights: FloatArray, left: FloatArray) -> None:
-    """Count the flows of a port that have their share now as fixed at the ports of the other side."""
+    """Subtract the flows of a port, whose share is now fixed, from the ports of the other side."""
     for port in range(len(numbers)):
         is_open = shares[port] == np.inf
         weights[port] -= numbers[port] if is_open else 0.0

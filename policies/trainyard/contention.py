@@ -86,7 +86,7 @@ class Contention:
 
     @classmethod
     def of(cls, jobs: Sequence[Job], occupied_s: csr_array) -> Self:
-        """Return the contention of jobs whose transfers (rows) occupy links (columns) for these seconds."""
+        """Return the contention of jobs whose transfers (rows) occupy the links of the fabric (columns) for so long."""
         transfers = [job.transfers for job in jobs]
         first_transfer = np.cumsum([0, *(len(each.group_of) for each in transfers)])
         job_of = np.repeat(np.arange(len(jobs)), np.diff(first_transfer))

@@ -27,7 +27,7 @@ def fluid_bound_order(contention: Contention, bound: FluidBound) -> IntArray:
 
 
 def crux_order(contention: Contention) -> IntArray:
-    """Order flow groups by the priority P = k I of their jobs (Crux, section 4.2), within a job by Smith's rule."""
+    """Return the flow groups by the priority P = k I of their jobs (Crux, section 4.2), in a job by Smith's rule."""
     comm_s = contention.comm_s
     jobs = [
         Iteration(compute_s, min(release_s / compute_s, 1.0), transfer_s)

@@ -23,7 +23,7 @@ from policies.testing import (
     random_snapshot,
     snapshots,
 )
-from policies.validation import check
+from policies.validation import check_snapshot
 
 # Where two cuts of Crux's compression are worth the same, rounding decides between them.
 NOT_CLAIMED = {("crux", check_damping)}
@@ -96,7 +96,7 @@ def test_a_policy_without_the_property_does_not_pass(check: Check) -> None:
 def test_random_snapshots_are_sound_and_reproducible_and_of_every_kind() -> None:
     found = list(snapshots(seed=3, count=60))
     for snapshot in found:
-        check(snapshot)
+        check_snapshot(snapshot)
     assert found[4] == random_snapshot(7)
     flows = [flow for snapshot in found for job in snapshot.jobs for flow in job.flows]
     assert any(not flow.sends for flow in flows)

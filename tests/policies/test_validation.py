@@ -11,7 +11,7 @@ from policies.plan import Plan
 from policies.policy import decide
 from policies.registry import find_policy, policy_names
 from policies.snapshot import Snapshot
-from policies.validation import InvalidPlanError, check, check_plan
+from policies.validation import InvalidPlanError, check_plan, check_snapshot
 from tests.policies.builders import GBPS, make_job, make_links, snapshots
 from topologies.paths import Paths
 
@@ -21,13 +21,13 @@ SOUND = Snapshot(0.0, make_links(GBPS), (make_job("a", [(1e9, ONE_LINK)]),))
 
 @given(snapshots())
 def test_sound_snapshots_pass(snapshot: Snapshot) -> None:
-    check(snapshot)
+    check_snapshot(snapshot)
 
 
 @pytest.mark.parametrize("rate_bps", [0.0, -1.0, math.nan, math.inf])
 def test_bad_rate_names_the_link(rate_bps: float) -> None:
     with pytest.raises(ValueError, match=r"links\[1\]: rate_bps"):
-        check(replace(SOUND, links=make_links(GBPS, rate_bps)))
+        check_snapshot(replace(SOUND, links=make_links(GBPS, rate_bps)))
 
 
 @pytest.mark.parametrize(
@@ -86,21 +86,21 @@ def test_bad_fields_name_the_flow(changes: dict[str, Any], message: str) -> None
 )
 def test_unknown_links_name_the_job(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="job 'a': candidates, hashed_path or host_links name link 7, there"):
-        check(replace(SOUND, jobs=(with_flow(**changes),)))
+        check_snapshot(replace(SOUND, jobs=(with_flow(**changes),)))
 
 
 def test_names_that_repeat_are_refused() -> None:
-    with pytest.raises(ValueError, match="job 'a': its name is taken"):
-        check(replace(SOUND, jobs=SOUND.jobs * 2))
-    with pytest.raises(ValueError, match="job 'a': a key names two flows"):
+    with pytest.raises(ValueError, match="job 'a': another job has the same name"):
+        check_snapshot(replace(SOUND, jobs=SOUND.jobs * 2))
+    with pytest.raises(ValueError, match="job 'a': two flows have the same key"):
         replace(SOUND.jobs[0], flow_groups=SOUND.jobs[0].flow_groups * 2)
-    with pytest.raises(ValueError, match=r"job 'b': key .*'a'.* is not its own"):
+    with pytest.raises(ValueError, match=r"job 'b': flow .*'a'.* belongs to another job"):
         replace(SOUND.jobs[0], name="b")
 
 
 def test_levels_there_must_be() -> None:
     with pytest.raises(ValueError, match="num_levels must be at least 1"):
-        check(replace(SOUND, num_levels=0))
+        check_snapshot(replace(SOUND, num_levels=0))
 
 
 # ---- Plans -----------------------------------------------------------------------------------------------------------
@@ -130,8 +130,8 @@ def _with_flow(plan: Plan, **changes: Any) -> Plan:
     [
         (lambda _: None, "expected a Plan, got NoneType"),
         (lambda plan: replace(plan, jobs=plan.jobs[:1]), "job '[ab]': is missing"),
-        (lambda plan: replace(plan, jobs=(plan.jobs[0], *plan.jobs)), "job '[ab]': is there twice"),
-        (lambda plan: _with_job(plan, name="c"), "job 'c': is there twice, or not in the Snapshot"),
+        (lambda plan: replace(plan, jobs=(plan.jobs[0], *plan.jobs)), "job '[ab]': appears twice"),
+        (lambda plan: _with_job(plan, name="c"), "job 'c': appears twice, or is not in the Snapshot"),
         (lambda plan: _with_job(plan, rank=1), "rank must be 0"),
         (lambda plan: _with_job(plan, rank=math.nan), "rank must be 0"),
         (lambda plan: _with_job(plan, level=8), "level must lie between 0 and 7"),
@@ -144,11 +144,11 @@ def _with_flow(plan: Plan, **changes: Any) -> Plan:
         (lambda plan: _with_flow(plan, level=8), "level must lie between 0 and 7"),
         (lambda plan: _with_flow(plan, level=math.nan), "level must lie between 0 and 7"),
         (lambda plan: _with_flow(plan, order=-1), "order be a whole number"),
-        (lambda plan: _with_flow(plan, path=(0, 3)), r"path \(0, 3\) is none of its candidates"),
-        (lambda plan: _with_flow(plan, path=(0,)), "none of its candidates"),
-        (lambda plan: _with_flow(plan, path=(2, 3, 1, 0)), "none of its candidates"),
-        (lambda plan: _with_flow(plan, path=(0.5, 1)), "none of its candidates"),
-        (lambda plan: _with_flow(plan, path=()), "none of its candidates"),
+        (lambda plan: _with_flow(plan, path=(0, 3)), r"path \(0, 3\) is not one of its candidates"),
+        (lambda plan: _with_flow(plan, path=(0,)), "not one of its candidates"),
+        (lambda plan: _with_flow(plan, path=(2, 3, 1, 0)), "not one of its candidates"),
+        (lambda plan: _with_flow(plan, path=(0.5, 1)), "not one of its candidates"),
+        (lambda plan: _with_flow(plan, path=()), "not one of its candidates"),
     ],
 )
 def test_invalid_plans_name_the_job_or_flow_and_the_field(spoil: Callable[[Plan], Plan], named: str) -> None:

@@ -86,7 +86,7 @@ def test_bad_paths_name_the_flow() -> None:
         Network.of(np.ones(2), [(0,), ()])
     with pytest.raises(ValueError, match="flow 1: its links must lie between 0 and 1"):
         Network.of(np.ones(2), [(0,), (0, 2), (-1,)])
-    with pytest.raises(ValueError, match="starts must lead"):
+    with pytest.raises(ValueError, match="starts must begin"):
         Network(np.ones(2), np.array([0, 1]), np.array([0, 1]))
 
 

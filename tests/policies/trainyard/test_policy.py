@@ -343,7 +343,7 @@ def test_odd_jobs_have_a_place_in_any_order_of_arrival(num_levels: int, options:
         ({"min_bound_share": 1.5}, "min_bound_share"),
         ({"evaluations": -1}, "evaluations"),
         ({"bound_steps": 1}, "bound_steps"),
-        ({"starts": ()}, "starts"),
+        ({"initial_orders": ()}, "initial_orders"),
         ({"path_rules": ()}, "path_rules"),
     ],
 )
