@@ -1,11 +1,11 @@
-"""What an agent costs its host: ``python benchmarks/agent.py [--json] [--targets N]``, as root, on Linux.
+"""Measures what an agent costs its host: ``python benchmarks/agent.py [--json] [--targets N]``, as root, on Linux.
 
-Two hosts are two network namespaces with a cable between them. Both have an agent with the same number of targets, a
-port of each to be kept known, and NICs of 100 Gbit/s; so each sends as many probes as it receives, and reports them to
-a controller that believes everything. In the steady state, over 20 s of wall time, for one of the agents:
+Two hosts are two network namespaces with a cable between them. Both have an agent with the same number of targets, each
+with one port to probe, and a NIC of 100 Gbit/s. So each agent sends as many probes as it receives, and reports them to
+a controller that accepts everything. The figures are for one agent in the steady state, over 20 s of wall-clock time:
 
-- ``sent_per_s`` and ``received_per_s``, probes;
-- ``agent_cpu_share``: its processor time over wall time, the kernel's work for it included;
+- ``sent_per_s`` and ``received_per_s``: probes;
+- ``agent_cpu_share``: its processor time over wall-clock time, with the kernel's work for it;
 - ``memory_bytes``: its largest resident size.
 """
 
@@ -48,12 +48,12 @@ ADDRESSES = {"one": IPv4Address("10.0.0.1"), "other": IPv4Address("10.0.0.2")}
 _NETWORK = 0x40000000
 
 Measured = tuple[AgentStatus, AgentStatus, float, int]
-"""What an agent had done before and after, its processor seconds in between, and its size in bytes."""
+"""The status of an agent before and after, its processor seconds in between, and its memory in bytes."""
 
 
 @contextmanager
 def cabled() -> Iterator[dict[str, str]]:
-    """Two namespaces, by host, with a cable between them."""
+    """Create two namespaces with a cable between them; yield their names by host."""
     names = {host: f"trainyard-{os.getpid()}-{host}" for host in ADDRESSES}
     try:
         for name in names.values():
@@ -75,7 +75,7 @@ def _ip(*arguments: str) -> None:
 
 @contextmanager
 def controller(targets: int) -> Iterator[str]:
-    """A controller with as many targets for each host, which takes reports and does nothing with them."""
+    """Serve a controller that gives each host so many targets and ignores its reports; yield its address."""
 
     def answer(request: wire.ExchangeProbesRequest, _: grpc.ServicerContext) -> wire.ExchangeProbesResponse:
         (there,) = (address for host, address in ADDRESSES.items() if host != request.host)
@@ -99,7 +99,7 @@ def controller(targets: int) -> Iterator[str]:
 
 
 def agent(host: str, namespace: str, address: str, measured: "multiprocessing.Queue[tuple[str, Measured]]") -> None:
-    """A host's agent as a process, whose packets are the namespace's and whose controller is outside of it."""
+    """Run a host's agent in this process: its packets use the namespace, its connection to the controller does not."""
     libc = ctypes.CDLL(None)
     interface = Interface("eth0", ADDRESSES[host], RATE_BPS)
     with Path("/proc/thread-self/ns/net").open() as home, Path("/run/netns", namespace).open() as inside:
@@ -123,7 +123,7 @@ async def _measured(host: str, sockets: ProbeSockets, address: str) -> Measured:
 
 
 def figures(targets: int) -> dict[str, float]:
-    """What is measured of the host ``one``."""
+    """Measure the agent of host ``one``."""
     spawning = multiprocessing.get_context("spawn")
     measured: multiprocessing.Queue[tuple[str, Measured]] = spawning.Queue()
     with cabled() as names, controller(targets) as address:
@@ -144,10 +144,12 @@ def figures(targets: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description="Measure what an agent costs its host.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--targets", type=int, default=1000, help="pairs of NICs that each host probes (1,000)")
+    parser.add_argument(
+        "--targets", type=int, default=1000, help="pairs of NICs that each host probes (default: 1,000)"
+    )
     options = parser.parse_args()
     print_figures(figures(options.targets) | provenance(("grpcio", "protobuf")), as_json=options.json)
 

@@ -1,8 +1,8 @@
-"""Whether simulator and emulator agree: ``python benchmarks/agreement.py [SCENARIO ...] [--seeds 5] [--json]``.
+"""Compares simulator and emulator: ``python benchmarks/agreement.py [SCENARIO ...] [--seeds 5] [--json]``.
 
-Every scenario runs on both under ``ecmp`` and ``crux``, with the same seeds and with 2 % compute jitter, so that no run
-locks jobs into phases that a hair would change. Printed is, for each job, its mean iteration time over the window and
-the seeds on the simulator over that on the emulator, less one.
+Every scenario runs on both under ``ecmp`` and ``crux`` with the same seeds. A compute jitter of 2 % keeps jobs from
+locking into phases that a tiny difference would change. The figure for each job is the relative difference of its mean
+iteration time, over the window and the seeds, on the simulator to that on the emulator.
 """
 
 import argparse
@@ -28,7 +28,7 @@ JITTER = 0.02
 
 
 def measure(name: str, policy: str, seeds: int) -> dict[str, object]:
-    """One scenario under one policy on both, over the seeds from 1 on."""
+    """Run one scenario under one policy on both back ends, over the seeds from 1 on."""
     scenario = load_scenario(SHIPPED_SCENARIOS / f"{name}.yaml")
     emulated: list[RunResult] = []
     simulated: list[RunResult] = []
@@ -58,7 +58,7 @@ def _iteration_times(results: list[RunResult]) -> dict[str, float]:
 
 
 def show(measured: dict[str, object]) -> str:
-    """One scenario under one policy, in a line."""
+    """Return the result for one scenario and policy in one line."""
     differences = measured["differences"]
     assert isinstance(differences, dict)
     jobs = ", ".join(f"{job} {difference:+.1%}" for job, difference in differences.items())
@@ -67,9 +67,9 @@ def show(measured: dict[str, object]) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; without any: all")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; default: all")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Base routing written straight into emulated switches, where a benchmark is not about the controller."""
+"""Writes base routing straight into emulated switches, for benchmarks without a controller."""
 
 from emulator.entries import ActionCall, EntryKey, FieldMatch, GroupReference
 from emulator.fabric import EmulatedFabric
@@ -8,13 +8,13 @@ from topologies.routing import Routing
 
 
 def install_routing(emulated: EmulatedFabric, routing: Routing) -> None:
-    """Give every switch its pipeline and the routes to every host."""
+    """Configure every switch and write its routes to all hosts."""
     for name, switch in emulated.switches.items():
         _install(switch, routing, name)
 
 
 def steer(switch: EmulatedSwitch, five_tuple: FiveTuple, port: int, level: int) -> None:
-    """One flow entry: next hop and level."""
+    """Write one flow entry with a next hop and a level."""
     values = (
         (five_tuple.source_address, 32),
         (five_tuple.destination_address, 32),

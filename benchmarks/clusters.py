@@ -1,8 +1,8 @@
-"""Full clusters for ``benchmarks/policies.py``: job sizes of a production trace on a three-layer Clos.
+"""Full clusters for ``benchmarks/policies.py``: the job sizes of a production trace on a three-layer Clos.
 
 Sizes are drawn from those of the GPU jobs in Alibaba's Lingjun trace of 2023, capped so that the jobs just fill the
-cluster. Placement is about the worst there is, so that there is much to decide: hosts stand in random order, and jobs
-that a single host could hold are spread over several. A job on one GPU sends nothing.
+cluster. Placement is about the worst possible, so that a policy has much to decide: hosts come in random order, and
+jobs that fit on one host are spread over several. A job on one GPU sends nothing.
 """
 
 import random
@@ -28,14 +28,14 @@ TRACE_SIZES = {
     8: 859, 32: 426, 16: 383, 1: 219, 4: 184, 256: 145, 64: 105, 2: 102, 48: 78, 60: 47, 24: 31, 6: 27, 512: 23,
     72: 23, 88: 16, 128: 16, 80: 16, 3: 12, 400: 12, 12: 12, 40: 8, 120: 4,
 }  # fmt: skip
-"""GPUs of a job, and how many jobs of the trace have so many, where more than three do."""
+"""How many jobs of the trace have so many GPUs, for numbers with more than three jobs."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A three-layer Clos: pods of ToRs and aggregation switches, planes of core switches; full of jobs.
+    """A three-layer Clos: pods of ToRs and aggregation switches, planes of core switches; it is full of jobs.
 
-    ``nics_per_host`` is 8, a flow per NIC, or 1, a flow per host and job. Two NICs in different pods are joined by
+    ``nics_per_host`` is 8, with a flow per NIC, or 1, with a flow per host and job. Two NICs in different pods have
     ``aggs_per_pod * cores_per_plane`` candidate paths.
     """
 
@@ -50,15 +50,17 @@ class Cluster:
 
     @property
     def num_hosts(self) -> int:
+        """The number of hosts."""
         return self.pods * self.tors_per_pod * self.hosts_per_tor
 
     @property
     def num_gpus(self) -> int:
+        """The number of GPUs."""
         return self.num_hosts * GPUS_PER_HOST
 
     @cached_property
     def fabric(self) -> Fabric:
-        """Hosts h0…, ToRs t0…, aggregation switches a0…, core switches c0…, each layer in order of the pods."""
+        """Hosts h0…, ToRs t0…, aggregation switches a0… and core switches c0…, each in order of the pods."""
         tors, aggs = self.pods * self.tors_per_pod, self.pods * self.aggs_per_pod
         ends = [
             (f"h{host}", f"t{host // self.hosts_per_tor}")
@@ -82,20 +84,20 @@ class Cluster:
 
     @cached_property
     def routing(self) -> Routing:
-        """Routing with the hash that a controller with seed 1 would see."""
+        """Routing with the ECMP hash of seed 1."""
         return Routing(self.fabric, hash_multipliers(self.fabric.switches, seed=1))
 
     def snapshot(self, seed: int) -> Snapshot:
-        """The cluster full of jobs, drawn and placed at random."""
+        """Return the cluster full of jobs, drawn and placed at random."""
         chance = random.Random(seed)
-        sizes = _capped(chance.choices(list(TRACE_SIZES), TRACE_SIZES.values(), k=self.num_jobs), self.num_gpus)
+        sizes = _capped(chance.choices(list(TRACE_SIZES), list(TRACE_SIZES.values()), k=self.num_jobs), self.num_gpus)
         hosts = list(self.fabric.hosts)
         chance.shuffle(hosts)
         jobs = []
         for number, (size, (nics, stride)) in enumerate(zip(sizes, self._placements(sizes, hosts), strict=True)):
             name = f"job-{number:04}"
             compute_s = 10 ** chance.uniform(-1, 0.5)
-            # Alone, a job sends for between a fifth of the time that it computes and twice that.
+            # In isolation, a job sends for between 0.2 and 2 times as long as it computes.
             size_bytes = compute_s * chance.uniform(0.2, 2) * self.link_gbps * 1e9 / 8
             ends = [
                 (nic, nics[position + stride if position + stride < len(nics) else position % stride])
@@ -111,7 +113,7 @@ class Cluster:
         return Snapshot(0.0, link_states(self.fabric), tuple(jobs), NUM_LEVELS)
 
     def _placements(self, sizes: Sequence[int], hosts: Sequence[str]) -> Iterator[tuple[list[Nic], int]]:
-        """For every job its NICs, and how far along them a NIC sends: to its like on the next host."""
+        """Yield the NICs of every job, and the stride from a NIC to its counterpart on the next host."""
         nics = self.fabric.nics
         num_whole = -(-sum(size for size in sizes if size > GPUS_PER_HOST) // GPUS_PER_HOST)
         in_order = [(host, gpu) for host in hosts[:num_whole] for gpu in range(GPUS_PER_HOST)]
@@ -125,7 +127,7 @@ class Cluster:
                 yield [nics[host][gpu] for host, gpu in gpus], GPUS_PER_HOST if size > GPUS_PER_HOST else 1
 
     def _flow(self, key: FlowKey, number: int, source: Nic, destination: Nic, size_bytes: float) -> Flow:
-        # Two jobs on the same NICs have different ports.
+        # Two jobs on the same NICs need different ports.
         port = 49_152 + number
         five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
         candidates = Paths(self.routing.candidate_paths(source, destination))
@@ -133,7 +135,7 @@ class Cluster:
 
 
 def _capped(sizes: Sequence[int], num_gpus: int) -> list[int]:
-    """Sizes no larger than the cap with which they fill the GPUs; what is still free goes to those at the cap."""
+    """Cap sizes so that they fill the GPUs; GPUs that remain go to jobs at the cap."""
     cap = max(cap for cap in range(1, max(sizes) + 1) if sum(min(size, cap) for size in sizes) <= num_gpus)
     free = num_gpus - sum(min(size, cap) for size in sizes)
     capped = []

@@ -1,15 +1,19 @@
-"""Ordering and rates on the coflow benchmark: python -m benchmarks.coflows FILE [--json].
+"""Times coflow ordering and rate allocation: ``python benchmarks/coflows.py FILE [--json]``.
 
-Budget: BSSI in 0.05 s. The file is FB2010-1Hr-150-0.txt of github.com/coflow/coflow-benchmark; all 526 coflows count as
-there from the start.
+Budget: BSSI in 0.05 s. The file is FB2010-1Hr-150-0.txt of github.com/coflow/coflow-benchmark; all 526 coflows
+arrive at the start.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.provenance import print_figures, provenance
 from policies.baselines.sincronia import bssi
@@ -26,7 +30,7 @@ REPETITIONS = 5
 
 
 def measure(trace: CoflowTrace) -> dict[str, float]:
-    """Best time of each over some repetitions, after compilation."""
+    """Return the best time of each function over some repetitions, after compilation."""
     num_links, ends = 2 * trace.num_ports, trace.starts
     paths = list(zip(trace.sources.tolist(), (trace.num_ports + trace.destinations).tolist(), strict=True))
     network, remaining = Network.of(np.full(num_links, PORT_BPS), paths), trace.size_bytes
@@ -34,7 +38,7 @@ def measure(trace: CoflowTrace) -> dict[str, float]:
     one_level = Order.by_rank(order.flows, np.zeros_like(order.flows))
     ones = np.ones(len(ends) - 1)
     by_link = remaining_by_link(network, order, remaining)
-    # Every coflow in about ten stages, a second apart.
+    # Every coflow has about ten stages, one second apart.
     due_s = np.concatenate([np.sort(np.arange(size) % 10.0) for size in np.diff(ends)])
     smallest_first = order.rearranged(sebf(bottleneck_times(by_link), ones))
     return {
@@ -59,6 +63,7 @@ def _best(call: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--json", action="store_true")

@@ -1,6 +1,6 @@
-"""The jobs of a scenario at a controller in this process, over real P4Runtime and gNMI, on their emulated fabric.
+"""An emulated fabric and a controller in this process, connected by P4Runtime and gNMI, with a scenario's jobs.
 
-The fabric is otherwise idle and unscaled: test packets tell whether it would carry a flow.
+The fabric is unscaled and carries nothing else: test packets show whether it would carry a flow.
 """
 
 import asyncio
@@ -36,19 +36,19 @@ from workloads.scenario import Scenario
 _ETHERNET = bytes(ETHERNET_BYTES - 2) + b"\x08\x00"
 _LEASE_S = 1e6
 _CROSSING_S = 0.0005
-"""In which a packet crosses an idle fabric."""
+"""The time in which a packet crosses an idle fabric."""
 _MOST_URGENT = 7
-"""Level of test packets: they wait behind no transfer."""
+"""The level of test packets, which wait behind no transfer."""
 _SESSION = 0
-"""Of test packets; agents' sessions begin with 1."""
+"""The session number of test packets; agents' sessions begin with 1."""
 
 
 def ignore(_capture: Capture) -> None:
-    """Leave it."""
+    """Do nothing with a packet."""
 
 
 class ControlledFabric:
-    """A controller, its switches, and the flows of its jobs; see ``controlled``."""
+    """A controller, its switches, and the flows of its jobs; ``controlled`` creates one."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ControlledFabric:
         self._sequence = 0
         self._senders: dict[FiveTuple, int] = {}
         self.take: Callable[[Capture], None] = ignore
-        """What becomes of packets that have arrived beside the test packets."""
+        """Called with the packets that arrive besides test packets."""
 
     @property
     def now_s(self) -> float:
@@ -80,27 +80,27 @@ class ControlledFabric:
         return [flow for job in self.controller.planner.decision.snapshot.jobs for flow in job.flows]
 
     def path(self, flow: Flow) -> Path:
-        """The path that the Plan in force has a flow take."""
+        """Return the path of a flow under the Plan in force."""
         assert self.controller.planner.decision is not None
         return self.controller.planner.decision.plan.flows[flow.key].path or flow.hashed_path
 
     def set_cable(self, cable: int, *, up: bool) -> None:
-        """Both directions of a cable go down, or come up."""
+        """Take both directions of a cable down, or bring them up."""
         for link in (2 * cable, 2 * cable + 1):
             self.emulated.set_link(link, up=up)
 
     def soon_s(self, delay_s: float) -> float:
-        """The time after a delay, in whole nanoseconds, so that the fabric's clock gets there to the bit."""
+        """Return the time after a delay, in whole nanoseconds, which the fabric's clock can reach exactly."""
         return round(self.now_s + delay_s, 9)
 
     def wait(self, until_s: float) -> None:
-        """Let time pass, whatever transfers end meanwhile."""
+        """Advance time to ``until_s``."""
         until_ps = max(self.emulated.now_ps, round(until_s * PS_PER_S))
         while self.emulated.run(until_ps):
             pass
 
-    async def hear_ports(self) -> None:
-        """The controller hears of all ports as they are; it does not act yet."""
+    async def report_ports(self) -> None:
+        """Report all ports to the controller, which does not act yet."""
         switches = self.emulated.switches.values()
         down = [(switch.name, port) for switch in switches for port in switch.ports if not switch.ports.is_up(port)]
         await self.controller.ports.caught_up(down)
@@ -108,24 +108,24 @@ class ControlledFabric:
         self.controller.planner.links.set_port_states(self.controller.ports.states, self.now_s)
 
     async def leave_dead_links(self) -> None:
-        """The controller takes back rules over dead links and routes around these, and all switches hold it."""
+        """Have the controller remove rules over dead links and reroute; wait until all switches hold the changes."""
         await self.controller.planner.leave_dead_links()
         await self._southbound.caught_up()
 
     async def settle(self) -> None:
-        """The controller leaves dead links, plans what has changed, and all switches hold it."""
+        """Have the controller avoid dead links and plan changes, and wait until all switches hold them."""
         self._clock.advance_to(self.now_s)
         await self.controller.planner.settle()
         await self._southbound.caught_up()
 
     def sender(self, five_tuple: FiveTuple) -> int:
-        """The connection of a flow, as the emulator numbers it; opened where it is not yet."""
+        """Return the emulator's number of a flow's connection; open it where there is none."""
         if five_tuple not in self._senders:
             self._senders[five_tuple] = self.emulated.add_flow(five_tuple)
         return self._senders[five_tuple]
 
     def carried(self, five_tuples: Iterable[FiveTuple]) -> set[FiveTuple]:
-        """Those of these flows of which a packet that is sent now arrives; takes half a millisecond."""
+        """Return the flows of which a test packet sent now arrives; this takes half a millisecond of virtual time."""
         sent = {}
         for five_tuple in five_tuples:
             self._sequence += 1
@@ -154,7 +154,7 @@ class ControlledFabric:
 
 @asynccontextmanager
 async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterator[ControlledFabric]:
-    """A scenario's fabric with all its jobs registered and planned for; links that flap are not held."""
+    """Yield a scenario's fabric with all its jobs registered and planned for, without damping of flapping links."""
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, seed))
     emulated = EmulatedFabric(fabric, compile_program(PROGRAM.read_text()))
@@ -187,6 +187,6 @@ async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterato
         async with southbound, GnmiPortMonitor(addresses, controller.ports):
             found = ControlledFabric(emulated, routing, controller, southbound, clock)
             await southbound.caught_up()
-            await found.hear_ports()
+            await found.report_ports()
             await found.settle()
             yield found

@@ -1,9 +1,9 @@
-"""The emulator's speed, load times and size: ``python benchmarks/emulator.py [--json]``.
+"""Measures the emulator's speed, load times and memory: ``python benchmarks/emulator.py [--json]``.
 
-A packet-hop is one packet through one switch and the link behind it: parsed, looked up, checksum verified and
-rewritten, counted, queued, deparsed; what the hosts do meanwhile is included. Measured in processor time of the thread
-that runs the engine, on the paper's testbed Clos with 1,500-byte packets of 512 flows, half of them with a flow entry,
-half by ECMP, at 70 % load; median of five.
+A packet-hop is one packet through one switch and the link behind it: the switch parses the packet, looks it up,
+verifies and rewrites its checksum, counts, queues and deparses it. The work of hosts is included. The figure is the
+median of five runs, in processor time of the engine's thread, on the paper's testbed Clos with 1,500-byte packets of
+512 flows at 70 % load, half of them with a flow entry and half on ECMP.
 """
 
 import argparse
@@ -60,7 +60,7 @@ LARGE = ClosSpecification(
 
 
 class Load:
-    """512 flows that each start a transfer at regular times, so that the NICs are busy 70 % of the time."""
+    """512 flows that start transfers at regular times and keep the NICs busy for 70 % of the time."""
 
     def __init__(self, fabric: Fabric, routing: Routing, emulated: EmulatedFabric) -> None:
         self._emulated = emulated
@@ -83,20 +83,20 @@ class Load:
         self._busy: set[int] = set()
 
     def run(self, packet_hops: int) -> None:
-        """Let time pass until so many more packet-hops have been made."""
+        """Advance time by so many packet-hops."""
         target = self._emulated.packet_hops + packet_hops
         while self._emulated.packet_hops < target:
             time_ps, number = self._starts[0]
             self._busy.difference_update(completion.flow for completion in self._emulated.run(time_ps))
             if self._emulated.now_ps == time_ps:
                 heapreplace(self._starts, (time_ps + self._period_ps, number))
-                if self._flows[number] not in self._busy:  # else it is late: its link is overbooked
+                if self._flows[number] not in self._busy:  # else its last transfer is late: its link is overbooked
                     self._busy.add(self._flows[number])
                     self._emulated.start_transfer(self._flows[number], TRANSFER_BYTES)
 
 
 def packet_hops_per_s() -> list[float]:
-    """Speed of five runs, each long enough to fill every cache and queue first."""
+    """Return the speed of five runs, each after a warm-up that fills caches and queues."""
     fabric = TESTBED.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
     program = compile_program(PROGRAM.read_text())
@@ -113,7 +113,7 @@ def packet_hops_per_s() -> list[float]:
 
 
 def probe_hops_per_s() -> list[float]:
-    """Speed on INT probes alone, each of which takes 36 bytes of telemetry at every switch."""
+    """Return the speed on INT probes alone, which get 36 bytes of telemetry at every switch."""
     fabric = TESTBED.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
     program = compile_program(PROGRAM.read_text())
@@ -140,7 +140,7 @@ def probe_hops_per_s() -> list[float]:
 
 
 def load_times_s() -> tuple[float, float]:
-    """Seconds from JSON to a program that runs, in a fresh process: compiled, and from the cache on disk."""
+    """Return the seconds from JSON to a running program in a fresh process, when compiled and when cached."""
     script = (
         "import time; start = time.perf_counter()\n"
         "from benchmarks.emulator import PROGRAM, TESTBED, compile_program, EmulatedFabric\n"
@@ -159,7 +159,7 @@ def load_times_s() -> tuple[float, float]:
 
 
 def large_clos() -> tuple[float, int]:
-    """Seconds until the Clos of 173 ToRs and 346 hosts stands with all its routes, and the memory of the process."""
+    """Return the seconds to build the Clos of 173 ToRs and 346 hosts with all routes, and the process's memory."""
     script = (
         "import resource, time\n"
         "from benchmarks.emulator import *\n"
@@ -169,12 +169,12 @@ def large_clos() -> tuple[float, int]:
         "emulated = EmulatedFabric(fabric, program); install_routing(emulated, routing); emulated.run(1)\n"
         "print(time.perf_counter() - start, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
-    return float(told[0]), int(told[1])
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    return float(printed[0]), int(printed[1])
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Exchanges of probes taken by a controller: how many reports in a second of processor time."""
+"""Measures how many probe reports a controller processes in a second of processor time."""
 
 import asyncio
 import multiprocessing
@@ -15,11 +15,11 @@ from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import EXCHANGE_PROBES, SERVICE
 
 Exchanges = list[tuple[float, bytes]]
-"""When the controller was told, and what."""
+"""The time and the bytes of each request."""
 
 
 def reports_per_s(telemetry: Telemetry, exchanges: Exchanges) -> float:
-    """From the bytes of each exchange to those of its answer."""
+    """Measure from the bytes of each request to those of its response."""
     start_s = time.process_time()
     for now_s, octets in exchanges:
         _answer(telemetry, octets, now_s)
@@ -27,7 +27,7 @@ def reports_per_s(telemetry: Telemetry, exchanges: Exchanges) -> float:
 
 
 def reports_per_s_by_grpc(telemetry: Telemetry, exchanges: Exchanges) -> float:
-    """The same by a gRPC server's whole process, its threads included, which another process calls over loopback."""
+    """Measure the whole process of a gRPC server with its threads, which another process calls over loopback."""
     return asyncio.run(_serve(telemetry, exchanges))
 
 

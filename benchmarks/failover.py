@@ -1,15 +1,15 @@
-"""How soon flows move when a link fails, in virtual time: for ``benchmarks/telemetry.py``.
+"""Measures how soon flows move after a link failure, in virtual time, for ``benchmarks/telemetry.py``.
 
-The flows of Figure 19's mix (n = 4) on the testbed Clos under Crux, one failure after the other: every cable between
-two switches, under several hash seeds. A flow is affected where the dead cable carried it or its acknowledgements.
+The flows of Figure 19's mix (n = 4) run on the testbed Clos under Crux. Every cable between two switches fails, one
+after the other, under several hash seeds. A flow is affected where the dead cable carried it or its acknowledgements.
 
-- By gNMI: the controller hears of dead ports, and acts ``reaction_delay_s`` (its default) after the failure. All
-  affected flows are under way when the cable dies. A flow moves again at the first millisecond at which all that it had
-  in flight then is acknowledged, and something that was sent later; its way is there again at the first one at which a
-  test packet that is sent then arrives, and one back.
-- By probe loss alone, on a few cables: hosts probe, ports are not read; the controller plans ``reaction_delay_s`` after
-  hosts have told it what makes a link silent. No flow is under way; looked for is when ways are there again, to a
-  hundredth of a second.
+- By gNMI: switches report dead ports to the controller, which acts ``reaction_delay_s`` (its default) after the
+  failure. All affected flows are under way when the cable dies. A flow moves again in the first millisecond in which
+  everything that was in flight, and something sent later, is acknowledged. Its path works again in the first
+  millisecond in which a test packet arrives, and one in the other direction.
+- By probe loss alone, on a few cables: hosts probe, and the controller reads no ports. It plans ``reaction_delay_s``
+  after reports that make a link silent. No flow is under way; the figure is when paths work again, to a hundredth of a
+  second.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ PROBED_SETTLING_S = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """A failure: flows that it affected, those whose way was never there again, and how long was worked for it.
+    """A failure: the flows that it affected, those whose path never worked again, and the controller's times.
 
-    ``rerouted_s`` is when the last way was there again, ``moved_s`` when the last flow moved (0: none was under way).
+    ``rerouted_s`` is when the last path worked again, ``moved_s`` when the last flow moved (0: none was under way).
     """
 
     affected: int
@@ -58,23 +58,23 @@ class Failover:
 
 
 def switch_cables(routing: Routing) -> list[int]:
-    """The cables between two switches."""
+    """Return the cables between two switches."""
     fabric = routing.fabric
     return [number for number, cable in enumerate(fabric.cables) if fabric.switch_index.keys() >= set(cable.ends)]
 
 
 def affected_flows(fabric: ControlledFabric, cable: int) -> list[FiveTuple]:
-    """Flows that a cable carries, or whose acknowledgements it does."""
+    """Return the flows that a cable carries, or whose acknowledgements it carries."""
     found = []
     for flow in fabric.flows:
-        ways = fabric.path(flow) + fabric.routing.hashed_path(backwards(flow.five_tuple))
-        if not {2 * cable, 2 * cable + 1}.isdisjoint(ways):
+        paths = fabric.path(flow) + fabric.routing.hashed_path(backwards(flow.five_tuple))
+        if not {2 * cable, 2 * cable + 1}.isdisjoint(paths):
             found.append(flow.five_tuple)
     return found
 
 
 def backwards(five_tuple: FiveTuple) -> FiveTuple:
-    """The 5-tuple of a flow's acknowledgements."""
+    """Return the 5-tuple of a flow's acknowledgements."""
     return FiveTuple(
         five_tuple.destination_address,
         five_tuple.source_address,
@@ -85,7 +85,7 @@ def backwards(five_tuple: FiveTuple) -> FiveTuple:
 
 
 class Waiting(ABC):
-    """Affected flows that wait for something since the moment at which this is made."""
+    """Affected flows that wait for something, from the creation of this object on."""
 
     def __init__(self, fabric: ControlledFabric, flows: Iterable[FiveTuple]) -> None:
         self._fabric = fabric
@@ -99,7 +99,7 @@ class Waiting(ABC):
 
     @property
     def took_s(self) -> float:
-        """How long the last one that no longer waits did."""
+        """How long the last flow that no longer waits has waited."""
         return self._last_s - self._since_s
 
     @property
@@ -107,8 +107,8 @@ class Waiting(ABC):
         """Whether they have waited for too long."""
         return self._fabric.now_s > self._since_s + PATIENCE_S
 
-    def look(self) -> None:
-        """See which wait no longer."""
+    def check(self) -> None:
+        """Check which flows no longer wait."""
         now_s = self._fabric.now_s
         if done := self._done():
             self._flows = [flow for flow in self._flows if flow not in done]
@@ -116,11 +116,11 @@ class Waiting(ABC):
 
     @abstractmethod
     def _done(self) -> set[FiveTuple]:
-        """Those of the waiting flows that have what they wait for."""
+        """Return the waiting flows that have what they wait for."""
 
 
 class WaitingToMove(Waiting):
-    """They are under way, and wait until all that they have in flight has arrived, and something newer."""
+    """Flows under way that wait until everything in flight, and something newer, has arrived."""
 
     def __init__(self, fabric: ControlledFabric, flows: Sequence[FiveTuple]) -> None:
         self._senders = {five_tuple: fabric.sender(five_tuple) for five_tuple in flows}
@@ -135,8 +135,8 @@ class WaitingToMove(Waiting):
         return {flow for flow in self._flows if progress(self._senders[flow]).acknowledged > self._sent[flow]}
 
 
-class WaitingForWays(Waiting):
-    """They wait until test packets of theirs arrive, and those of their acknowledgements."""
+class WaitingForPaths(Waiting):
+    """Flows that wait until their test packets arrive, in both directions."""
 
     def _done(self) -> set[FiveTuple]:
         backs = {flow: backwards(flow) for flow in self._flows}
@@ -145,38 +145,38 @@ class WaitingForWays(Waiting):
 
 
 async def fail_by_gnmi(fabric: ControlledFabric, cable: int, reaction_s: float) -> Failover:
-    """Take a cable down until its flows have moved, then bring it back."""
+    """Take a cable down until its flows have moved, then bring it up."""
     affected = affected_flows(fabric, cable)
     flows = WaitingToMove(fabric, affected)
-    ways = WaitingForWays(fabric, affected)
+    paths = WaitingForPaths(fabric, affected)
     failed_s = fabric.now_s
     fabric.set_cable(cable, up=False)
     for step in range(round(reaction_s / STEP_S)):
         fabric.wait(failed_s + step * STEP_S)
-        flows.look()
-        ways.look()
+        flows.check()
+        paths.check()
     fabric.wait(failed_s + reaction_s)
-    await fabric.hear_ports()
+    await fabric.report_ports()
     start_s = time.perf_counter()
     await fabric.leave_dead_links()
     withdrawal_s = time.perf_counter() - start_s
     await fabric.settle()
     replanning_s = time.perf_counter() - start_s
-    while ways.count or flows.count:
-        if ways.is_given_up:
-            raise RuntimeError(f"{ways.count} ways and {flows.count} flows are stuck for {PATIENCE_S} s")
-        flows.look()
-        ways.look()
+    while paths.count or flows.count:
+        if paths.is_given_up:
+            raise RuntimeError(f"{paths.count} paths and {flows.count} flows are stuck for {PATIENCE_S} s")
+        flows.check()
+        paths.check()
         fabric.wait(fabric.soon_s(STEP_S))
     fabric.set_cable(cable, up=True)
-    await fabric.hear_ports()
+    await fabric.report_ports()
     await fabric.settle()
     fabric.wait(fabric.soon_s(REST_S))
-    return Failover(len(affected), 0, ways.took_s, flows.took_s, withdrawal_s, replanning_s)
+    return Failover(len(affected), 0, paths.took_s, flows.took_s, withdrawal_s, replanning_s)
 
 
 class ProbedFailures:
-    """The same without port states: hosts probe, and what they tell has the controller plan."""
+    """Failures without port reports: hosts probe, and their reports make the controller plan."""
 
     def __init__(self, fabric: ControlledFabric, reaction_s: float) -> None:
         self._fabric = fabric
@@ -189,7 +189,7 @@ class ProbedFailures:
 
     @property
     def _is_ready(self) -> bool:
-        """Whether all paths are known, and nothing is to be planned."""
+        """Whether all paths are known and no planning is due."""
         pairs = self._telemetry.pairs(self._fabric.now_s)
         return self._acts_s == math.inf and len(pairs) > 0 and all(pair.is_complete for pair in pairs)
 
@@ -200,22 +200,22 @@ class ProbedFailures:
             await self._wait(fabric.soon_s(10 * PROBED_STEP_S))
         await self._wait(fabric.soon_s(settling_s))
         affected = affected_flows(fabric, cable)
-        ways = WaitingForWays(fabric, affected)
+        paths = WaitingForPaths(fabric, affected)
         fabric.set_cable(cable, up=False)
         planning_s = 0.0
-        while ways.count and not ways.is_given_up:
-            ways.look()
-            next_look_s = fabric.soon_s(PROBED_STEP_S)
-            while fabric.now_s < next_look_s:
-                planning_s = max(planning_s, await self._turn(next_look_s))
-        return Failover(len(affected), ways.count, ways.took_s, 0.0, 0.0, planning_s)
+        while paths.count and not paths.is_given_up:
+            paths.check()
+            next_check_s = fabric.soon_s(PROBED_STEP_S)
+            while fabric.now_s < next_check_s:
+                planning_s = max(planning_s, await self._step(next_check_s))
+        return Failover(len(affected), paths.count, paths.took_s, 0.0, 0.0, planning_s)
 
     async def _wait(self, until_s: float) -> None:
         while self._fabric.now_s < until_s:
-            await self._turn(until_s)
+            await self._step(until_s)
 
-    async def _turn(self, until_s: float) -> float:
-        """Let the agents and the controller have theirs, and time pass; returns how long the latter planned."""
+    async def _step(self, until_s: float) -> float:
+        """Let the agents and the controller act, and time pass; return how long the controller planned."""
         fabric, telemetry = self._fabric, self._telemetry
         decision = fabric.controller.planner.decision
         if decision is not self._watched:
@@ -244,7 +244,7 @@ class ProbedFailures:
 
 
 async def by_gnmi(scenario: Scenario, seeds: Sequence[int]) -> list[Failover]:
-    """Every cable between two switches fails once under every seed."""
+    """Fail every cable between two switches once under every seed."""
     found = []
     for seed in seeds:
         async with controlled(scenario, "crux", seed) as fabric:
@@ -254,40 +254,40 @@ async def by_gnmi(scenario: Scenario, seeds: Sequence[int]) -> list[Failover]:
 
 
 async def by_probes(scenario: Scenario, seed: int) -> list[Failover]:
-    """A few cables that carry a flow fail, each of a fabric of its own: one is tried again only after a while."""
+    """Fail a few cables that carry a flow, each in a new fabric: the controller uses a failed link again only later."""
     found = []
     for number in range(PROBED_CABLES):
         async with controlled(scenario, "crux", seed) as fabric:
             used = [cable for cable in switch_cables(fabric.routing) if affected_flows(fabric, cable)]
             cable = random.Random(seed).sample(used, PROBED_CABLES)[number]
-            # At another moment of the second in which hosts probe all ports once.
+            # Each failure comes at another moment of the second in which hosts probe all ports once.
             settling_s = PROBED_SETTLING_S + number / PROBED_CABLES
             found.append(await ProbedFailures(fabric, scenario.reaction_delay_s).fail(cable, settling_s))
     return found
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The least of the values that so large a share of them does not exceed."""
+    """Return the smallest value that this share of the values does not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 def figures(seeds: Sequence[int]) -> dict[str, object]:
-    """Both measured."""
+    """Measure failover both by gNMI and by probes."""
     scenario = load_scenario(SCENARIO)
-    told = [failover for failover in asyncio.run(by_gnmi(scenario, seeds)) if failover.affected]
+    by_ports = [failover for failover in asyncio.run(by_gnmi(scenario, seeds)) if failover.affected]
     probed = asyncio.run(by_probes(scenario, seeds[0]))
     return {
-        "failover_p99_s": round(percentile([failover.moved_s for failover in told], 0.99), 4),
-        "failover_median_s": round(percentile([failover.moved_s for failover in told], 0.5), 4),
-        "rerouting_p99_s": round(percentile([failover.rerouted_s for failover in told], 0.99), 4),
-        "rerouting_median_s": round(percentile([failover.rerouted_s for failover in told], 0.5), 4),
-        "failures": len(told),
-        "affected_flows": sum(failover.affected for failover in told),
+        "failover_p99_s": round(percentile([failover.moved_s for failover in by_ports], 0.99), 4),
+        "failover_median_s": round(percentile([failover.moved_s for failover in by_ports], 0.5), 4),
+        "rerouting_p99_s": round(percentile([failover.rerouted_s for failover in by_ports], 0.99), 4),
+        "rerouting_median_s": round(percentile([failover.rerouted_s for failover in by_ports], 0.5), 4),
+        "failures": len(by_ports),
+        "affected_flows": sum(failover.affected for failover in by_ports),
         "probed_failover_p99_s": round(percentile([failover.rerouted_s for failover in probed], 0.99), 3),
         "probed_failover_median_s": round(percentile([failover.rerouted_s for failover in probed], 0.5), 3),
         "probed_failures": len(probed),
         "probed_affected_flows": sum(failover.affected for failover in probed),
         "probed_unmoved_flows": sum(failover.unmoved for failover in probed),
-        "withdrawal_p99_wall_s": round(percentile([failover.withdrawal_s for failover in told], 0.99), 4),
-        "replanning_p99_wall_s": round(percentile([failover.replanning_s for failover in told], 0.99), 4),
+        "withdrawal_p99_wall_s": round(percentile([failover.withdrawal_s for failover in by_ports], 0.99), 4),
+        "replanning_p99_wall_s": round(percentile([failover.replanning_s for failover in by_ports], 0.99), 4),
     }

@@ -1,14 +1,14 @@
-"""The main job's times: ``python benchmarks/main_job.py [--json] [--database FOLDER]``.
+"""Measures the controller's main job: ``python benchmarks/main_job.py [--json] [--database FOLDER]``.
 
-- ``demo_s``: ``trainyard demo``, installed and with the compiled program cached.
-- ``registration_to_rules_p99_s``: from a job's registration to the last rule of its Plan acknowledged by every switch,
-  on the paper's testbed Clos of 14 emulated switches, where eight jobs are running; over gRPC and P4Runtime, the
-  switches in one process, the controller in another.
-- ``register_100k_groups_s``: 1,000 jobs with 100 flow groups each on the Clos of 173 ToRs, registered over one
-  connection and acknowledged, while Plans are made; ``planned_100k_groups_s`` until the Plan of all is in force, at
-  switches that accept at once, and the controller's memory then.
+- ``demo_s``: the time of ``trainyard demo`` with the compiled program in the cache.
+- ``registration_to_rules_p99_s``: the time from a job's registration until every switch has acknowledged the rules of
+  its Plan, on the paper's testbed Clos of 14 emulated switches with eight running jobs. It goes over gRPC and
+  P4Runtime; the switches have one process, the controller another.
+- ``register_100k_groups_s``: the time to register 1,000 jobs with 100 flow groups each on the Clos of 173 ToRs, over
+  one connection and while the controller plans. ``planned_100k_groups_s`` is the time until the Plan for all is in
+  force, at switches that accept rules at once; ``controller_memory_bytes`` is the controller's memory then.
 
-With ``--database`` the controllers keep theirs in databases in that folder; without, they keep nothing.
+With ``--database`` the controllers use databases in that folder; without, they store nothing.
 """
 
 import argparse
@@ -52,7 +52,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def demo_s() -> float:
-    """Seconds of the whole demo; the first run fills the cache."""
+    """Return the seconds of a demo; an earlier run fills the cache."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "trainyard", "demo", "--out", folder]
         for _ in range(2):
@@ -64,7 +64,7 @@ def demo_s() -> float:
 
 @asynccontextmanager
 async def emulated_switches(topology: Path) -> AsyncIterator[tuple[SwitchAddress, ...]]:
-    """``trainyard emulator`` on a topology."""
+    """Run ``trainyard emulator`` on a topology; yield the addresses of its switches."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "trainyard", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0"),
         stdout=asyncio.subprocess.PIPE,
@@ -81,7 +81,7 @@ async def emulated_switches(topology: Path) -> AsyncIterator[tuple[SwitchAddress
 
 
 async def registrations_to_rules_s(database: str | None = None) -> list[float]:
-    """Seconds from each of many registrations until every switch has acknowledged the rules."""
+    """Return the seconds from each registration until every switch has acknowledged the rules."""
     chance = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         topology = Path(folder) / "topology.yaml"
@@ -89,7 +89,7 @@ async def registrations_to_rules_s(database: str | None = None) -> list[float]:
         async with emulated_switches(topology) as switches:
             config = ControllerConfig(listen="127.0.0.1:0", topology=TESTBED, switches=switches, database=database)
             async with ControllerProcess(config) as process, Connection(process.address) as client:
-                await asyncio.to_thread(_switches_are_caught_up, process.address)
+                await asyncio.to_thread(_wait_for_switches, process.address)
                 figures = []
                 for number in range(NUM_RUNNING + NUM_REGISTRATIONS):
                     if number >= NUM_RUNNING:
@@ -101,7 +101,7 @@ async def registrations_to_rules_s(database: str | None = None) -> list[float]:
                     start_s = time.perf_counter()
                     await client.register_job(job)
                     await client.register_flow_groups(job.name, [group])
-                    # Directives come once every switch has acknowledged its rules.
+                    # The controller sends directives once every switch has acknowledged its rules.
                     async for directives in client.directives(job.name):
                         if directives.flows:
                             break
@@ -109,14 +109,14 @@ async def registrations_to_rules_s(database: str | None = None) -> list[float]:
     return figures[NUM_RUNNING:]
 
 
-def _switches_are_caught_up(address: str) -> None:
-    """Wait until the controller has given every switch its base routing."""
+def _wait_for_switches(address: str) -> None:
+    """Wait until the controller has written base routing to every switch."""
     with Operations(address) as operations:
         while any(switch.condition != operations_pb2.CAUGHT_UP for switch in operations.list(LIST_SWITCHES)):
             time.sleep(0.1)
 
 
-def _all_flows_are_planned(address: str) -> None:
+def _wait_for_plan(address: str) -> None:
     """Wait until the Plan in force decides on every registered flow."""
     with Operations(address) as operations:
         while sum(level.flows for level in operations.list(LIST_LEVELS)) < NUM_JOBS * GROUPS_PER_JOB:
@@ -124,7 +124,7 @@ def _all_flows_are_planned(address: str) -> None:
 
 
 def _testbed_job(number: int, chance: random.Random) -> tuple[Job, FlowGroup]:
-    """A ring over four hosts with a flow on each of their NICs."""
+    """Return a job with a ring over four hosts and a flow on each of their NICs."""
     hosts = [f"h{index}" for index in chance.sample(range(12), 4)]
     pairs = list(zip(hosts, hosts[1:] + hosts[:1], strict=True))
     flows = tuple(Flow(Nic(a, nic), Nic(b, nic), chance.randrange(10**8, 10**10)) for a, b in pairs for nic in range(8))
@@ -133,7 +133,7 @@ def _testbed_job(number: int, chance: random.Random) -> tuple[Job, FlowGroup]:
 
 
 async def serve_without_switches(database: str | None = None) -> None:
-    """A controller of the Clos of 173 ToRs whose switches accept at once; prints its address, then its memory."""
+    """Serve a controller of the Clos of 173 ToRs, whose switches accept at once; print its port, then its memory."""
     import grpc.aio
 
     from controller.api.service import SERVER_OPTIONS
@@ -165,7 +165,7 @@ async def serve_without_switches(database: str | None = None) -> None:
 
 
 def _large_job(number: int, chance: random.Random) -> tuple[Job, list[FlowGroup]]:
-    """Four hosts, and 100 groups of one flow between two of them."""
+    """Return a job on four hosts with 100 groups of one flow between two of them."""
     hosts = [f"h{index}" for index in chance.sample(range(2 * 173), 4)]
     groups = []
     for group in range(GROUPS_PER_JOB):
@@ -198,7 +198,7 @@ async def register_100k_groups(database: str | None = None) -> tuple[float, floa
         start_s = time.perf_counter()
         await asyncio.gather(*(register() for _ in range(CALLS_AT_ONCE)))
         registered_s = time.perf_counter() - start_s
-        await asyncio.to_thread(_all_flows_are_planned, f"127.0.0.1:{port}")
+        await asyncio.to_thread(_wait_for_plan, f"127.0.0.1:{port}")
         planned_s = time.perf_counter() - start_s
         plan = await client.plan()
         assert (len(plan.jobs), len(plan.flows)) == (NUM_JOBS, NUM_JOBS * GROUPS_PER_JOB)
@@ -209,10 +209,10 @@ async def register_100k_groups(database: str | None = None) -> tuple[float, floa
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--database", type=Path, metavar="FOLDER", help="keep what controllers keep there")
+    parser.add_argument("--database", type=Path, metavar="FOLDER", help="where controllers keep their databases")
     arguments = parser.parse_args()
     small, large = (
         None if arguments.database is None else str(arguments.database / f"{name}.db") for name in ("testbed", "large")

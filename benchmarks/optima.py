@@ -1,7 +1,6 @@
-"""Exact maximum K-cuts of small graphs, slow and obviously right: what the policies' cuts are measured against.
+"""Exact maximum K-cuts of small graphs, slow and simple, with which the policies' cuts are compared.
 
-Nodes are numbered so that every edge leads from a lower to a higher number; ``weights[i, j]`` is NaN where there is no
-edge.
+Every edge leads from a lower to a higher node number; ``weights[i, j]`` is NaN where there is no edge.
 """
 
 from collections.abc import Iterator
@@ -15,13 +14,17 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def edges_of(weights: FloatArray) -> csr_array:
-    """The graph as ``max_k_cut`` takes it."""
+    """Return the graph in the form that ``max_k_cut`` takes."""
     rows, columns = np.nonzero(~np.isnan(weights))
     return csr_array(coo_array((weights[rows, columns], (rows, columns)), shape=weights.shape))
 
 
 def weight_cut(weights: FloatArray, groups: npt.NDArray[np.int64]) -> float:
-    """Weight of the edges between groups. Raises ValueError where one leads backwards."""
+    """Return the weight of the edges between groups.
+
+    Raises:
+        ValueError: An edge leads to an earlier group.
+    """
     rows, columns = np.nonzero(~np.isnan(weights))
     if (groups[rows] > groups[columns]).any():
         raise ValueError("an edge leads to an earlier group")
@@ -29,12 +32,12 @@ def weight_cut(weights: FloatArray, groups: npt.NDArray[np.int64]) -> float:
 
 
 def enumerated_k_cut(weights: FloatArray, num_groups: int) -> float:
-    """Weight of the largest cut, by trying all that are valid."""
+    """Return the weight of the largest cut, by enumerating all valid ones."""
     return max(_cuts(weights, num_groups, []))
 
 
 def _cuts(weights: FloatArray, num_groups: int, groups: list[int]) -> Iterator[float]:
-    """Weights of all valid cuts that begin with these groups, each node's edges counted as it is placed."""
+    """Yield the weights of all valid cuts that begin with these groups; a node's edges count when it is placed."""
     node = len(groups)
     if node == len(weights):
         yield 0.0
@@ -47,10 +50,13 @@ def _cuts(weights: FloatArray, num_groups: int, groups: list[int]) -> Iterator[f
 
 
 def milp_k_cut(weights: FloatArray, num_groups: int, limit_s: float) -> float:
-    """Weight that no cut exceeds, and some cut has where HiGHS ends within the limit.
+    """Return an upper bound on the weight of a cut, which is exact where HiGHS ends within the limit.
 
-    Binary ``below[v, k]``: node v lies in a group after the k-th; ascending along edges, descending in k. An edge is
-    cut by at most the number of k where its ends differ. Raises RuntimeError where there is no bound.
+    The binary variable ``below[v, k]`` says that node v lies in a group after the k-th. It ascends along edges and
+    descends in k. An edge is cut by at most the number of k where its ends differ.
+
+    Raises:
+        RuntimeError: HiGHS found no bound.
     """
     size, steps = len(weights), num_groups - 1
     rows, columns = np.nonzero(~np.isnan(weights))

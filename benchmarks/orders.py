@@ -1,7 +1,7 @@
-"""Random mixes of jobs on few links, and what every order of them is worth: ``benchmarks/policies.py`` compares.
+"""Random mixes of jobs on few links, and the value of every order of them, for ``benchmarks/policies.py``.
 
-A job computes and sends a flow over each link that it uses; the most urgent job that has bytes for a link has all of
-it. Times follow jobs event by event from several phases, over many iterations: a model of its own, not the policy's.
+A job computes, and sends a flow over each link that it uses; the most urgent job with bytes for a link gets all of it.
+The model simulates jobs event by event over many iterations from several phases; it shares no code with the policies.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _FIVE_TUPLE = FiveTuple(1, 2, UDP_PROTOCOL, 50_000, FLOW_DESTINATION_PORT)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mix:
-    """Jobs: seconds that they compute, after how many they begin to send, work, and seconds on every link."""
+    """Jobs: the seconds that each computes, when it begins to send, its work, and its seconds on every link."""
 
     compute_s: FloatArray
     ready_s: FloatArray
@@ -38,10 +38,11 @@ class Mix:
 
     @classmethod
     def draw(cls, chance: np.random.Generator, num_jobs: int, num_links: int, load: float) -> "Mix":
-        """Jobs that would use the hottest link for ``load`` of the time, iterating as if alone.
+        """Draw jobs that would use the hottest link for ``load`` of the time, if each iterated as in isolation.
 
-        Computation log-uniform between 0.3 and 3 s; three jobs of ten send when all is computed, the others at a
-        uniform fraction; 2 to 64 GPUs; one to three links each; sizes uniform within a factor of ten, then scaled.
+        Computation is log-uniform between 0.3 and 3 s. Three of ten jobs send after their computation, the others from
+        a uniform fraction of it on. Jobs have 2 to 64 GPUs and one to three links each; sizes are uniform within a
+        factor of ten, then scaled.
         """
         compute_s = 10 ** chance.uniform(-0.5, 0.5, num_jobs)
         ready_s = compute_s * np.where(chance.random(num_jobs) < 0.3, 1.0, chance.random(num_jobs))
@@ -63,16 +64,16 @@ class Mix:
         return cls(compute_s, ready_s, work, lowest * seconds, phases)
 
     @property
-    def alone(self) -> list[Iteration]:
-        """Every job's iteration alone."""
+    def isolated(self) -> list[Iteration]:
+        """Every job's iteration in isolation."""
         columns = (self.compute_s, self.ready_s / self.compute_s, self.seconds.max(axis=1))
         return [Iteration(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
     def snapshot(self, num_levels: int = 8) -> Snapshot:
-        """The jobs by the names of their numbers, each flow on the one link that it uses."""
+        """Return a Snapshot of the jobs, named by their numbers, with each flow on its one link."""
         links = Links(LinkState(LINK_RATE_BPS, OrderKeeper.SWITCH_QUEUE) for _ in range(self.seconds.shape[1]))
         jobs = []
-        for number, iteration in enumerate(self.alone):
+        for number, iteration in enumerate(self.isolated):
             flows = tuple(
                 Flow(
                     FlowKey(str(number), "all", place),
@@ -91,12 +92,12 @@ class Mix:
         return Snapshot(0.0, links, tuple(jobs), num_levels)
 
     def all_orders(self) -> dict[tuple[int, ...], float]:
-        """Computation per second under every strict order."""
-        return {order: self.worth(np.arange(len(order))[::-1][np.argsort(order)]) for order in _orders(len(self.work))}
+        """Return the computation per second under every strict order."""
+        return {order: self.value(np.arange(len(order))[::-1][np.argsort(order)]) for order in _orders(len(self.work))}
 
-    def worth(self, urgency: IntArray) -> float:
-        """Computation per second where jobs have this urgency, the highest first; equals share a link evenly."""
-        longest_s = max(iteration.duration_s for iteration in self.alone)
+    def value(self, urgency: IntArray) -> float:
+        """Return the computation per second with these urgencies; the highest goes first, equal ones share a link."""
+        longest_s = max(iteration.duration_s for iteration in self.isolated)
         runs = [
             _run(
                 urgency,
@@ -128,7 +129,7 @@ def _run(
     warm_up_s: float,
     horizon_s: float,
 ) -> float:
-    """Computation per second from ``warm_up_s`` to ``horizon_s``; at 0 every job is ``phase_s`` into an iteration."""
+    """Return the computation per second between two times; jobs start ``phase_s`` into an iteration."""
     num_jobs, num_links = seconds.shape
     begun, sends = -phase_s, phase_s >= ready_s
     left = np.zeros_like(seconds)

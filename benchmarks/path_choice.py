@@ -1,7 +1,7 @@
-"""Paths that policies choose, against the best of all choices on small fabrics: ``benchmarks/policies.py`` prints it.
+"""Compares the paths that policies choose with the best choice, on small fabrics, for ``benchmarks/policies.py``.
 
-A choice is worth the most computation per second that rates of jobs could have on it, whatever the order: the fluid
-bound of its paths, by linear programming.
+The value of a choice is the fluid bound of its paths, by linear programming: the most computation per second that any
+rates of the jobs allow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,27 +29,27 @@ _FIVE_TUPLE = FiveTuple(1, 2, UDP_PROTOCOL, 50_000, FLOW_DESTINATION_PORT)
 
 
 def path_ratios(seed: int) -> dict[str, list[float]]:
-    """By rule, what its paths are worth over what the best are, for every case."""
+    """Return the value of each rule's paths over that of the best paths, by rule, for every case."""
     chance = np.random.default_rng(seed)
     ratios: dict[str, list[float]] = {}
     for scale in SCALES:
         for _ in range(CASES):
             case = Case.draw(chance, scale)
-            best = max(case.worth(choice) for choice in case.all_choices())
+            best = max(case.value(choice) for choice in case.all_choices())
             for rule, choice in case.rules().items():
-                ratios.setdefault(rule, []).append(case.worth(choice) / best)
+                ratios.setdefault(rule, []).append(case.value(choice) / best)
     return ratios
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Jobs on leaves and spines: a link up from every leaf to every spine, and one down."""
+    """Jobs on a leaf-spine fabric with a link up and a link down between every leaf and every spine."""
 
     snapshot: Snapshot
 
     @classmethod
     def draw(cls, chance: np.random.Generator, scale: float) -> "Case":
-        """Each job a ring over two or three leaves, sending ``scale`` times 0.2 to 2 times as long as it computes."""
+        """Draw rings over two or three leaves that send ``scale`` times 0.2 to 2 times as long as they compute."""
         jobs: list[Job] = []
         while len(jobs) < JOBS:
             leaves = chance.permutation(LEAVES)[: chance.integers(2, 4)].tolist()
@@ -69,15 +69,16 @@ class Case:
 
     @property
     def flows(self) -> list[Flow]:
+        """All flows, job by job."""
         return [flow for job in self.snapshot.jobs for flow in job.flows]
 
     def all_choices(self) -> Iterator[tuple[Path, ...]]:
-        """Every choice; as spines are alike, the first flow takes the first."""
+        """Return every choice of paths; the spines are alike, so that the first flow takes the first spine."""
         first, *others = (tuple(flow.candidates) for flow in self.flows)
         return product(first[:1], *others)
 
     def rules(self) -> dict[str, Sequence[Path]]:
-        """What is chosen by each."""
+        """Return the paths that each rule chooses."""
         jobs, rates_bps = self.snapshot.jobs, self.snapshot.links.rates_bps
         paths = choose_paths(jobs, {}, rates_bps)
         prices = self._prices()
@@ -93,8 +94,8 @@ class Case:
         flows = trainyard(self.snapshot).flows
         return [flows[flow.key].path or flow.hashed_path for flow in self.flows]
 
-    def worth(self, choice: Sequence[Path]) -> float:
-        """The fluid bound: most computation per second over rates of iterations."""
+    def value(self, choice: Sequence[Path]) -> float:
+        """Return the fluid bound: the most computation per second that any rates of iterations allow."""
         taken = [{path: 1.0} for path in choice]
         used = self._seconds(taken)
         upper = [
@@ -106,7 +107,7 @@ class Case:
         return -float(linprog(-work, A_ub=used.T, b_ub=np.ones(used.shape[1]), bounds=bounds).fun)
 
     def _seconds(self, taken: Sequence[Mapping[Path, float]]) -> FloatArray:
-        """Seconds of every job on every link, each flow taking parts of itself over paths."""
+        """Return the seconds of every job on every link, with each flow split over its paths."""
         seconds = np.zeros((len(self.snapshot.jobs), len(self.snapshot.links)))
         for flow, parts in zip(self.flows, taken, strict=True):
             for path, part in parts.items():
@@ -114,7 +115,7 @@ class Case:
         return seconds
 
     def _prices(self) -> FloatArray:
-        """What a second of every link is worth where flows may be split over their candidates as is best."""
+        """Return the value of a second of every link, where flows are split over their candidates in the best way."""
         jobs, flows = self.snapshot.jobs, self.flows
         columns = [(number, path) for number, flow in enumerate(flows) for path in flow.candidates]
         used = np.zeros((len(self.snapshot.links), len(jobs) + len(columns)))
@@ -135,7 +136,7 @@ class Case:
         return -np.asarray(solved.ineqlin.marginals)
 
     def _least_priced(self, prices: FloatArray) -> list[Path]:
-        """Jobs by their computation over what their cheapest paths charge; each flow the cheapest, then least used."""
+        """Choose the cheapest paths, then the least used, for jobs in order of their computation per charge."""
         durations_s = {job.name: job.profile.compute_s for job in self.snapshot.jobs}
         seconds = {flow.key: flow.size_bytes * 8 / LINK_RATE_BPS for flow in self.flows}
 
@@ -162,6 +163,6 @@ class Case:
 
 
 def _candidates(source: int, destination: int) -> Paths:
-    """A path over every spine: the link up, and the link down."""
+    """Return a path over every spine, with its link up and its link down."""
     down = LEAVES * SPINES
     return Paths([(source * SPINES + spine, down + destination * SPINES + spine) for spine in range(SPINES)])

@@ -1,9 +1,9 @@
-"""Iteration periods found from counters, against the truth: ``period_error`` of ``benchmarks/telemetry.py``.
+"""Measures the error of iteration periods found from counters: ``period_error`` of ``benchmarks/telemetry.py``.
 
-The traffic of one iteration is that of the job alone in the simulator, on the paper's testbed. Iterations then differ
-in length: uniformly within 20 % of the job's own, as what passes without traffic grows or shrinks, and all of it where
-that is not enough. A counter of all that the job sends is read every 20 ms and a little, from somewhere in an iteration
-on, until 30 of them have passed whole.
+The traffic of one iteration is that of the job in isolation on the simulator, on the paper's testbed. The lengths of
+iterations then vary uniformly within 20 % of the job's own: idle times grow or shrink and, where that is not enough,
+the whole iteration does. A counter of the job's bytes is read about every 20 ms, from a random moment of an iteration
+until 30 whole iterations have passed.
 """
 
 import sys
@@ -27,7 +27,7 @@ SEEDS = 20
 SPREAD = 0.2
 SAMPLE_S = ProfilingOptions().sample_s
 READING_S = 0.002
-_NOTHING = 1e-3
+_IDLE_SHARE = 1e-3
 
 WORKLOADS: Mapping[str, dict[str, object]] = {
     "gpt, data parallel": {"type": "dp", "model": "gpt"},
@@ -56,7 +56,7 @@ TOPOLOGY = {
 
 
 def period_errors() -> dict[str, list[float]]:
-    """By workload, and seed after seed: by what part of the truth the mean period was off; infinite where unknown."""
+    """Return the relative errors of the mean period by workload and seed; infinite where no period was found."""
     return {
         name: [_error(*timeline, seed) for seed in range(SEEDS)]
         for name, timeline in ((name, _iteration(workload)) for name, workload in WORKLOADS.items())
@@ -64,7 +64,7 @@ def period_errors() -> dict[str, list[float]]:
 
 
 def _iteration(workload: dict[str, object]) -> tuple[FloatArray, FloatArray]:
-    """An iteration of a job alone: lengths of short times, and what it sends in each."""
+    """Return an iteration of an isolated job as the lengths of short intervals and the bytes sent in each."""
     scenario = Scenario.model_validate(
         {
             "name": "alone",
@@ -94,9 +94,9 @@ def _iteration(workload: dict[str, object]) -> tuple[FloatArray, FloatArray]:
 
 
 def _error(lengths_s: FloatArray, sent_bytes: FloatArray, seed: int) -> float:
-    """Of one job whose iterations differ, read from somewhere in an iteration on."""
+    """Return the error for one job whose iterations vary, read from a random moment on."""
     random = np.random.default_rng(seed)
-    is_idle = sent_bytes <= _NOTHING * sent_bytes.max()
+    is_idle = sent_bytes <= _IDLE_SHARE * sent_bytes.max()
     period_s, idle_s = lengths_s.sum(), lengths_s[is_idle].sum()
     stretched = []
     for length_s in period_s * random.uniform(1 - SPREAD, 1 + SPREAD, ITERATIONS + 2):

@@ -1,10 +1,10 @@
-"""How good and how fast decisions are: ``python benchmarks/policies.py [--json]``.
+"""Measures the quality and the speed of decisions: ``python benchmarks/policies.py [--json]``.
 
-Cuts are compared with enumerated optima, and with bounds by mixed-integer programming; the tardiness of flow groups
-with its optimum, likewise found (``experiments/papers/open_loop_policies.py``). A decision is timed from the
-Snapshot to the Plan, all its objects included, in processor time, after each of a number of events: a job leaves a full
-cluster and another one takes its place. Loops are compiled and the garbage collector seldom runs, as in a controller.
-BSSI is timed on the coflow benchmark, where its file is there (``COFLOW_BENCHMARK``).
+Cuts are compared with enumerated optima and with bounds by mixed-integer programming, and the tardiness of flow groups
+with its optimum (``experiments/papers/open_loop_policies.py``). The time of a decision is processor time from the
+Snapshot to the whole Plan, after each of many events: a job leaves a full cluster and another one takes its place. As
+in a controller, loops are compiled and the garbage collector seldom runs. BSSI is timed on the coflow benchmark, if its
+file exists (``COFLOW_BENCHMARK``).
 """
 
 import argparse
@@ -52,7 +52,7 @@ MILP_LIMIT_S = 60.0
 EVENTS = 200
 LARGE_DECISIONS = 5
 COFLOW_BENCHMARK = Path(__file__).resolve().parents[2] / "shared/data/coflow/FB2010-1Hr-150-0.txt"
-"""The file of github.com/coflow/coflow-benchmark, in the folder beside the checkout."""
+"""The file of github.com/coflow/coflow-benchmark, in a folder beside the checkout."""
 
 ORDER_LOADS = (0.3, 0.6, 0.9, 1.2, 1.8, 2.5)
 ORDER_LINKS, ORDER_JOBS, ORDER_MIXES = (1, 4), 5, 15
@@ -66,7 +66,7 @@ Figures = dict[str, object]
 
 
 def cuts() -> Figures:
-    """Cut weight over the optimum: three levels by enumeration, four by mixed-integer programming."""
+    """Return cut weights over the optimum, by enumeration for three levels and mixed-integer programming for four."""
     chance = np.random.default_rng(SEED)
     small = [_graph(chance, int(chance.integers(5, 11))) for _ in range(SMALL_GRAPHS)]
     optima = [enumerated_k_cut(weights, 3) for weights in small]
@@ -99,7 +99,7 @@ def _ratio(weights: FloatArray, num_groups: int, optimum: float, num_orders: int
 
 
 def crux_500() -> Figures:
-    """500 jobs on 10,240 GPUs, a flow per NIC."""
+    """Time decisions for 500 jobs on 10,240 GPUs with a flow per NIC."""
     tune_for_latency()
     snapshot = CLUSTER_500.snapshot(SEED)
     decide(find_policy("crux"), snapshot)
@@ -112,7 +112,7 @@ def crux_500() -> Figures:
 
 
 def _events(snapshot: Snapshot) -> Iterator[Snapshot]:
-    """One job after the other leaves; another with the same flows, but other times, comes."""
+    """Yield Snapshots in each of which one job is replaced by another with the same flows and other times."""
     chance = random.Random(SEED)
     for _ in range(EVENTS):
         number = chance.randrange(len(snapshot.jobs))
@@ -124,14 +124,14 @@ def _events(snapshot: Snapshot) -> Iterator[Snapshot]:
 
 
 def crux_5000() -> Figures:
-    """5,000 jobs on 102,400 GPUs, a flow per host and job, in a process of its own."""
+    """Time decisions for 5,000 jobs on 102,400 GPUs with a flow per host and job, in a process of its own."""
     script = "from benchmarks.policies import *; print(json.dumps(crux_5000_here()))"
-    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
-    return dict(json.loads(told))
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    return dict(json.loads(printed))
 
 
 def crux_5000_here() -> Figures:
-    """The same in this process, whose memory counts as a whole, that of the Snapshot included."""
+    """Time them in this process, whose whole memory counts, with that of the Snapshot."""
     decide(find_policy("crux"), CLUSTER_500.snapshot(SEED))
     snapshot = CLUSTER_5000.snapshot(SEED)
     seconds = [_seconds(lambda: decide(find_policy("crux"), snapshot)) for _ in range(LARGE_DECISIONS)]
@@ -143,7 +143,7 @@ def crux_5000_here() -> Figures:
 
 
 def factor_sensitivity() -> Figures:
-    """How far k moves, in the mean of its ratio to the default's, where phases and iterations are other than chosen."""
+    """Return how far k changes, as the mean ratio to its default, with other numbers of phases and iterations."""
     chance = random.Random(SEED)
     jobs = [Iteration(10 ** chance.uniform(-1, 1), chance.random(), 10 ** chance.uniform(-1, 1)) for _ in range(300)]
     chosen = np.array(correction_factors(jobs, jobs[0]))
@@ -164,17 +164,17 @@ def factor_sensitivity() -> Figures:
 
 
 def orders() -> Figures:
-    """Computation per second over that of the best of all strict orders, on random mixes; mean and worst."""
+    """Return the computation per second over that of the best strict order on random mixes, mean and worst."""
     chance = np.random.default_rng(SEED)
     ratios: defaultdict[str, list[float]] = defaultdict(list)
     for load in ORDER_LOADS:
         for num_links in ORDER_LINKS:
             for _ in range(ORDER_MIXES):
                 mix = Mix.draw(chance, ORDER_JOBS, num_links, load)
-                worth = mix.all_orders()
-                best = max(worth.values())
+                values_by_order = mix.all_orders()
+                best = max(values_by_order.values())
                 for name, urgency in _urgencies(mix).items():
-                    ratios[f"order_{name}"].append(mix.worth(urgency) / best)
+                    ratios[f"order_{name}"].append(mix.value(urgency) / best)
                     ratios[f"order_{name}_load_{load}"].append(ratios[f"order_{name}"][-1])
     figures: Figures = {}
     for name, values in ratios.items():
@@ -185,7 +185,7 @@ def orders() -> Figures:
 
 
 def _urgencies(mix: Mix) -> dict[str, IntArray]:
-    """Urgency of a mix's jobs: by W/t, Crux's k W/t, Smith's rule, and by ``trainyard`` less one step or another."""
+    """Return the urgencies of a mix's jobs by W/t, Crux's k W/t, Smith's rule, and variants of ``trainyard``."""
     snapshot = mix.snapshot()
 
     def by(values: FloatArray) -> IntArray:
@@ -196,7 +196,7 @@ def _urgencies(mix: Mix) -> dict[str, IntArray]:
         return len(places) - np.array([places[job.name] for job in snapshot.jobs])
 
     window_s = np.maximum(mix.compute_s - mix.ready_s, mix.seconds.max(axis=1))
-    duration_s = np.array([iteration.duration_s for iteration in mix.alone])
+    duration_s = np.array([iteration.duration_s for iteration in mix.isolated])
     crux_ranks = {job.name: job.rank for job in decide(find_policy("crux"), snapshot).jobs}
     return {
         "intensity": by(mix.work / mix.seconds.max(axis=1)),
@@ -210,16 +210,16 @@ def _urgencies(mix: Mix) -> dict[str, IntArray]:
 
 
 def levels() -> Figures:
-    """What compressing to few levels leaves of the computation per second of the same policy's strict order."""
+    """Return the computation per second with few levels over that of the strict order."""
     chance = np.random.default_rng(SEED)
     ratios: defaultdict[str, list[float]] = defaultdict(list)
     for load in ORDER_LOADS:
         for num_links in ORDER_LINKS:
             for _ in range(LEVEL_MIXES):
                 mix = Mix.draw(chance, LEVEL_JOBS, num_links, load)
-                strict = _worth(mix, "trainyard", LEVEL_JOBS)
+                strict = _value(mix, "trainyard", LEVEL_JOBS)
                 for policy in ("trainyard", "crux"):
-                    ratios[policy].append(_worth(mix, policy, FEW_LEVELS) / strict)
+                    ratios[policy].append(_value(mix, policy, FEW_LEVELS) / strict)
     return {
         f"levels_{FEW_LEVELS}_{policy}{suffix}": _digits(figure)
         for policy, values in ratios.items()
@@ -228,25 +228,25 @@ def levels() -> Figures:
 
 
 def many() -> Figures:
-    """Computation per second over that of ``crux``, more jobs than can be enumerated, with eight levels."""
+    """Return the computation per second over that of ``crux``, for many jobs with eight levels."""
     chance = np.random.default_rng(SEED)
     figures: Figures = {}
     for num_jobs, num_links in MANY_JOBS:
         mixes = [Mix.draw(chance, num_jobs, num_links, load) for load in MANY_LOADS for _ in range(MANY_MIXES)]
-        ratios = [_worth(mix, "trainyard", 8) / _worth(mix, "crux", 8) for mix in mixes]
+        ratios = [_value(mix, "trainyard", 8) / _value(mix, "crux", 8) for mix in mixes]
         figures[f"many_{num_jobs}_trainyard_over_crux"] = _digits(np.mean(ratios))
         figures[f"many_{num_jobs}_trainyard_over_crux_worst"] = _digits(min(ratios))
     return figures
 
 
-def _worth(mix: Mix, policy: str, num_levels: int) -> float:
+def _value(mix: Mix, policy: str, num_levels: int) -> float:
     plan = decide(find_policy(policy), mix.snapshot(num_levels))
     level = {job.name: job.level for job in plan.jobs}
-    return mix.worth(np.array([level[str(number)] for number in range(len(mix.work))]))
+    return mix.value(np.array([level[str(number)] for number in range(len(mix.work))]))
 
 
 def paths() -> Figures:
-    """What is missing of the worth of the best paths, on small fabrics, for each rule: mean, p90 and maximum."""
+    """Return how far each rule's paths are below the best paths on small fabrics: mean, p90 and maximum."""
     figures: Figures = {}
     for rule, ratios in path_ratios(SEED).items():
         missing = 1 - np.array(ratios)
@@ -257,7 +257,7 @@ def paths() -> Figures:
 
 
 def trainyard_500() -> Figures:
-    """The same cluster after one event after the other, each decided with regard for the Plan in force."""
+    """Time decisions after each event on the cluster of 500 jobs, with the Plan in force as previous."""
     tune_for_latency()
     Kernel.compile_all()
     snapshot = CLUSTER_500.snapshot(SEED)
@@ -295,14 +295,14 @@ def _rounded(seconds: float) -> float:
 
 
 def bssi_526() -> Figures:
-    """BSSI on 526 coflows of a cluster's hour; None where the file is not there."""
+    """Time BSSI on 526 coflows of one hour of a cluster; None where the file is absent."""
     if not COFLOW_BENCHMARK.exists():
         return {"bssi_526_s": None}
     return {"bssi_526_s": _rounded(measure(parse_coflow_trace(COFLOW_BENCHMARK.read_text()))["bssi_526_s"])}
 
 
 def tardiness() -> Figures:
-    """What EchelonFlow and others leave of tardiness beyond the optimum."""
+    """Return the tardiness of EchelonFlow and other policies beyond the optimum."""
     gaps = list(map(tardiness_gap, random_cases(SEED)))
     figures: Figures = {}
     for name in gaps[0]:
@@ -331,11 +331,11 @@ MEASUREMENTS: tuple[Callable[[], Figures], ...] = (
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     names = [measurement.__name__ for measurement in MEASUREMENTS]
-    parser.add_argument("--only", choices=names, action="append", help="measure no more than this; may be repeated")
+    parser.add_argument("--only", choices=names, action="append", help="measure only this; may be repeated")
     arguments = parser.parse_args()
     figures: Figures = {}
     for measurement in MEASUREMENTS:

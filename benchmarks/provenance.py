@@ -1,4 +1,4 @@
-"""Where a figure comes from: machine, versions, command; and how figures are printed."""
+"""The provenance of measured figures (machine, versions, command), and their output."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def provenance(packages: tuple[str, ...]) -> dict[str, object]:
-    """What has to stand beside every measured figure."""
+    """Return the machine, the command and the versions, which every set of figures must have."""
     return {
         "command": " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
         "machine": f"{_processor()}, {os.cpu_count()} cores",
@@ -20,7 +20,7 @@ def provenance(packages: tuple[str, ...]) -> dict[str, object]:
 
 
 def print_figures(figures: Mapping[str, object], *, as_json: bool) -> None:
-    """One JSON object in a line, or a figure a line."""
+    """Print the figures as one JSON object, or one figure per line."""
     if as_json:
         print(json.dumps(figures))
         return

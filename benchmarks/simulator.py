@@ -1,10 +1,10 @@
-"""How fast the simulator is: ``python benchmarks/simulator.py [FILE] [--json]``.
+"""Measures the speed of the simulator: ``python benchmarks/simulator.py [FILE] [--json]``.
 
-FILE is FB2010-1Hr-150-0.txt of github.com/coflow/coflow-benchmark: 526 coflows of 706,397 flows on 150 racks; without
-it coflows are left out. The trace is made up as ``trainyard generate-trace`` does: 5,180 jobs over two weeks, on the
-assumed fabric of 2,768 GPUs; the day of which every iteration is computed is that on which most jobs come. Every figure
-is processor time of one core, reading files included; what compiling has taken before is ``compilation_s``. Beside the
-times stand results, which are the same on any machine.
+FILE is FB2010-1Hr-150-0.txt of github.com/coflow/coflow-benchmark, with 526 coflows of 706,397 flows on 150 racks;
+without it, coflows are left out. The trace is generated as by ``trainyard generate-trace``: 5,180 jobs over two weeks
+on the assumed fabric of 2,768 GPUs. Every iteration is computed for the day on which most jobs arrive. All times are
+processor times of one core, with reading files; ``compilation_s`` is the compilation before. The results beside the
+times are the same on any machine.
 """
 
 import argparse
@@ -53,7 +53,7 @@ POLICIES = ("ecmp", "crux")
 
 
 def measure_traces() -> dict[str, object]:
-    """Two weeks under each policy and placement, and a day of every iteration where jobs are placed at random."""
+    """Run two weeks under each policy and placement, and one day with every iteration and random placement."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace"
         write_trace(generate_trace(5180, 1), trace)
@@ -77,7 +77,7 @@ def measure_traces() -> dict[str, object]:
 
 
 def _measure_day(trace: Path) -> dict[str, object]:
-    """Jobs of the busiest day, from its beginning to its end."""
+    """Run the jobs of the busiest day, from its beginning to its end."""
     jobs, figures = _busiest_day(_jobs(trace)), dict[str, object]()
     for name, options in (
         ("accurate", TraceOptions(until_s=DAY_S, skip=ACCURATE)),
@@ -103,7 +103,7 @@ def _jobs(trace: Path) -> Sequence[SimulatedJob]:
 
 
 def _busiest_day(jobs: Sequence[SimulatedJob]) -> list[SimulatedJob]:
-    """The jobs of the day on which most come, their arrivals counted from its beginning."""
+    """Return the jobs of the day on which most arrive, with arrival times from its beginning."""
     days = [int(job.request.arrival_s // DAY_S) for job in jobs]
     day = max(set(days), key=days.count)
     return [
@@ -114,7 +114,7 @@ def _busiest_day(jobs: Sequence[SimulatedJob]) -> list[SimulatedJob]:
 
 
 def measure(path: Path) -> dict[str, object]:
-    """Every run of coflows once, after all has been compiled."""
+    """Run each coflow policy once, after compilation."""
     start_s = time.process_time()
     for policy, recompute in RUNS.values():
         run_coflows(parse_coflow_trace(SMALL_TRACE), policy, recompute, PORT_BPS)
@@ -132,7 +132,7 @@ def measure(path: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

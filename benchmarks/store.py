@@ -1,9 +1,10 @@
-"""What it costs that registrations and instances outlive the controller: ``python benchmarks/store.py [--json]``.
+"""Measures the cost of storing registrations and instances: ``python benchmarks/store.py [--json]``.
 
-In a registry of the paper's testbed Clos, for each of 1,000 jobs: register it, then a flow group of 32 flows; tell an
-instance of that; renew the lease. One after the other, and 16 at a time, which share commits. Milliseconds of processor
-time for each, which the machine's load does not change much, and of wall time: without a database, on SQLite and, where
-it is installed, on a PostgreSQL server of its own (whose processes are not counted).
+A registry of the paper's testbed Clos does four steps for each of 1,000 jobs: it registers the job, registers a flow
+group of 32 flows, starts an instance of that, and renews the lease. The steps run one at a time, and 16 at a time,
+which share commits. The figures are milliseconds of processor time, which the machine's load hardly changes, and of
+wall-clock time: without a database, on SQLite and, where it is installed, on a PostgreSQL server (whose processes do
+not count).
 """
 
 import argparse
@@ -42,8 +43,8 @@ _RING = FlowGroupRequest(
 _FABRIC = TESTBED.build()
 
 
-async def _times_ms(registry: Registry, at_once: int, step: Callable[[str], None]) -> dict[str, float]:
-    """Of a step for every job, which is acknowledged before the next."""
+async def _times_ms(registry: Registry, at_once: int, step: Callable[[str], object]) -> dict[str, float]:
+    """Return the times of a step, which is done for every job and acknowledged before the next one."""
     names = iter([f"job-{number}" for number in range(NUM_JOBS)])
 
     async def work() -> None:
@@ -81,7 +82,7 @@ async def _costs(database: str | None, at_once: int) -> dict[str, dict[str, floa
 
 @contextmanager
 def _databases() -> Iterator[dict[str, Callable[[], str | None]]]:
-    """How to get a new one, by kind."""
+    """Yield functions that create a new database, by kind."""
     with tempfile.TemporaryDirectory() as folder:
         kinds: dict[str, Callable[[], str | None]] = {
             "none": lambda: None,
@@ -96,7 +97,7 @@ def _databases() -> Iterator[dict[str, Callable[[], str | None]]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()

@@ -1,18 +1,18 @@
-"""Probing measured: ``python benchmarks/telemetry.py [--json]``.
+"""Measures probing: ``python benchmarks/telemetry.py [--json]``.
 
-On the paper's testbed Clos, unscaled and otherwise idle, with a flow from every NIC to the one of the same number of
-every other host (1,056 pairs, 32 candidate paths each but under the same ToR), in virtual time:
+The fabric is the paper's testbed Clos, unscaled and otherwise idle, in virtual time. Every NIC has a flow to the NIC of
+the same number of every other host: 1,056 pairs with 32 candidate paths each, except under the same ToR.
 
-- ``table_complete_s``: until all candidate paths of all pairs are known;
-- ``probe_share``: then, over a second, the share of its rate that the fullest link gives to probes, and that the
-  busiest host's NICs give to what it and the controller say to each other, added up; ``start_share``: the same until
-  the table is complete, as a mean over that time;
-- ``reports_per_s``: how many reports a controller takes in a second of processor time: the exchanges of the above, from
-  their bytes to those of their answers, by a controller that knows nothing yet; median of three;
-  ``reports_per_s_by_grpc``: the same by a server's whole process, which another calls (``benchmarks/exchanges.py``);
-- ``period_error``: by what part of the truth the mean period of 30 iterations was off that was found from a counter,
-  the largest over workloads and seeds (``benchmarks/period_error.py``).
-- ``failover_p99_s``: from the failure of a link until the last affected flow moves again, and what stands beside it:
+- ``table_complete_s``: the time until all candidate paths of all pairs are known;
+- ``probe_share``: over the second after, the share of its rate that the fullest link spends on probes, plus the share
+  that the busiest host's NICs spend on messages with the controller; ``start_share``: the mean share until the table is
+  complete;
+- ``reports_per_s``: how many reports a fresh controller processes in a second of processor time, from the bytes of
+  requests to those of responses; the median of three; ``reports_per_s_by_grpc``: the same for the whole process of a
+  server (``benchmarks/exchanges.py``);
+- ``period_error``: the largest relative error of the mean period of 30 iterations found from a counter, over workloads
+  and seeds (``benchmarks/period_error.py``);
+- ``failover_p99_s``: the time from the failure of a link until the last affected flow moves again, with the figures of
   ``benchmarks/failover.py``.
 """
 
@@ -55,7 +55,7 @@ TICK_S = 0.002
 SETTLING_S = 0.3
 STEADY_S = 1.0
 CALL_BYTES = 500
-"""Of gRPC, TCP and IP for a call and its answer, beside the messages: more than they take."""
+"""An upper bound for the bytes of gRPC, TCP and IP in a call and its response, besides the messages."""
 
 TESTBED = ClosSpecification(
     kind="clos",
@@ -70,7 +70,7 @@ TESTBED = ClosSpecification(
 
 
 def flows_of(fabric: Fabric) -> list[FiveTuple]:
-    """One from every NIC to the one of the same number of every other host."""
+    """Return a flow from every NIC to the NIC of the same number of every other host."""
     return [
         FiveTuple(one.address, other.address, UDP_PROTOCOL, FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT)
         for source in fabric.hosts
@@ -81,12 +81,12 @@ def flows_of(fabric: Fabric) -> list[FiveTuple]:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Bytes that links have sent, and that hosts and controller have said to each other, up to a time."""
+class Traffic:
+    """The bytes that links have sent, and that hosts and controller have exchanged, up to a time."""
 
     time_s: float
     sent_bytes: NDArray[np.int64]
-    said_bytes: dict[str, int]
+    exchanged_bytes: dict[str, int]
 
 
 class Probed:
@@ -102,16 +102,17 @@ class Probed:
         self.telemetry = Telemetry(routing, LEASE_S)
         self.telemetry.set_probe_targets(flows_of(self.fabric))
         self.exchanges: Exchanges = []
-        self.said_bytes = dict.fromkeys(self.fabric.hosts, 0)
+        self.exchanged_bytes = dict.fromkeys(self.fabric.hosts, 0)
         self._probing = Probing(self.emulated, agents_of(self.fabric))
         self._tick = 0
 
     @property
     def now_s(self) -> float:
+        """Virtual time."""
         return self.emulated.now_ps / PS_PER_S
 
     def run(self, until_s: float) -> None:
-        """Let time pass."""
+        """Advance time."""
         while self.now_s < until_s:
             self._tick += 1
             self.emulated.run(round(self._tick * TICK_S * PS_PER_S))
@@ -124,60 +125,60 @@ class Probed:
                     self.exchanges.append((now_s, request.SerializeToString()))
                     self.telemetry.reporters.authorise(host, request.owner_token, now_s)
                     answer = probe_answer(self.telemetry.exchange(probe_exchange(request), now_s))
-                    self.said_bytes[host] += len(self.exchanges[-1][1]) + answer.ByteSize() + CALL_BYTES
+                    self.exchanged_bytes[host] += len(self.exchanges[-1][1]) + answer.ByteSize() + CALL_BYTES
                     agent.answered(answer_from_wire(answer), now_s)
             self._probing.send()
 
     def run_until_complete(self) -> float:
-        """Let time pass until every candidate path is known; returns when that was."""
+        """Advance time until every candidate path is known; return when that was."""
         while not all(pair.is_complete for pair in self.telemetry.pairs(self.now_s)):
             self.run(self.now_s + 0.01)
         return self.now_s
 
-    def taken(self) -> Taken:
-        """What has been sent and said up to now."""
-        return Taken(self.now_s, self.emulated.sent_bytes().sum(axis=1), dict(self.said_bytes))
+    def traffic(self) -> Traffic:
+        """Return the traffic up to now."""
+        return Traffic(self.now_s, self.emulated.sent_bytes().sum(axis=1), dict(self.exchanged_bytes))
 
-    def share_since(self, before: Taken) -> float:
-        """The share of its rate that the fullest link gave to probes since, and the busiest host to exchanges."""
+    def share_since(self, before: Traffic) -> float:
+        """Return the share that the fullest link spent on probes since, plus that of the busiest host on messages."""
         taken_s = self.now_s - before.time_s
         sent_bytes = self.emulated.sent_bytes().sum(axis=1) - before.sent_bytes
         probes = max(8 * sent_bytes[link.index] / (link.rate_bps * taken_s) for link in self.fabric.links)
-        said = max(
-            8 * (self.said_bytes[host] - before.said_bytes[host]) / (self._rate_bps(host) * taken_s)
+        messages = max(
+            8 * (self.exchanged_bytes[host] - before.exchanged_bytes[host]) / (self._rate_bps(host) * taken_s)
             for host in self.fabric.hosts
         )
-        return float(probes) + said
+        return float(probes) + messages
 
     def _rate_bps(self, host: str) -> float:
         return sum(self.fabric.links[nic.link].rate_bps for nic in self.fabric.nics[host])
 
 
-def knows_nothing(routing: Routing) -> Telemetry:
-    """The telemetry of a controller that has just started, and has the same flows."""
+def fresh_telemetry(routing: Routing) -> Telemetry:
+    """Return the telemetry of a controller that has just started and has the same flows."""
     telemetry = Telemetry(routing, LEASE_S)
     telemetry.set_probe_targets(flows_of(routing.fabric))
     return telemetry
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     fabric = TESTBED.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
     probed = Probed(routing)
-    start = probed.taken()
+    start = probed.traffic()
     table_complete_s = probed.run_until_complete()
     start_share = probed.share_since(start)
     probed.run(probed.now_s + SETTLING_S)
-    steady = probed.taken()
+    steady = probed.traffic()
     probed.run(probed.now_s + STEADY_S)
     probe_share = probed.share_since(steady)
     tune_for_latency()  # as the controller's process does
-    speeds = [reports_per_s(knows_nothing(routing), probed.exchanges) for _ in range(3)]
-    by_grpc = [reports_per_s_by_grpc(knows_nothing(routing), probed.exchanges) for _ in range(3)]
+    speeds = [reports_per_s(fresh_telemetry(routing), probed.exchanges) for _ in range(3)]
+    by_grpc = [reports_per_s_by_grpc(fresh_telemetry(routing), probed.exchanges) for _ in range(3)]
     figures = {
         "table_complete_s": round(table_complete_s, 3),
         "probe_share": round(probe_share, 7),

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import numpy as np
 
-from experiments.papers.cells import DASH
 from experiments.papers.evaluation import Evaluation, Option
 from experiments.papers.job_events import EventChange, job_events
 from experiments.papers.random_jobs import MEAN_DURATION_S, MEAN_INTERVAL_S, FabricName, random_arrivals
+from experiments.papers.table_cells import DASH
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, percent, signed
 from policies.plan import Plan

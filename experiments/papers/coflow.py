@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
-from experiments.papers.cells import DASH
 from experiments.papers.evaluation import Argument, Evaluation, InvalidInputError, Option
+from experiments.papers.table_cells import DASH
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute

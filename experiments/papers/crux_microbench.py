@@ -12,7 +12,6 @@ from typing import Annotated
 
 import numpy as np
 
-from experiments.papers.cells import DASH, percent_or_dash
 from experiments.papers.evaluation import Evaluation, InvalidInputError, Option
 from experiments.papers.microbench.cases import LOAD_BANDS, Assumption, bands_to
 from experiments.papers.microbench.mechanisms import (
@@ -23,6 +22,7 @@ from experiments.papers.microbench.mechanisms import (
     Reached,
     draw_and_measure,
 )
+from experiments.papers.table_cells import DASH, percent_or_dash
 from experiments.report.findings import Distribution, DistributionChart, Findings, FindingsTable
 from experiments.report.numbers import count, percent
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.papers import traces
-from experiments.papers.cells import share_bar, with_gain
+from experiments.papers.table_cells import share_bar, with_gain
 from experiments.papers.traces import MeasuredTrace, TraceEvaluation, TraceTopology
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.traces.results import trace_object

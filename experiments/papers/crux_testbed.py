@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from experiments.papers.cells import DASH, percent_or_dash, share_bar
 from experiments.papers.evaluation import Evaluation, Option, require_known
+from experiments.papers.table_cells import DASH, percent_or_dash, share_bar
 from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, signed
 from experiments.scenarios.backend import Backend, RunError, run_on

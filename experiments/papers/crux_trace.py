@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from experiments.papers import traces
-from experiments.papers.cells import DASH, percent_or_dash, points_or_dash, share_bar
 from experiments.papers.evaluation import Option, check_policies
+from experiments.papers.table_cells import DASH, percent_or_dash, points_or_dash, share_bar
 from experiments.papers.traces import DAY_S, MeasuredTrace, TopologyOption, TraceEvaluation, TraceTopology
 from experiments.report.findings import BarChart, Findings, FindingsTable, Panel, PanelChart
 from experiments.report.numbers import count, percent

@@ -13,12 +13,12 @@ import numpy as np
 
 from controller.registry.errors import RegistrationError
 from experiments.papers import echelon_runs
-from experiments.papers.cells import DASH
 from experiments.papers.echelon_mixes import COMPUTE_JITTER, LEAST_LOAD, Kind, drawn_mix
 from experiments.papers.echelon_runs import BY_GROUP, BY_STAGE, CONTENDERS, ECHELONFLOW, RunMeasured
 from experiments.papers.evaluation import Evaluation, InvalidInputError, Option, require_known
 from experiments.papers.open_loop import OpenCase
 from experiments.papers.open_loop_policies import CASES, random_cases, tardiness_gap
+from experiments.papers.table_cells import DASH
 from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import percent, seconds
 from policies.enforcement import Enforcement

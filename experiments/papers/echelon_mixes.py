@@ -62,7 +62,7 @@ _PARTS: Mapping[Kind, tuple[str, tuple[int, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _DrawnJob:
-    """A job without times; ``arrival`` is a fraction of its iteration alone."""
+    """A job without times; ``arrival`` is a fraction of its iteration in isolation."""
 
     name: str
     workload: Mapping[str, object]
@@ -88,24 +88,24 @@ def drawn_mix(kind: Kind, load: float, seed: int) -> Scenario:
     # No iteration is shorter than on the fastest links, so the load in bit/s is largest there.
     most_gbps = offered_load(_scenario(name, seed, jobs, _FASTEST_GBPS)) * _FASTEST_GBPS / load
     gbps = float(brentq(beyond, _SLOWEST_GBPS, 1.01 * most_gbps, rtol=1e-6))
-    return _scenario(name, seed, jobs, gbps, _alone(_scenario(name, seed, jobs, gbps)).iteration_times_s)
+    return _scenario(name, seed, jobs, gbps, _isolated_jobs(_scenario(name, seed, jobs, gbps)).iteration_times_s)
 
 
 def offered_load(scenario: Scenario) -> float:
     """Return the load of the hottest link, as a fraction, with every flow spread evenly over its candidate paths."""
     rates_bps = scenario.topology.build().rates_bps
-    return max(bps / rates_bps[link] for link, bps in _alone(scenario).sent_bps.items())
+    return max(bps / rates_bps[link] for link, bps in _isolated_jobs(scenario).sent_bps.items())
 
 
 @dataclass(frozen=True, slots=True)
-class _Alone:
-    """The iteration time of each job alone, and the rate at which all jobs would send over each link at that pace."""
+class _IsolatedJobs:
+    """The iteration time of each job in isolation, and the rate at which all jobs would then send over each link."""
 
     iteration_times_s: list[float]
     sent_bps: Mapping[int, float]
 
 
-def _alone(scenario: Scenario) -> _Alone:
+def _isolated_jobs(scenario: Scenario) -> _IsolatedJobs:
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     times_s: list[float] = []
@@ -117,7 +117,7 @@ def _alone(scenario: Scenario) -> _Alone:
             for path in paths:
                 for link in path:
                     sent_bps[link] += flow.size_bytes * 8 / len(paths) / times_s[-1]
-    return _Alone(times_s, sent_bps)
+    return _IsolatedJobs(times_s, sent_bps)
 
 
 def _drawn_job(kind: Kind, number: int, chance: random.Random) -> _DrawnJob:
@@ -130,12 +130,14 @@ def _drawn_job(kind: Kind, number: int, chance: random.Random) -> _DrawnJob:
     return _DrawnJob(f"{kind}-{number + 1}", workload, chance.random())
 
 
-def _scenario(name: str, seed: int, jobs: list[_DrawnJob], gbps: float, alone_s: list[float] | None = None) -> Scenario:
-    """Return the mix on links of a rate; without iteration times alone, arrivals and window have no meaning."""
+def _scenario(
+    name: str, seed: int, jobs: list[_DrawnJob], gbps: float, isolated_s: list[float] | None = None
+) -> Scenario:
+    """Return the mix on links of a rate; without isolated iteration times, arrivals and window have no meaning."""
     hosts_per_side = HOSTS // 2 * len(jobs)
-    alone_s = alone_s or [1.0] * len(jobs)
-    ends_s = (WARM_UP + MEASURED) * max(alone_s)
-    arrivals_s = [job.arrival * one_s for job, one_s in zip(jobs, alone_s, strict=True)]
+    isolated_s = isolated_s or [1.0] * len(jobs)
+    ends_s = (WARM_UP + MEASURED) * max(isolated_s)
+    arrivals_s = [job.arrival * one_s for job, one_s in zip(jobs, isolated_s, strict=True)]
     return Scenario.model_validate(
         {
             "name": name,
@@ -163,6 +165,6 @@ def _scenario(name: str, seed: int, jobs: list[_DrawnJob], gbps: float, alone_s:
                 for number, (job, arrival_s) in enumerate(zip(jobs, arrivals_s, strict=True))
             ],
             "compute_jitter": COMPUTE_JITTER,
-            "measure": {"from_s": WARM_UP * max(alone_s), "to_s": ends_s},
+            "measure": {"from_s": WARM_UP * max(isolated_s), "to_s": ends_s},
         }
     )

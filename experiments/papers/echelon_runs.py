@@ -53,7 +53,7 @@ class RunMeasured:
     """One mix of one seed under one contender.
 
     Iteration time and slowdown (over the ideal iteration time) are means over the jobs. Tardiness is the sum over all
-    flow groups; excess tardiness is the same minus the tardiness of each group in its job alone. A group without an
+    flow groups; excess tardiness is the same minus the tardiness of each group in its isolated job. A group without an
     instance that ended in the window, and a job without an iteration in it, count with the whole window; ``starved`` is
     their number.
     """
@@ -89,7 +89,7 @@ def measure(scenario: Scenario, contender: Contender, enforcement: Enforcement) 
     else:
         found = {(group.job, group.group): group.tardiness_s for group in result.flow_groups}
     late = {key: whole_s if late_s is None else late_s for key, late_s in found.items()}
-    alone = {
+    isolated = {
         (job.name, group): late_s for job in jobs for group, late_s in run_isolated(job, routing).tardiness_s.items()
     }
     times_s = [whole_s if job.iteration_time_s is None else job.iteration_time_s for job in result.jobs]
@@ -98,7 +98,7 @@ def measure(scenario: Scenario, contender: Contender, enforcement: Enforcement) 
         iteration_time_s=statistics.mean(times_s),
         slowdown=statistics.mean(slowdowns),
         tardiness_s=sum(late.values()),
-        excess_tardiness_s=sum(late_s - alone[key] for key, late_s in late.items()),
+        excess_tardiness_s=sum(late_s - isolated[key] for key, late_s in late.items()),
         gpu_utilisation=result.gpu_utilisation,
         starved=sum(late_s is None for late_s in found.values())
         + sum(job.iteration_time_s is None for job in result.jobs),

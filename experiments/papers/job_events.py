@@ -50,9 +50,12 @@ class EventChange:
 
 
 def job_events(scenario: Scenario, policy: Callable[[Snapshot], Plan]) -> Iterator[EventChange]:
-    """One change for each arrival and departure, in order of time; who leaves then makes room for who comes.
+    """Yield the change of each arrival and departure by time; departures come before arrivals of the same time.
 
-    Jobs have a ``duration_s``. Raises ValueError where the policy cannot decide.
+    All jobs need a ``duration_s``.
+
+    Raises:
+        ValueError: The policy cannot decide.
     """
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
@@ -107,8 +110,8 @@ class _Rules:
 
 def _change(before: Decision, after: Decision, rules: _Rules) -> EventChange:
     plans = plan_difference(before.plan, after.plan)
-    stay = {job.name for job in after.plan.jobs} - set(plans.came)
-    staying = rules.of_jobs(before, stay) | rules.of_jobs(after, stay)
+    staying_jobs = {job.name for job in after.plan.jobs} - set(plans.came)
+    staying = rules.of_jobs(before, staying_jobs) | rules.of_jobs(after, staying_jobs)
     held, desired = rules.held(before), rules.held(after)
     kinds: Counter[UpdateKind] = Counter()
     of_staying_jobs = 0

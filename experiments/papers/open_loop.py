@@ -19,7 +19,7 @@ from topologies.fabric import Path
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-_NOTHING_LEFT = 1e-9
+_ENDED_SHARE = 1e-9
 """A flow with at most this share of its size left has ended."""
 
 
@@ -42,6 +42,7 @@ class OpenGroup:
 
     @property
     def reference_s(self) -> float:
+        """The release of the first flow."""
         return min(flow.release_s for flow in self.flows)
 
     def tardiness_s(self, end_s: Sequence[float]) -> float:
@@ -58,6 +59,7 @@ class OpenCase:
 
     @cached_property
     def flows(self) -> list[OpenFlow]:
+        """All flows, group by group."""
         return [flow for group in self.groups for flow in group.flows]
 
     @cached_property
@@ -67,6 +69,7 @@ class OpenCase:
 
     @cached_property
     def network(self) -> Network:
+        """The links with the flows that cross them."""
         return Network.of(np.array(self.capacities), [flow.links for flow in self.flows])
 
     @cached_property
@@ -110,7 +113,11 @@ Allocation = Callable[[Moment], tuple[Order, FloatArray]]
 
 
 def end_times(case: OpenCase, allocate: Allocation) -> list[float]:
-    """Simulate a case and return the end of every flow. Raises RuntimeError where a flow never ends."""
+    """Simulate a case and return the end of every flow.
+
+    Raises:
+        RuntimeError: The allocator never serves a flow.
+    """
     release_s = np.array([flow.release_s for flow in case.flows], dtype=np.float64)
     sizes = np.array([flow.seconds for flow in case.flows]) / 8
     weights = np.array([group.weight for group in case.groups])
@@ -136,7 +143,7 @@ def end_times(case: OpenCase, allocate: Allocation) -> list[float]:
                 raise RuntimeError(f"flows {there.tolist()} are never served")
             remaining[order.flows] -= rates * step_s / 8
         now_s += step_s
-        ended = there[remaining[there] <= _NOTHING_LEFT * sizes[there]]
+        ended = there[remaining[there] <= _ENDED_SHARE * sizes[there]]
         remaining[ended] = 0.0
         end_s[ended] = now_s
         np.maximum.at(so_far_s, case.group_of[ended], now_s - case.ideal_finish_s[ended])

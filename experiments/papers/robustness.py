@@ -8,10 +8,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from experiments.papers.cells import DASH, share_bar
 from experiments.papers.crux_testbed import PUBLISHED
 from experiments.papers.evaluation import Evaluation, Option, require_known
 from experiments.papers.random_jobs import FabricName, random_mix
+from experiments.papers.table_cells import DASH, share_bar
 from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, signed
 from experiments.scenarios.backend import Backend, run_on

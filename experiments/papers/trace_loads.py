@@ -13,8 +13,8 @@ from typing import Annotated
 import numpy as np
 
 from experiments.papers import traces
-from experiments.papers.cells import DASH
 from experiments.papers.evaluation import Evaluation, Option, check_policies, require_positive
+from experiments.papers.table_cells import DASH
 from experiments.papers.traces import (
     DAY_S,
     MADE_UP,
@@ -193,16 +193,16 @@ class TraceLoads(Evaluation[LoadCase, LoadResult, MeasuredLoad]):
             raise ValueError("no job sends anything")
         factor = offered.factor(case.load)
         assumed, _ = traces.load(case.source)
-        sending = [replace(stay, job=stay.job.sending(factor)) for stay in offered.occupancies]
+        sending = [replace(occupancy, job=occupancy.job.sending(factor)) for occupancy in offered.occupancies]
         computed_s = run_occupancies(sending, assumed.fabric, case.policy, TraceOptions(seed=case.source.seed))
-        stays_s = np.array([stay.to_s - stay.from_s for stay in sending])
-        alone_s = stays_s * [stay.job.workload.compute_s for stay in sending] / offered.alone_s(factor)
+        occupied_s = np.array([occupancy.to_s - occupancy.from_s for occupancy in sending])
+        isolated_s = occupied_s * [occupancy.job.workload.compute_s for occupancy in sending] / offered.alone_s(factor)
         return LoadResult(
             factor,
-            float(computed_s @ [stay.job.request.gpus for stay in sending]) / offered.gpu_s,
+            float(computed_s @ [occupancy.job.request.gpus for occupancy in sending]) / offered.gpu_s,
             offered.ideal_gpu_s(factor) / offered.gpu_s,
             offered.most_gpu_s(factor) / offered.gpu_s,
-            tuple((alone_s / computed_s).tolist()),
+            tuple((isolated_s / computed_s).tolist()),
         )
 
     def combine(self, cases: Sequence[LoadCase], results: Mapping[LoadCase, LoadResult]) -> MeasuredLoad:

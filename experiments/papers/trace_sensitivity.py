@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from experiments.papers import traces
-from experiments.papers.cells import share_bar, with_gain
 from experiments.papers.evaluation import InvalidInputError, Option
+from experiments.papers.table_cells import share_bar, with_gain
 from experiments.papers.traces import MeasuredTrace, SchedulerOption, TopologyOption, TraceEvaluation, TraceTopology
 from experiments.report.findings import BarChart, Findings, FindingsTable
 from experiments.traces.results import trace_object

@@ -232,11 +232,13 @@ class TraceEvaluation(Evaluation[TraceCase, TraceResult, MeasuredTrace]):
 
     @property
     @abstractmethod
-    def topology(self) -> TraceTopology: ...
+    def topology(self) -> TraceTopology:
+        """The topology to run on."""
 
     @property
     @abstractmethod
-    def assumed(self) -> tuple[str, ...]: ...
+    def assumed(self) -> tuple[str, ...]:
+        """The assumptions of this evaluation alone, in words."""
 
     @abstractmethod
     def combinations(self) -> Iterable[tuple[Variant, Scheduler, str]]:

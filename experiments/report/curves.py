@@ -30,7 +30,7 @@ from experiments.report.time_axis import show_ticks
 
 _MOST_POINTS = 400
 _MOST_STEPS = 252
-"""Finer steps cannot be told apart; more of them are averaged."""
+"""Readers cannot distinguish finer steps; more values are averaged."""
 
 _UNITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Steps of the value axis, of which it has at most ten."""
@@ -156,7 +156,7 @@ def _curve_legend(distributions: Sequence[Distribution]) -> list[Artist]:
 
 
 def _averaged(values: Sequence[float]) -> list[float]:
-    """Return means over equal numbers of values, as many as can be told apart."""
+    """Return means over equal numbers of values, as many as a reader can distinguish."""
     step = -(-len(values) // _MOST_STEPS) or 1
     return [float(np.mean(values[first : first + step])) for first in range(0, len(values), step)]
 

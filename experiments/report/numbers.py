@@ -1,4 +1,4 @@
-"""Numbers as people read them, the same in pictures and tables."""
+"""The formats of numbers in figures and tables."""
 
 _MINUS = "\N{MINUS SIGN}"
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -7,36 +7,36 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def percent(fraction: float, decimals: int = 1) -> str:
-    """A fraction as percent."""
+    """Return a fraction as percent."""
     return f"{fraction * 100:.{decimals}f}{_SPACE}%"
 
 
 def points(difference: float) -> str:
-    """A difference of two fractions in percentage points, with its sign."""
+    """Return a difference of two fractions in percentage points, with its sign."""
     return f"{signed(difference * 100, 1)} points"
 
 
 def seconds(time_s: float | None) -> str:
-    """A time with milliseconds; a dash for None."""
+    """Return a time with milliseconds, or a dash for None."""
     return _NOTHING if time_s is None else f"{time_s:.3f}{_SPACE}s"
 
 
 def change(value: float | None, reference: float | None) -> str:
-    """How much a value differs from a reference, in percent with its sign; a dash where either is missing or nought."""
+    """Return the change of a value from a reference in percent, or a dash where either is missing or 0."""
     if value is None or not reference:
         return _NOTHING
     return f"{signed((value / reference - 1) * 100, 1)}{_SPACE}%"
 
 
 def signed(value: float, decimals: int) -> str:
-    """A number with its sign; what rounds to nought has none."""
+    """Return a number with its sign; one that rounds to 0 has none."""
     rounded = round(value, decimals)
     sign = "+" if rounded > 0 else _MINUS if rounded < 0 else ""
     return f"{sign}{abs(rounded):.{decimals}f}"
 
 
 def quantity(value: float | None) -> str:
-    """A number of any size to three digits, with a unit prefix from a thousand on; a dash for None."""
+    """Return a number to three digits, with a unit prefix from a thousand on, or a dash for None."""
     if value is None:
         return _NOTHING
     magnitude = 0
@@ -47,10 +47,10 @@ def quantity(value: float | None) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number of things in words: ``1 job``, ``2 jobs``."""
+    """Return a number of things in words: ``1 job``, ``2 jobs``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def count(number: int | None) -> str:
-    """A whole number; a dash for None."""
+    """Return a whole number, or a dash for None."""
     return _NOTHING if number is None else f"{number:,}"

@@ -106,7 +106,7 @@ def result_of(
     window = measured_window(scenario, record.replays)
     plans = record.plans_until(window.to_s)
     job_decisions = {job.name: job for plan in plans for job in plan.jobs}
-    alone = {job.name: run_isolated(job, routing) for job in jobs}
+    isolated = {job.name: run_isolated(job, routing) for job in jobs}
     paths = {key: path for plan in plans for key, path in plan.paths.items()}
     size_bytes = {
         FlowKey(job.name, group.name, number): flow.size_bytes
@@ -138,11 +138,11 @@ def result_of(
         num_rules=max((plan.num_rules for plan in plans), default=0),
         packet_hops=packet_hops,
         jobs=tuple(
-            _job(replay, windows[replay.job.name], alone[replay.job.name], job_decisions.get(replay.job.name))
+            _job(replay, windows[replay.job.name], isolated[replay.job.name], job_decisions.get(replay.job.name))
             for replay in record.replays
         ),
         flow_groups=tuple(
-            _flow_group(replay, group.name, windows[replay.job.name], alone[replay.job.name], record)
+            _flow_group(replay, group.name, windows[replay.job.name], isolated[replay.job.name], record)
             for replay in record.replays
             for group in replay.job.graph.flow_groups
         ),
@@ -150,7 +150,7 @@ def result_of(
         loads=tuple(record.loads),
         events=happened,
         stretches=measured(stretches(window, (event.at_s for event in happened))),
-        steps=measured(_steps(window, max(one.iteration_time_s for one in alone.values()))),
+        steps=measured(_steps(window, max(one.iteration_time_s for one in isolated.values()))),
     )
 
 
@@ -160,14 +160,14 @@ def _steps(window: Window, step_s: float) -> list[Window]:
     return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
 
 
-def _job(replay: JobReplay, window: Window, alone: IsolatedRun, decision: JobPlan | None) -> JobResult:
+def _job(replay: JobReplay, window: Window, isolated: IsolatedRun, decision: JobPlan | None) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
         profile=replay.job.specification.profile,
         gpus=replay.job.gpus,
         iteration_time_s=mean_iteration_time_s(replay, window),
-        ideal_iteration_time_s=alone.iteration_time_s,
+        ideal_iteration_time_s=isolated.iteration_time_s,
         jct_s=None if departed_s is None else departed_s - arrival_s,
         intensity=decision.intensity if decision else None,
         correction_factor=decision.correction_factor if decision else None,
@@ -180,12 +180,12 @@ def _job(replay: JobReplay, window: Window, alone: IsolatedRun, decision: JobPla
 
 
 def _flow_group(
-    replay: JobReplay, group: str, window: Window, alone: IsolatedRun, record: RunRecord
+    replay: JobReplay, group: str, window: Window, isolated: IsolatedRun, record: RunRecord
 ) -> FlowGroupResult:
     instances = record.tardiness.get((replay.job.name, group), [])
     measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]
     tardiness_s = sum(measured) / len(measured) if measured else None
-    excess_s = None if tardiness_s is None else tardiness_s - alone.tardiness_s[group]
+    excess_s = None if tardiness_s is None else tardiness_s - isolated.tardiness_s[group]
     return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)
 
 

@@ -1,1 +1,1 @@
-"""Random failures of everything at once: controller, switches and jobs in one process, which a seed replays."""
+"""Random failures of controller, switches and jobs together, in one process; a seed replays them."""

@@ -1,4 +1,4 @@
-"""``python -m tests.chaos``: many events, world after world; the first thing that is wrong ends it with its seed."""
+"""``python -m tests.chaos`` runs many events, world after world, and ends with the seed of the first failure."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ _EVENTS_PER_WORLD = 2_500
 
 
 def main() -> None:
-    """Run ``--events`` events from ``--seed`` on; exit status 1 where anything is wrong."""
+    """Run ``--events`` events from ``--seed`` on; return 1 where anything is wrong."""
     arguments = argparse.ArgumentParser(description="random events on the emulator, which a seed replays")
     arguments.add_argument("--seed", type=int, default=1, help="of the first world; the next has the next")
     arguments.add_argument("--events", type=int, default=10_000, help="over all worlds")
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _worlds(first_seed: int, num_events: int) -> list[tuple[int, int]]:
-    """Seed and events of each world."""
+    """Return the seed and the number of events of each world."""
     sizes = [_EVENTS_PER_WORLD] * (num_events // _EVENTS_PER_WORLD)
     if rest := num_events % _EVENTS_PER_WORLD:
         sizes.append(rest)

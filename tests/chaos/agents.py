@@ -1,4 +1,4 @@
-"""Agents of hosts that probe: the host library's own at work, each in a process of its own, on NICs in memory."""
+"""Probe agents of hosts: the host library's own, each in a process of its own, on NICs in memory."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,25 +21,25 @@ _PACE = Pace(steady_share=1e-6, start_share=3e-6, quick_probes=64)
 
 
 class Nics:
-    """The NICs of an emulated fabric that somebody listens at."""
+    """The NICs of an emulated fabric that an agent listens at."""
 
     def __init__(self, emulated: EmulatedFabric) -> None:
         self.emulated = emulated
         self._listening: dict[int, MemoryNic] = {}
 
     def arrive(self, captures: tuple[Capture, ...]) -> None:
-        """These packets have reached NICs."""
+        """Deliver packets to NICs."""
         for capture in captures:
             nic = self._listening.get(self.emulated.fabric.reverse(capture.link))
             if nic is not None:
                 nic.arrive(capture.octets[ETHERNET_BYTES:])
 
     def listen(self, nic: "MemoryNic") -> None:
-        """Have what reaches a NIC come to this one."""
+        """Deliver the packets of a NIC to this one."""
         self._listening[nic.link] = nic
 
     def stop_listening(self, nic: "MemoryNic") -> None:
-        """Have it do so no longer."""
+        """Stop delivering packets to this one."""
         if self._listening.get(nic.link) is nic:
             del self._listening[nic.link]
 
@@ -70,7 +70,7 @@ class MemoryNic:
         self._nics.stop_listening(self)
 
     def arrive(self, packet: bytes) -> None:
-        """A packet has come."""
+        """Receive a packet."""
         assert self._on_arrival is not None
         self._arrived.append(packet)
         self._on_arrival()
@@ -89,7 +89,7 @@ class MemoryNic:
 
 
 class Agent:
-    """A host's agent in a process of its own, until it is killed; ``session`` is above those before it."""
+    """A host's agent in a process of its own, until it is killed; ``session`` exceeds all earlier ones."""
 
     def __init__(self, host: str, session: int, owner_token: str, addresses: Sequence[str], nics: Nics) -> None:
         self.host = host
@@ -103,7 +103,7 @@ class Agent:
 
     @property
     def status(self) -> AgentStatus | None:
-        """What it has done; None before it has begun."""
+        """Its status; None before it has started."""
         return None if self._agent is None else self._agent.status()
 
     async def _run(self) -> None:

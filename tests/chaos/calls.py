@@ -1,4 +1,4 @@
-"""Calls over the network as gRPC makes them: both ends of one, in the words of ``grpc.aio``."""
+"""gRPC calls over the network in memory: both ends of a call, with the interface of ``grpc.aio``."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,14 +18,14 @@ _NUMBERS = count()
 
 @dataclass(frozen=True)
 class Status:
-    """How a call has ended."""
+    """The status with which a call ended."""
 
     code: grpc.StatusCode
     details: str = ""
     metadata: tuple[tuple[str, bytes], ...] = ()
 
     def error(self) -> grpc.aio.AioRpcError:
-        """What the client raises of it."""
+        """Return the error that the client raises."""
         return grpc.aio.AioRpcError(self.code, grpc.aio.Metadata(), grpc.aio.Metadata(*self.metadata), self.details)
 
 
@@ -36,9 +36,9 @@ _LATE = Status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
 
 class ClientCall:
-    """The client's end: messages are written and read, and ``ended`` is the status once it is known.
+    """The client's end of a call; ``ended`` is its status once that is known.
 
-    ``connect`` gives the connection, or None; with ``wait_for_ready`` it is asked again until it does.
+    ``connect`` returns the connection or None; with ``wait_for_ready`` the call retries until there is one.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ClientCall:
         self._begin()
 
     def write(self, message: bytes | None) -> None:
-        """Send a message; None: that there are no more."""
+        """Send a message; None ends the messages."""
         if self._lane is None:
             self._unsent.append(message)
         elif self._served is not None:
@@ -76,7 +76,10 @@ class ClientCall:
             self._network.send(self._lane, message or b"", (lambda _: take(None)) if message is None else take)
 
     async def read(self) -> bytes | None:
-        """The next message, None at the end. Raises AioRpcError where the call fails, CancelledError where it was."""
+        """Return the next message, or None at the end.
+
+        Raises AioRpcError where the call fails, CancelledError where it was cancelled.
+        """
         try:
             found = _OK if self.is_cancelled else self.ended or await self._inbox.get()
         except asyncio.CancelledError:
@@ -91,12 +94,12 @@ class ClientCall:
         return None
 
     def end(self) -> None:
-        """End it by who made it and does not read it; whoever does is told by an error."""
+        """End the call for a caller that does not read it; a reader gets an error."""
         if self.ended is None:
             self._stop(Status(grpc.StatusCode.CANCELLED, "Channel closed!"))
 
     def cancel(self) -> None:
-        """End it; whoever reads is told so."""
+        """Cancel the call; a reader gets an error."""
         if self.ended is None:
             self.is_cancelled = True
             self._stop(Status(grpc.StatusCode.CANCELLED, "Locally cancelled by application!"))
@@ -128,7 +131,7 @@ class ClientCall:
         self._inbox.put_nowait(found)
 
     def _stop(self, status: Status) -> None:
-        """It ends on this side first."""
+        """End the call on this side first."""
         if self.ended is None:
             self._end(status)
             self._inbox.put_nowait(status)
@@ -145,7 +148,7 @@ class ClientCall:
 
 
 class ServedCall:
-    """The server's end, which is also what a handler takes for its context."""
+    """The server's end of a call, which also serves handlers as their context."""
 
     def __init__(
         self,
@@ -168,23 +171,23 @@ class ServedCall:
     # ---- what the network does --------------------------------------------------------------------------------------
 
     def begin(self, _: bytes = b"") -> None:
-        """The call has come."""
+        """Start handling the call."""
         self._task = self._connection.listener.process.spawn(self._serve())
         self._connection.on_break[self._number] = self.cancel
 
     def cancel(self, _: bytes = b"") -> None:
-        """The client has gone."""
+        """Cancel the handler: the client has gone."""
         if self._task is not None:
             self._task.cancel()
 
     # ---- what a handler does ----------------------------------------------------------------------------------------
 
     def peer(self) -> str:
-        """The connection, as far as a server knows it."""
+        """Return the peer as a server sees it."""
         return f"memory:{self._connection.number}"
 
     async def write(self, message: Any) -> None:
-        """Send a message of the answer."""
+        """Send a message of the response."""
         self._network.send(self._lane, self._serialise(message), self._answer)
 
     async def abort(
@@ -239,7 +242,7 @@ class ServedCall:
 
 
 class _Requests:
-    """The messages of a client. No generator: one that is left half-way ends whenever garbage is collected."""
+    """The messages of a client; not a generator, which would end whenever garbage is collected."""
 
     def __init__(self, inbox: "asyncio.Queue[bytes | None]", deserialise: Callable[[bytes], Any]) -> None:
         self._inbox = inbox
@@ -256,7 +259,7 @@ class _Requests:
 
 @dataclass(frozen=True)
 class _Details:
-    """What names a handler to gRPC."""
+    """The details by which gRPC looks up a handler."""
 
     method: str
     invocation_metadata: tuple[()]

@@ -1,4 +1,4 @@
-"""FailoverChannel and servers of gRPC, and the host library's connection, over the network in memory."""
+"""gRPC channels and servers, and the host library's channel, over the network in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from tests.chaos.processes import Process
 
 
 class Line:
-    """Calls of the current process to one address, over a connection that is made when the first needs it."""
+    """Calls of the current process to one address, over a connection that the first call makes."""
 
     def __init__(self, network: Network, address: str) -> None:
         process = Process.current()
@@ -35,7 +35,7 @@ class Line:
         self._calls: dict[int, ClientCall] = {}
 
     def call(self, method: str, timeout_s: float | None, *, wait_for_ready: bool = False) -> ClientCall:
-        """Begin a call. Raises UsageError once closed."""
+        """Start a call. Raises UsageError once closed."""
         if self._is_closed:
             raise grpc.aio.UsageError("Channel is closed.")
         call = ClientCall(self._network, self._connect, method, timeout_s, wait_for_ready=wait_for_ready)
@@ -44,7 +44,7 @@ class Line:
         return call
 
     async def ask(self, method: str, request: bytes, timeout_s: float | None) -> bytes:
-        """One message for another; raises as ``ClientCall.read``."""
+        """Send one message and return the response; raises as ``ClientCall.read``."""
         call = self.call(method, timeout_s)
         call.write(request)
         if self._network.is_repeated(self._process):
@@ -54,7 +54,7 @@ class Line:
         return answer
 
     def close(self) -> None:
-        """Cancel all calls and end the connection."""
+        """Cancel all calls and close the connection."""
         self._is_closed = True
         for call in self._calls.values():
             call.cancel()
@@ -138,7 +138,7 @@ class _Stream:
 
 
 class MemoryServer:
-    """What generated code and controllers add their handlers to."""
+    """A server in memory, to which generated code and controllers add their handlers."""
 
     def __init__(self) -> None:
         self.handlers: list[grpc.GenericRpcHandler] = []
@@ -147,11 +147,11 @@ class MemoryServer:
         self.handlers += handlers
 
     def add_registered_method_handlers(self, *_: object) -> None:
-        """Only faster."""
+        """Do nothing: these handlers only make calls faster."""
 
 
 class MemoryHostChannel:
-    """The host library's channel to one address, its calls in memory."""
+    """The host library's channel to one address, with calls in memory."""
 
     def __init__(self, network: Network, address: str) -> None:
         self._line = Line(network, address)
@@ -191,9 +191,9 @@ class MemoryHostChannel:
 def in_memory(
     network: Network, host_connection: Callable[[Sequence[str], str | None], HostConnection]
 ) -> Iterator[None]:
-    """Whatever is connected meanwhile is connected over this network, jobs by ``host_connection``.
+    """Make all connections over this network meanwhile; those of jobs are made by ``host_connection``.
 
-    finsy reads the P4Info for every switch of every controller; here all of them are the same, and read once.
+    finsy would read the P4Info for every switch of every controller; here they share one.
     """
     with (
         patch("finsy.pbutil.from_text", cache(from_text)),

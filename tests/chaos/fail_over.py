@@ -1,6 +1,6 @@
-"""Fail-overs: leaders that are killed, stopped, retired or cut off, while jobs come and go and streams break.
+"""Fail-overs: leaders are killed, stopped, retired or cut off, while jobs come and go and streams break.
 
-``python -m tests.chaos.fail_over`` has many of them happen.
+``python -m tests.chaos.fail_over`` runs many of them.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _QUIET_S = 0.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run was: its digest is the same whenever the seed is."""
+    """The outcome of a run; runs with the same seed have the same digest."""
 
     digest: str
     num_terms: int
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def play(seed: int, num_fail_overs: int) -> Outcome:
-    """Have so many fail-overs happen in a new world. Raises ChaosError where anything is wrong."""
+    """Run so many fail-overs in a new world. Raises ChaosError where anything is wrong."""
     Kernel.compile_all()
     traffic = traffic_of_a_fabric()
     draws = Random(f"{seed}: loop")
@@ -66,7 +66,7 @@ def play(seed: int, num_fail_overs: int) -> Outcome:
 
 
 class _Fate(Fate):
-    """What else happens: to jobs, to cables and to connections."""
+    """The other events: those of jobs, cables and connections."""
 
     def __init__(self, world: Leaders, draws: Random) -> None:
         super().__init__(world, draws)
@@ -93,7 +93,7 @@ class _FailOvers(Run):
         )
 
     async def happen(self, number: int) -> None:
-        """Have the leader change so often."""
+        """Change the leader so many times."""
         self._leaders.start_controller()
         self._leaders.start_agents()
         await self._until_led(0)
@@ -122,7 +122,7 @@ class _FailOvers(Run):
             self._break_a_stream()
 
     async def _until_led(self, term: int) -> None:
-        """Wait until somebody leads in a later term."""
+        """Wait until a controller leads in a later term."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while self._leaders.leader is None or self._leaders.terms[-1] <= term:
@@ -149,14 +149,14 @@ class _FailOvers(Run):
         self._later(self._draws.uniform(0.05, 2 * LEADERSHIP_S), self._leaders.start, leader)
 
     def _break_a_stream(self) -> None:
-        """Between whoever leads and one switch, alone."""
+        """Break the connections between the leader and one switch."""
         if (leader := self._leaders.leader) is not None:
             switch = self._draws.choice(self._leaders.fabric.switches)
             self._fate.history.append(f"{self._now_s():10.3f} s  the stream of {leader} to {switch} breaks")
             self._leaders.network.cut_between(leader, switch)
 
     def _at_boundary(self, action: Callable[[str], None], name: str) -> None:
-        """Do this at one of the next messages, or soon where there are none."""
+        """Run an action at one of the next messages, or soon where there are none."""
         actions = [action]
 
         def act(_: str = "") -> None:
@@ -179,7 +179,7 @@ class _FailOvers(Run):
 
 
 def main() -> None:
-    """Have ``--fail-overs`` happen from ``--seed``; exit status 1 where anything is wrong."""
+    """Run ``--fail-overs`` from ``--seed`` on; return 1 where anything is wrong."""
     arguments = argparse.ArgumentParser(description="random fail-overs, which a seed replays")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--fail-overs", type=int, default=100)

@@ -1,4 +1,4 @@
-"""What happens to a world: events drawn from a seed, one after the other."""
+"""The events of a world, drawn from a seed one after the other."""
 
 import asyncio
 from collections import deque
@@ -23,7 +23,7 @@ _LATEST = 12
 
 
 class Fate:
-    """Has random events happen to a world; ``history`` tells the latest."""
+    """Runs random events in a world; ``history`` has the latest."""
 
     def __init__(self, world: World, draws: Random) -> None:
         self.history: deque[str] = deque(maxlen=_LATEST)
@@ -50,19 +50,19 @@ class Fate:
         }
 
     async def happen(self) -> None:
-        """Let a while pass, then have one event happen."""
+        """Wait for a while, then run one event."""
         await asyncio.sleep(self._draws.expovariate(1 / _MEAN_GAP_S))
         (event,) = self._draws.choices(list(self._events), list(self._events.values()))
         self.history.append(f"{LoopClock().now_s():10.3f} s  {event()}")
 
     def calm(self) -> None:
-        """Have what was drawn happen now if it has not, and the network, a controller and all agents be there."""
+        """Run all pending events now, and restore the network, a controller and all agents."""
         self._world.network.heal()
         self._world.start_controller()
         self._world.start_agents()
 
     def heal(self) -> None:
-        """Have the cables and switches be there again that have failed."""
+        """Restore the cables and switches that have failed."""
         world = self._world
         for link in sorted(self._links_down):
             self._set_cable(link, up=True)
@@ -98,7 +98,7 @@ class Fate:
         return Profile(round(draws.uniform(0.05, 1), 3), round(draws.random(), 2), round(draws.uniform(1, 30), 1))
 
     def _drawn_group(self, name: str, hosts: tuple[str, ...]) -> FlowGroup:
-        """A ring; of one group in five the job chooses the 5-tuples."""
+        """Draw a ring; for one group in five the job chooses the 5-tuples."""
         is_chosen = self._draws.random() < 0.2
         flows = []
         for source, destination in zip(hosts, (*hosts[1:], hosts[0]), strict=True):
@@ -229,7 +229,7 @@ class Fate:
         return self._draws.choice((CONTROLLER, *self._world.fabric.switches, *self._clients()))
 
     def _clients(self) -> list[str]:
-        """Processes of jobs, and of agents whether they are there or not."""
+        """Return the processes of jobs and of agents, running or not."""
         jobs = sorted(job.process.name for job in self._world.jobs.values())
         return [*jobs, *(f"agent {host}" for host in self._world.fabric.hosts)]
 

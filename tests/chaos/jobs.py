@@ -1,4 +1,4 @@
-"""Jobs that train, as far as fabric and controller see them: each the host library in a process of its own."""
+"""Training jobs as fabric and controller see them: each uses the host library in a process of its own."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MEAN_COMPUTE_S = 0.5
 
 
 class LoopClock:
-    """The time of the event loop, for controllers and hosts."""
+    """A clock with the time of the event loop, for controllers and hosts."""
 
     def now_s(self) -> float:
         return asyncio.get_running_loop().time()
@@ -25,9 +25,9 @@ class LoopClock:
 
 
 class TrainingJob:
-    """A job that registers, then computes and sends by turns until it ends or is killed.
+    """A job that registers, then computes and sends in turns until it ends or is killed.
 
-    It sends on the 5-tuples that it was told last, and not before it was told any.
+    It sends on the 5-tuples that it received last, and waits for the first ones.
     """
 
     def __init__(
@@ -53,22 +53,22 @@ class TrainingJob:
         self.work = self.process.spawn(self._train())
 
     def end(self) -> None:
-        """Have it withdraw and end."""
+        """Withdraw the job and end it."""
         self._ending.set()
 
     def add_group(self, group: FlowGroup) -> None:
-        """Have it register another flow group."""
+        """Register another flow group."""
         self.groups += (group,)
         if self.client is not None:
             self.client.register_flow_groups(self.job.name, [group])
 
     def report(self, profile: Profile) -> None:
-        """Have it report another profile."""
+        """Report another profile."""
         if self.client is not None:
             self.client.report_profile(self.job.name, profile)
 
     def five_tuples(self) -> dict[str, tuple[FiveTuple, ...]]:
-        """What its flows are sent on: as acknowledged, with the ports of the newest directives."""
+        """The 5-tuples of its flows: as acknowledged, with the ports of the newest directives."""
         assert self.client is not None
         found = {name: list(assigned) for name, assigned in self.client.five_tuples(self.job.name).items()}
         newest = self.client.newest_directives(self.job.name)
@@ -111,6 +111,6 @@ def _with_port(five_tuple: FiveTuple, source_port: int) -> FiveTuple:
 
 
 def on_the_wire(five_tuple: FiveTuple) -> WireFiveTuple:
-    """A 5-tuple of the host library's as fabric and controller have it."""
+    """Return a 5-tuple of the host library in the form that fabric and controller use."""
     addresses = int(five_tuple.source_address), int(five_tuple.destination_address)
     return WireFiveTuple(*addresses, five_tuple.protocol, five_tuple.source_port, five_tuple.destination_port)

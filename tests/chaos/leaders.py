@@ -1,4 +1,4 @@
-"""A world with two controllers on one database, of which one leads, and what may become of them."""
+"""A world with two controllers on one database, of which one leads, and their failures."""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ LEADERSHIP_S = 1.5
 
 
 class Leaders(World):
-    """A fabric under whichever of its controllers leads; jobs know the addresses of both."""
+    """A fabric under the leader of two controllers; jobs know the addresses of both."""
 
     def __init__(self, traffic: Traffic, draws: Random, policy: str, steering: Steering, database: Path) -> None:
         super().__init__(traffic, draws, policy, steering, database)
@@ -45,7 +45,7 @@ class Leaders(World):
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """As World, with a database that some do not reach."""
+        """Enter as World does, with a database that a controller may not reach."""
 
         def unless_away(work: Any) -> Any:
             def reach(database: Database, *arguments: Any) -> Any:
@@ -78,7 +78,7 @@ class Leaders(World):
 
     @controller.setter
     def controller(self, _: None) -> None:
-        """There is none before one leads."""
+        """Ignore it: there is no controller before one leads."""
 
     @property
     def southbound(self) -> P4RuntimeSouthbound | None:  # type: ignore[override]
@@ -89,38 +89,38 @@ class Leaders(World):
 
     @southbound.setter
     def southbound(self, _: None) -> None:
-        """There is none before one leads."""
+        """Ignore it: there is no controller before one leads."""
 
     # ---- what may become of controllers -----------------------------------------------------------------------------
 
     def start_controller(self) -> None:
-        """Have all be there, go on, and reach the database."""
+        """Start and resume all controllers, and let them reach the database."""
         self._without_database.clear()
         for name in NAMES:
             self.go_on(name)
             self.start(name)
 
     def kill_controller(self) -> None:
-        """End all at once."""
+        """Kill all controllers."""
         for name in NAMES:
             self.kill(name)
 
     def start(self, name: str) -> None:
-        """Start one, unless it is there."""
+        """Start a controller, unless it runs."""
         if name not in self.running:
             self.running[name] = process = Process(name)
             self._work[name] = work = process.spawn(self._stand_by(name, process))
             work.add_done_callback(partial(self._note_end, process))
 
     def kill(self, name: str) -> None:
-        """End one at once, if it is there."""
+        """Kill a controller, if it runs."""
         if name in self.running:
             self.go_on(name)
             self._standbys.pop(name, None)
             self.running.pop(name).kill()
 
     async def retire(self, name: str) -> None:
-        """End one as it ends when it is asked to."""
+        """Ask a controller to end."""
         work = self._work[name]
         self._retiring.add(work)
         work.cancel()
@@ -128,27 +128,27 @@ class Leaders(World):
         self.kill(name)
 
     def stop(self, name: str) -> None:
-        """Have one stand still, if it is there, with all that it has sent and that has not come."""
+        """Stop a controller, if it runs, with its messages under way."""
         if name in self.running:
             self._stopped.add(name)
             self._loop.stop_process(self.running[name])
 
     def go_on(self, name: str) -> None:
-        """Have one that stands still go on, if it does."""
+        """Resume a controller, if it is stopped."""
         if name in self._stopped:
             self._stopped.discard(name)
             self._loop.go_on(self.running[name])
 
     def lose_database(self, name: str) -> None:
-        """Have one not reach the database any longer."""
+        """Cut a controller off from the database."""
         self._without_database.add(name)
 
     def regain_database(self, name: str) -> None:
-        """Have one reach the database again."""
+        """Let a controller reach the database again."""
         self._without_database.discard(name)
 
     async def _stand_by(self, name: str, process: Process) -> None:
-        """What ``controller.process.daemon`` does, without its sockets."""
+        """Do what ``controller.process.daemon`` does, without its sockets."""
         database = self.config.database
         assert database is not None
         clock = LoopClock()

@@ -1,4 +1,4 @@
-"""What jobs have been acknowledged, noted where the answers come in, and what a controller has forgotten of it."""
+"""A ledger of acknowledged requests, written where responses arrive, and what a controller has lost of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from topologies.addressing import FiveTuple as WireFiveTuple
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """A job as a controller has acknowledged it; its lease was renewed at ``renewed_s`` or later.
+    """An acknowledged job; its lease was renewed at ``renewed_s`` or later.
 
     ``asked`` are profiles that were reported since and not acknowledged: a controller may know one of them, as it may
     have been killed between storing and answering. ``instances`` are the newest of flow groups.
@@ -36,13 +36,13 @@ class Ledger:
 
     @property
     def jobs(self) -> Mapping[str, Acknowledged]:
-        """The jobs that have to be known now."""
+        """The jobs that a controller must know now."""
         end_s = self.now_s() - self._lease_s
         self._jobs = {name: known for name, known in self._jobs.items() if known.renewed_s > end_s}
         return self._jobs
 
     def note_job(self, job: Job, said_s: float) -> None:
-        """A registration that was asked for at ``said_s`` is acknowledged."""
+        """Record the acknowledgement of a registration requested at ``said_s``."""
         known = self.jobs.get(job.name)
         self._jobs[job.name] = (
             Acknowledged(job, said_s, {})
@@ -51,23 +51,23 @@ class Ledger:
         )
 
     def note_groups(self, job: str, groups: FlowGroupAssignments) -> None:
-        """Flow groups are acknowledged, with their 5-tuples."""
+        """Record the acknowledgement of flow groups with their 5-tuples."""
         if (known := self.jobs.get(job)) is not None:
             self._jobs[job] = replace(known, groups={**known.groups, **groups})
 
     def note_asked(self, job: str, profile: Profile | None) -> None:
-        """A profile is reported, with its job or alone."""
+        """Record that a profile is reported, with its job or by itself."""
         if profile is not None and (known := self.jobs.get(job)) is not None:
             self._jobs[job] = replace(known, asked=(*known.asked, profile))
 
     def note_profile(self, job: str, profile: Profile) -> None:
-        """A profile is acknowledged, and with it that those reported before it are over."""
+        """Record the acknowledgement of a profile, which replaces those reported before."""
         if (known := self.jobs.get(job)) is not None:
             job_now = replace(known.job, profile=profile)
             self._jobs[job] = replace(known, job=job_now, asked=_after(profile, known.asked))
 
     def note_instances(self, job: str, instances: Mapping[str, GroupInstance]) -> None:
-        """Instances of flow groups are acknowledged; only the newest of each counts."""
+        """Record the acknowledgement of instances; only the newest of each flow group counts."""
         if (known := self.jobs.get(job)) is not None:
             newer = {
                 group: instance
@@ -77,12 +77,12 @@ class Ledger:
             self._jobs[job] = replace(known, instances={**known.instances, **newer})
 
     def note_renewal(self, job: str, said_s: float) -> None:
-        """A lease is renewed."""
+        """Record that a lease is renewed."""
         if (known := self.jobs.get(job)) is not None:
             self._jobs[job] = replace(known, renewed_s=max(known.renewed_s, said_s))
 
     def forget(self, job: str) -> None:
-        """A job asks to be withdrawn, or has another owner from now on."""
+        """Forget a job that asks to be withdrawn, or has another owner from now on."""
         self._jobs.pop(job, None)
 
 
@@ -115,22 +115,22 @@ def lost_registrations(acknowledged: Mapping[str, Acknowledged], registry: Regis
 
 
 def _age(instance: GroupInstance | FlowGroupInstance) -> tuple[int, bool]:
-    """What an instance is newer by than another of its group."""
+    """Return the key by which instances of a group are ordered."""
     return instance.iteration, instance.has_ended
 
 
 def _after(profile: Profile | None, asked: tuple[Profile, ...]) -> tuple[Profile, ...]:
-    """What was asked after a profile that is acknowledged now."""
+    """Return the profiles reported after one that is acknowledged now."""
     return asked[asked.index(profile) + 1 :] if profile is not None and profile in asked else asked
 
 
 def _ends(five_tuple: WireFiveTuple) -> WireFiveTuple:
-    """A 5-tuple without its source port, which the controller may change."""
+    """Return a 5-tuple without its source port, which the controller may change."""
     return replace(five_tuple, source_port=0)
 
 
 class NotedConnection(Connection):
-    """A connection of the host library's that has a ledger know what is acknowledged over it."""
+    """A connection of the host library that records acknowledgements in a ledger."""
 
     def __init__(self, ledger: Ledger, address: Sequence[str], owner_token: str | None) -> None:
         super().__init__(address, owner_token)

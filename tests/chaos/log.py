@@ -1,4 +1,4 @@
-"""What the processes of a world log: hundreds of lines about connections that break, of interest where a run fails."""
+"""The log of a world's processes: hundreds of lines about broken connections, shown where a run fails."""
 
 import logging
 from argparse import ArgumentParser
@@ -10,7 +10,7 @@ _LATEST = 100
 
 
 def add_option(arguments: ArgumentParser) -> None:
-    """Let ``--log`` have all of it printed as it comes."""
+    """Add ``--log``, which prints log lines as they come."""
     arguments.add_argument("--log", action="store_true", help="print what processes log, not just where a run fails")
 
 

@@ -1,6 +1,6 @@
-"""The network between processes: connections that carry messages late, twice, or not at all, as a seed draws it.
+"""The network between processes: a seed draws which messages come late, twice, or not at all.
 
-Every message that is sent or comes is a boundary, at which something may be had to happen; a digest of all of them
+Every message that is sent or arrives is a boundary, at which an action may be scheduled; a digest of all of them
 tells whether two runs were the same.
 """
 
@@ -54,7 +54,7 @@ class Connection:
 
 @dataclass(eq=False)
 class Lane:
-    """One direction of one call: its messages come in the order that they are sent in."""
+    """One direction of one call, which keeps messages in order."""
 
     name: str
     connection: Connection
@@ -80,18 +80,18 @@ class Network:
 
     @property
     def digest(self) -> str:
-        """Of all messages so far, when they came and what was in them."""
+        """The digest of the times and contents of all messages so far."""
         return self._digest.hexdigest()
 
     @property
     def num_connections(self) -> int:
-        """Connections that have not ended."""
+        """The number of open connections."""
         return len(self._connections)
 
     # ---- connections ------------------------------------------------------------------------------------------------
 
     def listen(self, address: str, process: Process, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Have a process answer at an address, in the place of whoever did before."""
+        """Make a process listen at an address, in place of any other."""
         listener = Listener(process, tuple(handlers))
         self._listeners[address] = listener
 
@@ -102,7 +102,7 @@ class Network:
         process.at_end(stop)
 
     def connect(self, client: Process, address: str) -> Connection | None:
-        """A connection to whoever listens there; None where nobody does, or no way leads there."""
+        """Return a connection to the listener at an address; None where there is none or it cannot be reached."""
         listener = self._listeners.get(address)
         if listener is None or not listener.process.is_alive or not self._is_open(client, listener.process):
             return None
@@ -123,7 +123,7 @@ class Network:
             connection.on_break.clear()
 
     def isolate(self, name: str) -> None:
-        """Let the process of a name, now and later, reach nobody until it is joined again."""
+        """Cut the process of a name off, now and after restarts, until it is joined again."""
         self._isolated.add(name)
         self.cut(name)
 
@@ -143,12 +143,12 @@ class Network:
                 self.close(connection)
 
     def stall(self, name: str, until_s: float) -> None:
-        """Have nothing pass on the connections of a process until then; what is sent comes afterwards."""
+        """Hold all messages of a process until a time."""
         for connection in self._of(name):
             connection.stalled_until_s = max(connection.stalled_until_s, until_s)
 
     def heal(self) -> None:
-        """Have nobody isolated, and what was to happen at boundaries to come happen now."""
+        """End all isolations, and run the actions scheduled at later boundaries now."""
         self._isolated.clear()
         self._to_repeat.clear()
         while self._due:
@@ -157,11 +157,11 @@ class Network:
     # ---- messages ---------------------------------------------------------------------------------------------------
 
     def repeat_next(self, name: str) -> None:
-        """Have the next request that is one message of a process's come twice."""
+        """Deliver the next single-message request of a process twice."""
         self._to_repeat.add(name)
 
     def is_repeated(self, process: Process) -> bool:
-        """Whether the request that a process sends now is to come twice."""
+        """Whether the request that a process sends now is to be delivered twice."""
         if process.name in self._to_repeat:
             self._to_repeat.remove(process.name)
             return True
@@ -188,7 +188,7 @@ class Network:
             deliver(message)
 
     def at_boundary(self, number: int, action: Action) -> None:
-        """Have something happen when so many more boundaries have passed."""
+        """Run an action after so many more boundaries."""
         heapq.heappush(self._due, (self.boundaries + number, next(self._numbers), action))
 
     def _boundary(self) -> None:

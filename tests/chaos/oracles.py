@@ -1,4 +1,4 @@
-"""What has to be true of a world that is left in peace: each oracle says what is wrong, nothing where nothing is."""
+"""Oracles: what must be true of a world without failures. Each returns the violations that it finds."""
 
 import gc
 import os
@@ -36,7 +36,7 @@ Held = Mapping[str, frozenset[bytes]]
 
 
 def other_five_tuples(jobs: Mapping[str, TrainingJob], registered: Mapping[str, RegisteredJob]) -> list[str]:
-    """Flow groups that a job sends on other 5-tuples than the controller believes."""
+    """Return flow groups that a job sends on other 5-tuples than the controller has."""
     wrong = []
     for name, job in jobs.items():
         groups = registered[name].flow_groups if name in registered else ()
@@ -51,7 +51,7 @@ def other_five_tuples(jobs: Mapping[str, TrainingJob], registered: Mapping[str, 
 
 
 def strange_registrations(world: World) -> list[str]:
-    """Jobs that are registered and not there, and those that are there and not registered."""
+    """Return jobs that are registered but gone, and jobs that run but are not registered."""
     assert world.controller is not None
     registered = {job.request.name for job in world.controller.registry.jobs}
     return [f"{name} is registered and not there" for name in sorted(registered - world.jobs.keys())] + [
@@ -60,7 +60,7 @@ def strange_registrations(world: World) -> list[str]:
 
 
 def unknown_links(world: World, believed: Set[int]) -> list[str]:
-    """Links that are dead and not believed so, and the other way round; but for those that no switch can tell of."""
+    """Return links whose state the controller has wrong, except those that no switch can report."""
     off = {name for name, switch in world.emulated.switches.items() if not switch.power.is_on}
     links = [world.fabric.links[index] for index in sorted(believed ^ world.dead_links)]
     return [
@@ -71,9 +71,9 @@ def unknown_links(world: World, believed: Set[int]) -> list[str]:
 
 
 async def strange_entries(world: World, reference: Switches, dead: Set[int]) -> list[str]:
-    """Entries by which switches differ from those of an empty fabric that is given the same Snapshot's rules.
+    """Return the entries by which switches differ from those of an empty fabric with the same Snapshot's rules.
 
-    ``dead`` are the links that the controller believes to be so.
+    ``dead`` are the links that the controller holds to be dead.
     """
     assert world.controller is not None
     routing = world.routing.without(dead)
@@ -101,7 +101,7 @@ async def strange_entries(world: World, reference: Switches, dead: Set[int]) -> 
 
 
 def different_entries(held: Held, expected: Held) -> list[str]:
-    """How many entries of each switch are not expected, and how many are missing."""
+    """Return how many entries of each switch are unexpected, and how many are missing."""
     return [
         f"{name} holds {len(held[name] - expected[name])} entries that it should not"
         f" and lacks {len(expected[name] - held[name])}"
@@ -111,7 +111,7 @@ def different_entries(held: Held, expected: Held) -> list[str]:
 
 
 def rules_without_jobs(world: World) -> list[str]:
-    """Flow rules on switches for 5-tuples that no registered job has."""
+    """Return flow rules on switches for 5-tuples that no registered job has."""
     assert world.controller is not None
     owned = {
         flow.five_tuple for job in world.controller.registry.jobs for group in job.flow_groups for flow in group.flows
@@ -125,7 +125,7 @@ def rules_without_jobs(world: World) -> list[str]:
 
 
 def silent_agents(world: World) -> list[str]:
-    """Agents that are not there, or that the controller does not answer."""
+    """Return agents that do not run, or that the controller does not answer."""
     wrong = [f"{host} has no agent" for host in world.fabric.hosts if host not in world.agents]
     for host, agent in world.agents.items():
         if agent.status is None or agent.status.problem is not None:
@@ -134,7 +134,7 @@ def silent_agents(world: World) -> list[str]:
 
 
 def other_candidates(world: World, registered: Mapping[str, RegisteredJob], now_s: float) -> list[str]:
-    """Paths that probes take for fresh and that are dead, or the other way round, and ports that lead elsewhere.
+    """Return paths whose freshness contradicts the fabric, and ports that lead elsewhere.
 
     Of the ports that jobs' flows have, rules may lead probes too.
     """
@@ -159,12 +159,12 @@ def other_candidates(world: World, registered: Mapping[str, RegisteredJob], now_
 
 
 def not_arrived(traffic: Traffic, routing: Routing) -> list[str]:
-    """Transfers that are still under way though a path is left."""
+    """Return transfers that have not arrived although they have a path."""
     return [f"{transfer} has not arrived" for transfer in traffic.unfinished if traffic.has_path(transfer, routing)]
 
 
 def decided_otherwise(database: str) -> list[str]:
-    """The latest Plans of the record that are not the same when they are decided again."""
+    """Return the latest Plans of the record that differ when they are decided again."""
 
     def read(connection: Connection) -> list[str]:
         newest = newest_plan(connection)
@@ -190,7 +190,7 @@ def decided_otherwise(database: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What this process takes: objects of Python's, resident memory and open files."""
+    """The size of this process: Python objects, resident memory and open files."""
 
     num_objects: int
     resident_bytes: int
@@ -198,7 +198,7 @@ class Footprint:
 
     @classmethod
     def now(cls) -> "Footprint":
-        """At this moment, without what nobody refers to any more."""
+        """Return the size now, after garbage collection."""
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return cls(
@@ -207,7 +207,7 @@ class Footprint:
 
 
 def grown(footprints: Sequence[Footprint]) -> list[str]:
-    """How this process has grown from the first half of these moments to the second; the first of all is warm-up."""
+    """Return how this process grew from the first half of these sizes to the second; the very first is warm-up."""
     settled = footprints[1:]
     if len(settled) < _FEWEST_FOOTPRINTS:
         return []

@@ -1,4 +1,4 @@
-"""Processes that can be killed, all of them in one: whose task this is, and what becomes of it."""
+"""Simulated processes inside one process, which can be killed with all their tasks."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,10 +10,10 @@ _CURRENT: "ContextVar[Process | None]" = ContextVar("process", default=None)
 
 
 class Process:
-    """Tasks that live and die together; whatever a task of it begins is its own too.
+    """Tasks that live and die together, with all tasks that they start.
 
-    A killed process does nothing any longer that another could notice: its connections end, its tasks are cancelled,
-    and what they still do on their way out reaches nobody.
+    No other process notices anything of a killed one: its connections end, its tasks are cancelled,
+    and what they still do as they end reaches no one.
     """
 
     def __init__(self, name: str) -> None:
@@ -30,23 +30,23 @@ class Process:
 
     @property
     def num_tasks(self) -> int:
-        """Tasks that have not ended."""
+        """The number of tasks that have not ended."""
         return len(self._tasks)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Begin a task of this process."""
+        """Start a task of this process."""
         context = copy_context()
         context.run(_CURRENT.set, self)
         return asyncio.get_running_loop().create_task(work, context=context)
 
     def at_end(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Call this when the process is killed, until what is returned is called."""
+        """Register a callback for the process's end; call the returned function to withdraw it."""
         number = next(self._numbers)
         self._on_end[number] = call
         return lambda: self._on_end.pop(number, None)
 
     def kill(self) -> None:
-        """End it, whatever it is at; again is no error."""
+        """Kill the process; it may be dead already."""
         if not self.is_alive:
             return
         self.is_alive = False
@@ -57,7 +57,7 @@ class Process:
             task.cancel()
 
     def adopt(self, task: "asyncio.Task[Any]") -> None:
-        """A task has begun."""
+        """Add a task that has started."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if not self.is_alive:
@@ -65,5 +65,5 @@ class Process:
 
 
 def owner_of(context: Context | None) -> Process | None:
-    """The process to which a task with this context belongs, or without one the current."""
+    """Return the process to which a task with this context belongs, or else the current one."""
     return _CURRENT.get() if context is None else context.get(_CURRENT)

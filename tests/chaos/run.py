@@ -1,4 +1,4 @@
-"""A run of chaos: events, and every so many of them a pause in which the world is healed and judged."""
+"""A run of chaos: events, with regular pauses in which the world is healed and checked."""
 
 import asyncio
 import gc
@@ -44,12 +44,12 @@ _DECIDERS = (
 
 
 class ChaosError(AssertionError):
-    """The world is not as it should be; the message says how to have it so again."""
+    """An oracle found a violation; the message says how to repeat it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run was: its digest is the same whenever the seed is."""
+    """The outcome of a run; runs with the same seed have the same digest."""
 
     digest: str
     num_messages: int
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _: None) -> Outcome:
-    """Have so many events happen to a new world. Raises ChaosError where an oracle finds anything wrong."""
+    """Run so many events in a new world. Raises ChaosError where an oracle finds a violation."""
     Kernel.compile_all()
     traffic = traffic_of_a_fabric()
     draws = Random(f"{seed}: loop")
@@ -80,7 +80,7 @@ def play(seed: int, num_events: int, on_pause: Callable[[int], None] = lambda _:
 
 @contextmanager
 def a_folder() -> Iterator[Path]:
-    """A folder that is forced to no disk where there is one: the power does not fail here."""
+    """Yield a folder in memory where there is one: power failures are not tested."""
     in_memory = Path("/dev/shm")
     with TemporaryDirectory(prefix="trainyard-", dir=in_memory if in_memory.is_dir() else None) as folder:
         yield Path(folder)
@@ -88,7 +88,7 @@ def a_folder() -> Iterator[Path]:
 
 @contextmanager
 def garbage_waits() -> Iterator[None]:
-    """Collect garbage only where a run says so: what ends with it ends at the same moment in every run."""
+    """Collect garbage only where a run says so, so that finalizers run at the same moment in every run."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -100,7 +100,7 @@ def garbage_waits() -> Iterator[None]:
 
 
 class Run:
-    """A world, what happens to it, and its judge."""
+    """A world with its events and its oracles."""
 
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
@@ -115,7 +115,7 @@ class Run:
         world.start_controller()
         world.start_agents()
         for number in range(1, num_events + 1):
-            with self._told(number):
+            with self._explaining_failures(number):
                 await self._fate.happen()
                 self._fail_if(number, world.network.failures)
                 if number % _EVENTS_PER_COLLECTION == 0:
@@ -133,7 +133,7 @@ class Run:
         )
 
     async def _judged(self) -> list[str]:
-        """Leave the world in peace as it is, then with all healed that has failed, and judge it both times."""
+        """Check the world as it is, then check it again after everything is healed."""
         world = self._world
         world.may_train.clear()
         self._fate.calm()
@@ -208,8 +208,8 @@ class Run:
         return oracles.decided_otherwise(database)
 
     @contextmanager
-    def _told(self, number: int) -> Iterator[None]:
-        """Have it said how to have an event happen again that ends in any error."""
+    def _explaining_failures(self, number: int) -> Iterator[None]:
+        """Add to any error how to repeat the event that caused it."""
         try:
             yield
         except ChaosError:
@@ -231,5 +231,5 @@ class Run:
         )
 
     def _again(self, number: int) -> str:
-        """The command that has it happen again up to an event."""
+        """Return the command that repeats the run up to an event."""
         return f"make chaos SEED={self._seed} EVENTS={number}"

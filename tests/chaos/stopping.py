@@ -1,4 +1,4 @@
-"""Processes that are stopped and go on later, as by SIGSTOP: what was due meanwhile happens late, and all at once."""
+"""Processes that are stopped and resumed, as by SIGSTOP and SIGCONT: what was due meanwhile happens at once then."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,18 +10,18 @@ from tests.chaos.virtual_loop import VirtualLoop
 
 
 class StoppingLoop(VirtualLoop):
-    """A loop in virtual time in which processes can be stopped, also with messages of theirs under way."""
+    """An event loop in virtual time in which processes can be stopped, also with messages under way."""
 
     def __init__(self, *arguments: Any) -> None:
         self._held: dict[Process, list[tuple[asyncio.Handle, Callable[..., object], tuple[Any, ...]]]] = {}
         super().__init__(*arguments)
 
     def stop_process(self, process: Process) -> None:
-        """Have nothing happen that a process does or has begun, until it goes on."""
+        """Stop a process with everything that it has started."""
         self._held.setdefault(process, [])
 
     def go_on(self, process: Process) -> None:
-        """Have everything happen that a process would have done."""
+        """Resume a process, which then does everything that was due."""
         for handle, callback, arguments in self._held.pop(process, ()):
             context = handle._context  # type: ignore[attr-defined]
             super().call_soon(_unless_cancelled, handle, callback, *arguments, context=context)
@@ -46,13 +46,13 @@ class StoppingLoop(VirtualLoop):
 
 
 def _unless_cancelled(handle: asyncio.Handle, callback: Callable[..., object], *arguments: Any) -> None:
-    """What goes on before may have done so, as where a timeout's body has ended."""
+    """Run a callback unless it was cancelled meanwhile, as when a timeout's body has ended."""
     if not handle.cancelled():
         callback(*arguments)
 
 
 class _Held:
-    """A callback of a process's that waits while that is stopped."""
+    """A callback that waits while its process is stopped."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from topologies.fabric import Fabric
 
 @cache
 def program() -> Program:
-    """Our P4 program, compiled."""
+    """Return our P4 program, compiled."""
     return compile_program(PROGRAM.read_text())
 
 
@@ -30,7 +30,7 @@ def _pipeline() -> Pipeline:
 
 
 class Switches:
-    """The switches of an emulated fabric at ``PREFIXNAME:1``; a process of the network each."""
+    """The switches of an emulated fabric at ``PREFIXNAME:1``, each a process of the network."""
 
     def __init__(self, emulated: EmulatedFabric, network: Network, prefix: str = "") -> None:
         self.emulated = emulated
@@ -45,14 +45,14 @@ class Switches:
 
     @property
     def addresses(self) -> tuple[SwitchAddress, ...]:
-        """The switches as a controller is told of them."""
+        """The switches as a controller's configuration has them."""
         return tuple(
             SwitchAddress(name=switch.name, address=self._address(switch.name), device_id=switch.device_id)
             for switch in self.emulated.switches.values()
         )
 
     async def held(self) -> dict[str, frozenset[bytes]]:
-        """What every switch with power holds: all that P4Runtime reads."""
+        """Return all entries that P4Runtime reads from every switch with power."""
         return {
             name: await self._held(name, switch.device_id)
             for name, switch in self.emulated.switches.items()
@@ -80,5 +80,5 @@ class Switches:
 
 
 def emulated_fabric(fabric: Fabric) -> EmulatedFabric:
-    """A fabric that runs our program, its switches empty."""
+    """Return a fabric that runs our program, with empty switches."""
     return EmulatedFabric(fabric, program())

@@ -1,4 +1,4 @@
-"""Random events on the emulator, judged whenever they pause; ``make chaos`` has many more of them happen."""
+"""Random events on the emulator, checked at every pause; ``make chaos`` runs many more."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def test_a_world_recovers_from_random_events(seed: int) -> None:
 
 
 def test_a_seed_gives_the_same_run_in_another_process() -> None:
-    """Also where Python hashes strings otherwise, and so has other orders of sets of them."""
+    """The other process hashes strings differently, and so orders sets of them differently."""
     seed, num_events = 2, 30
     program = f"from tests.chaos.run import play; print(play({seed}, {num_events}).digest)"
     environment = {**os.environ, "PYTHONHASHSEED": "1"}

@@ -1,4 +1,4 @@
-"""Random fail-overs, judged whenever they pause; ``make chaos`` has a hundred of them happen."""
+"""Random fail-overs, checked at every pause; ``make chaos`` runs a hundred."""
 
 from tests.chaos.fail_over import play
 

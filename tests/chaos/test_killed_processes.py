@@ -38,7 +38,7 @@ Groups = dict[str, tuple[FiveTuple, ...]]
 
 
 class _Jobs:
-    """Jobs that come and go as fast as a controller acknowledges it; ``known`` are those that it has to know."""
+    """Jobs that come and go as fast as a controller acknowledges; it must know those in ``known``."""
 
     def __init__(self, draws: Random) -> None:
         self.known: dict[str, tuple[tuple[FlowGroup, ...], Groups]] = {}
@@ -47,7 +47,7 @@ class _Jobs:
         self._numbers = count()
 
     async def come_and_go(self, address: str) -> None:
-        """Until cancelled; a job counts as known until it asks to be withdrawn."""
+        """Run until cancelled; a job counts as known until it asks to be withdrawn."""
         async with Client(address, _TOKEN) as client:
             while True:
                 job, groups = self._drawn_job()
@@ -78,7 +78,7 @@ async def _withdraw(address: str, job: str) -> None:
 
 
 async def _lost(address: str, known: dict[str, tuple[tuple[FlowGroup, ...], Groups]]) -> list[str]:
-    """What a controller that nobody has told anything does not know, or knows otherwise."""
+    """Return what a restarted controller does not know, or has wrong, before any request."""
 
     def listed() -> dict[str, int]:
         with Operations(address) as operations:
@@ -113,7 +113,7 @@ def _config(served: ServedFabric, database: Path) -> ControllerConfig:
 
 @asynccontextmanager
 async def _beating(address: str, jobs: Iterable[str]) -> AsyncIterator[None]:
-    """Have these jobs, and no others, live on."""
+    """Renew the leases of these jobs alone."""
 
     async def beat() -> None:
         async with Connection(address, _TOKEN) as connection:
@@ -129,7 +129,7 @@ async def _beating(address: str, jobs: Iterable[str]) -> AsyncIterator[None]:
 
 
 async def _planned(address: str) -> None:
-    """Return once the Plan in force is that of all flows that are registered."""
+    """Wait until the Plan in force is for all registered flows."""
 
     def is_planned() -> bool:
         with Operations(address) as operations:
@@ -143,7 +143,7 @@ async def _planned(address: str) -> None:
 
 
 async def _hold_the_same(served: ServedFabric, empty: ServedFabric) -> None:
-    """Return once both have rules, and the same ones; a switch may be connected only after the plan is made."""
+    """Wait until both hold the same rules; a switch may connect only after the Plan is made."""
     await until(
         lambda: (
             any(empty.emulated.switches["t0"].entries("ingress.flow"))

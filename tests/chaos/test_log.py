@@ -1,4 +1,4 @@
-"""A run that fails says what was logged, unless that was printed as it came."""
+"""A failing run prints the log, unless that was printed already."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Every oracle of chaos finds what it is there for: runs of controllers and worlds that do one thing wrong."""
+"""Every oracle of chaos finds its violation, in runs of controllers and worlds with one defect each."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _SEED_OF_KILLS = 8
 
 
 def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller believes that it was acknowledged."""
+    """The controller takes the write for acknowledged."""
     write = switches._SwitchAccess.write
 
     async def forgetful(self: Any, updates: Sequence[Update]) -> None:
@@ -56,7 +56,7 @@ def test_rules_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_registration_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is acknowledged, and never stored."""
+    """A registration is acknowledged, and never stored."""
 
     async def forgetful(_self: Store, _of_jobs: Sequence[Change]) -> None:
         pass
@@ -76,7 +76,7 @@ def test_a_profile_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_instance_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is planned with, acknowledged, and never stored."""
+    """An instance is planned with, acknowledged, and never stored."""
     write = Store._write
 
     async def forgetful(self: Store, of_jobs: Sequence[Change]) -> None:

@@ -1,4 +1,4 @@
-"""What is sent over the emulated fabric: jobs' transfers, whether each has arrived, and the NICs of who probes."""
+"""The traffic on the emulated fabric: jobs' transfers, and the NICs of probing agents."""
 
 import asyncio
 from collections import deque
@@ -15,7 +15,7 @@ from topologies.routing import Routing
 
 @dataclass(eq=False)
 class Transfer:
-    """Bytes of a flow on their way since ``began_s``; ``arrived`` is done when the last of them has."""
+    """A transfer of a flow, started at ``began_s``; ``arrived`` is done when its last byte has arrived."""
 
     five_tuple: FiveTuple
     size_bytes: int
@@ -24,7 +24,7 @@ class Transfer:
 
 
 class Traffic:
-    """Transfers between NICs; those of one 5-tuple follow one another."""
+    """Transfers between NICs; those of one 5-tuple run one after the other."""
 
     def __init__(self, fabric: EmulatedFabric) -> None:
         self.num_arrived = 0
@@ -35,24 +35,24 @@ class Traffic:
 
     @property
     def unfinished(self) -> list[Transfer]:
-        """Transfers that have not arrived."""
+        """The transfers that have not arrived."""
         return [transfer for waiting in self._waiting.values() for transfer in waiting]
 
     def has_path(self, transfer: Transfer, routing: Routing) -> bool:
-        """Whether routing leaves a transfer a path, and one back for its acknowledgements."""
+        """Whether a transfer and its acknowledgements have a path."""
         nics = self.fabric.fabric.nic_by_address
         ends = nics[transfer.five_tuple.source_address], nics[transfer.five_tuple.destination_address]
         return bool(routing.candidate_paths(*ends)) and bool(routing.candidate_paths(*reversed(ends)))
 
     async def all_arrived(self, routing: Routing, timeout_s: float) -> None:
-        """Return once nothing is under way any more that has a path, or after this long."""
+        """Wait until every transfer that has a path has arrived, or for this long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while unfinished := [one for one in self.unfinished if self.has_path(one, routing)]:
                     await asyncio.wait([transfer.arrived for transfer in unfinished])
 
     def send(self, five_tuple: FiveTuple, size_bytes: int) -> Transfer:
-        """Begin a transfer, behind those before it."""
+        """Start a transfer, after those before it."""
         flow = self._flows.get(five_tuple)
         if flow is None:
             flow = self._flows[five_tuple] = self.fabric.add_flow(five_tuple)
@@ -65,7 +65,7 @@ class Traffic:
         return transfer
 
     def arrive(self, completions: tuple[Completion, ...]) -> None:
-        """These transfers have arrived."""
+        """Mark these transfers as arrived."""
         for completion in completions:
             waiting = self._waiting[completion.flow]
             arrived = waiting.popleft().arrived

@@ -1,4 +1,4 @@
-"""An event loop in virtual time: what happens follows from the program and its seed, and from nothing else.
+"""An event loop in virtual time, whose behaviour depends only on the program and its seed.
 
 Time passes only where every task waits, and with it that of an emulated fabric. What would run in a thread runs at a
 moment that the seed draws. Tasks and futures hash by their number: sets of them have an order that does not depend on
@@ -24,13 +24,13 @@ _LONGEST_PS = 3600 * PS_PER_S
 
 
 class StuckError(Exception):
-    """Every task waits for another, and for no time."""
+    """Every task waits for another one, and none for time."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Runs tasks in the time of ``fabric``.
 
-    ``on_arrival`` is given the transfers that arrive, ``on_capture`` the packets that were injected and do.
+    ``on_arrival`` gets the transfers that arrive, ``on_capture`` the injected packets that arrive.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.set_task_factory(self._numbered_task)
 
     def time(self) -> float:
-        """The fabric's, in seconds."""
+        """Return the fabric's time in seconds."""
         return self._fabric.now_ps / PS_PER_S
 
     def create_future(self) -> "asyncio.Future[Any]":
@@ -59,9 +59,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, _executor: object, call: Callable[..., Any], *arguments: object
     ) -> "asyncio.Future[Any]":
-        """What a thread would do takes a time that the seed draws, and happens as a whole at its end.
+        """Run the work of a thread at a time that the seed draws, as a whole.
 
-        It does so where nobody waits for it any longer too, but not after its process was killed.
+        It runs even if no task waits for it any more, but not after its process was killed.
         """
         outcome, process = self.create_future(), Process.current()
 
@@ -93,7 +93,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return task
 
     def _pass_time(self, wait_s: float | None) -> None:
-        """Let time pass up to the next timer, or to the first transfers that arrive before."""
+        """Advance time to the next timer, or to the first transfers that arrive before."""
         if wait_s is not None and wait_s <= 0:
             return
         wait_ps = _LONGEST_PS if wait_s is None else math.ceil(wait_s * PS_PER_S)
@@ -107,11 +107,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise StuckError(f"at {self.time()} s every task waits for another")
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps who would have to be woken."""
+        """Do nothing: the loop never sleeps."""
 
 
 class _Waiting(selectors.SelectSelector):
-    """Lets time pass instead of waiting for files."""
+    """Advances time instead of waiting for files."""
 
     def __init__(self, pass_time: Callable[[float | None], None]) -> None:
         super().__init__()

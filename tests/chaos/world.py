@@ -1,4 +1,4 @@
-"""Everything that may fail, in one process: fabric, controller, jobs, agents, and the network between them."""
+"""A world in one process: fabric, controller, jobs, agents, and the network between them, all of which may fail."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _ADDRESS = "controller:4790"
 
 
 class World:
-    """A fabric under a controller, with hosts that probe, and jobs that come and go; to be made in its time's loop."""
+    """A fabric under a controller, with probing hosts and jobs that come and go; create it inside its virtual loop."""
 
     def __init__(self, traffic: Traffic, draws: Random, policy: str, steering: Steering, database: Path) -> None:
         self.traffic = traffic
@@ -70,12 +70,12 @@ class World:
 
     @property
     def dead_links(self) -> frozenset[int]:
-        """Links that no packet passes."""
+        """The links that no packet passes."""
         return frozenset(link.index for link in self.fabric.links if not self.emulated.is_up(link.index))
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Have everything that is connected meanwhile be connected in this world; it ends with it."""
+        """Make all connections in this world meanwhile; they end with it."""
         asyncio.get_running_loop().set_exception_handler(self._note_unhandled)
         connection = partial(NotedConnection, self.ledger)
         with in_memory(self.network, connection):
@@ -91,20 +91,20 @@ class World:
     # ---- the controller ---------------------------------------------------------------------------------------------
 
     def start_controller(self) -> None:
-        """Start one, unless one is there."""
+        """Start a controller, unless one runs."""
         if self.control is None:
             self.control = Process(CONTROLLER)
             work = self.control.spawn(self._control(self.control))
             work.add_done_callback(partial(self._note_end, self.control))
 
     def kill_controller(self) -> None:
-        """End it at once, if one is there."""
+        """Kill the controller, if one runs."""
         if self.control is not None:
             self.control.kill()
             self.control = self.controller = self.southbound = None
 
     async def _control(self, process: Process) -> None:
-        """What ``controller.process.daemon`` does, without its sockets."""
+        """Do what ``controller.process.daemon`` does, without its sockets."""
         config, clock = self.config, LoopClock()
         assert config.database is not None
         store = Store.open(config.database, clock)
@@ -121,61 +121,61 @@ class World:
                     tasks.create_task(work).add_done_callback(partial(self._note_end, process))
 
     def _note_start(self, controller: ControllerCore) -> None:
-        """One that has just started knows, before anybody tells it anything, all that was acknowledged."""
+        """Check that a restarted controller knows everything acknowledged before it receives any request."""
         lost = lost_registrations(self.ledger.jobs, controller.registry)
         self.network.failures += [f"after a restart {wrong}" for wrong in lost]
 
     # ---- jobs -------------------------------------------------------------------------------------------------------
 
     def start_job(self, job: Job, groups: tuple[FlowGroup, ...], owner_token: str) -> None:
-        """Have a job arrive that is not there."""
+        """Start a job, unless it runs."""
         addresses = self.controller_addresses
         arrived = TrainingJob(job, groups, owner_token, addresses, self.traffic, self.may_train, self._draws)
         arrived.work.add_done_callback(partial(self._note_end, arrived.process))
         self.jobs[job.name] = arrived
 
     def end_job(self, name: str) -> None:
-        """Have a job withdraw and end."""
+        """Withdraw a job and end it."""
         self.jobs.pop(name).end()
 
     def kill_job(self, name: str) -> None:
-        """End what speaks for a job at once."""
+        """Kill the process of a job."""
         self.jobs.pop(name).process.kill()
 
     # ---- agents -----------------------------------------------------------------------------------------------------
 
     def start_agents(self) -> None:
-        """Have an agent on every host."""
+        """Start an agent on every host."""
         for host in self.fabric.hosts:
             self.start_agent(host)
 
     def start_agent(self, host: str) -> None:
-        """Start a host's, unless it is there."""
+        """Start the agent of a host, unless it runs."""
         if host not in self.agents:
             nics, token = self.traffic.nics, self._owner_tokens[host]
             agent = self.agents[host] = Agent(host, next(self._sessions), token, self.controller_addresses, nics)
             agent.work.add_done_callback(partial(self._note_end, agent.process))
 
     def kill_agent(self, host: str) -> None:
-        """End a host's at once, if it is there."""
+        """Kill the agent of a host, if it runs."""
         if host in self.agents:
             self.agents.pop(host).process.kill()
 
     def lose_owner_token(self, host: str) -> None:
-        """Have the next agent of a host be another than the controller knows."""
+        """Make the next agent of a host use a token that the controller does not know."""
         self._owner_tokens[host] += "'"
 
     def _note_end(self, process: Process, work: "asyncio.Task[None]") -> None:
-        """A process that nobody has killed has no reason to end in any other way than it wants."""
+        """Record a process that ended by an error without being killed."""
         if process.is_alive:
             reason = "cancelled" if work.cancelled() else repr(work.exception())
             self.network.failures.append(f"{process.name} ended by itself: {reason}")
 
     def _note_unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What goes wrong is somebody's to know of."""
+        """Record an exception that no task handled."""
         self.network.failures.append(f"{context['message']}: {context.get('exception')!r}")
 
 
 def traffic_of_a_fabric() -> Traffic:
-    """A fabric with its switches empty, on which nothing is sent yet."""
+    """Return the traffic of a fabric with empty switches, on which nothing is sent yet."""
     return Traffic(emulated_fabric(TOPOLOGY.build()))

@@ -1,4 +1,4 @@
-"""Small fabrics with a P4Runtime server and a controller process beside them, for tests of their behaviour."""
+"""Small emulated fabrics with a P4Runtime server and a controller process."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ class ServedFabric:
     clock: VirtualClock
 
     def addresses(self) -> tuple[SwitchAddress, ...]:
-        """Its switches as a controller is told of them."""
+        """Its switches as a controller's configuration has them."""
         return tuple(
             SwitchAddress(name=switch.name, address=self.address, device_id=switch.device_id)
             for switch in self.emulated.switches.values()
@@ -39,7 +39,7 @@ class ServedFabric:
 
 @asynccontextmanager
 async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
-    """The dumbbell, its switches without a pipeline as yet."""
+    """Serve the dumbbell, with switches that have no pipeline yet."""
     program = compile_program(PROGRAM.read_text())
     emulated = EmulatedFabric(DUMBBELL.build(), program, HostOptions(window_packets=40), trace_rows=trace_rows)
     pipeline = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
@@ -51,7 +51,7 @@ async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
 
 @asynccontextmanager
 async def controlled(served: ServedFabric, lease_s: float = 30.0, **options: Any) -> AsyncIterator[ControllerProcess]:
-    """A controller process in wall-clock time over a served fabric, with more options of its configuration."""
+    """Run a controller process in wall-clock time over a served fabric, with more configuration options."""
     config = ControllerConfig(
         listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1, **options
     )
@@ -60,6 +60,6 @@ async def controlled(served: ServedFabric, lease_s: float = 30.0, **options: Any
 
 
 async def base_routing(emulated: EmulatedFabric) -> None:
-    """Wait until a controller has given every switch its routes to every host."""
+    """Wait until a controller has written routes to every host into every switch."""
     for switch in emulated.switches.values():
         await until(lambda: len(list(switch.entries("ingress.routing"))) == len(emulated.fabric.hosts))  # noqa: B023

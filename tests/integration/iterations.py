@@ -1,10 +1,10 @@
-"""When the iterations of a job in a run began."""
+"""The start times of a job's iterations in a run."""
 
 from experiments.scenarios.results import JobResult
 
 
 def iteration_begins_s(job: JobResult) -> list[float]:
-    """Virtual times at which iterations begin to compute, in order."""
+    """Return the virtual times at which iterations begin to compute, in order."""
     first_s: dict[int, float] = {}
     for interval in job.computing:
         first_s[interval.iteration] = min(interval.start_s, first_s.get(interval.iteration, interval.start_s))

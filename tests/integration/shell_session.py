@@ -1,7 +1,7 @@
-"""What an operator types into p4runtime-shell: a script for the interpreter that has it, run by its test.
+"""An operator's sessions in p4runtime-shell, as a script that the test runs in the shell's own interpreter.
 
-Its arguments are which session, the P4Runtime address, the P4Info, the program and, to ``send``, a port and packets;
-what it saw is its last line, JSON.
+Its arguments are the session, the P4Runtime address, the P4Info, the program and, for ``send``, a port and packets. Its
+last line is what it saw, as JSON.
 """
 
 import json
@@ -27,7 +27,7 @@ _PATIENCE_S = 300.0
 
 
 def operate(address: str, p4info: str, program: str) -> dict[str, Any]:
-    """Alone with a switch: set the pipeline, then insert, read, modify and delete an entry."""
+    """Set the pipeline of a switch without a controller, then insert, read, modify and delete an entry."""
     shell.setup(device_id=1, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
     entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
     entry.match.set(**_FLOW)
@@ -50,7 +50,7 @@ def operate(address: str, p4info: str, program: str) -> dict[str, Any]:
 
 
 def look_on(address: str, p4info: str, program: str) -> dict[str, Any]:
-    """Beside a controller with a higher election id: read its routes, then try to write."""
+    """Read the routes of a controller with a higher election id, then try to write."""
     shell.setup(device_id=1, grpc_addr=address, verbose=False)
     routes = 0
 
@@ -74,9 +74,9 @@ def look_on(address: str, p4info: str, program: str) -> dict[str, Any]:
 
 
 def listen(address: str, p4info: str, program: str) -> dict[str, Any]:
-    """As primary of the second switch: count a flow, and take what the program sends to the CPU port.
+    """Count a flow as primary of the second switch, and receive what the program sends to the CPU port.
 
-    Ends with the first packet from there, once the flow has been counted.
+    It ends with the first such packet, once the flow is counted.
     """
     shell.setup(device_id=2, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
     entry = shell.TableEntry("ingress.flow")(action="ingress.prioritise")
@@ -103,7 +103,7 @@ def listen(address: str, p4info: str, program: str) -> dict[str, Any]:
 
 
 def send(address: str, p4info: str, program: str, port: str, *packets: str) -> dict[str, Any]:
-    """As primary of the first switch: send packets out of a port, and count what has left."""
+    """Send packets out of a port as primary of the first switch, and count them."""
     shell.setup(device_id=1, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
     for packet in packets:
         shell.PacketOut(bytes.fromhex(packet), egress_port=port, padding="0").send()
@@ -121,14 +121,14 @@ def send(address: str, p4info: str, program: str, port: str, *packets: str) -> d
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds, or as long as patience lasts: what was seen tells the rest."""
+    """Wait until a condition holds, or for the timeout: the test checks what was seen."""
     deadline_s = time.monotonic() + _PATIENCE_S
     while not holds() and time.monotonic() < deadline_s:
         time.sleep(_LOOK_S)
 
 
 def _levels() -> list[int]:
-    """The levels of all entries of the flow table."""
+    """Return the levels of all entries of the flow table."""
     entries = shell.TableEntry("ingress.flow").read()
     return [int.from_bytes(entry.action.msg().params[0].value, "big") for entry in entries]
 

@@ -1,4 +1,4 @@
-"""The same scenario on simulator and emulator: iteration times within 5 %; ``benchmarks/agreement.py`` has more."""
+"""Simulator and emulator agree on iteration times within 5 %; ``benchmarks/agreement.py`` has more scenarios."""
 
 import asyncio
 

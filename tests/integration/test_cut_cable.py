@@ -1,4 +1,4 @@
-"""A cable that is cut in the middle of a run: what crosses it waits until it is whole again, and nothing else."""
+"""A cable is cut in the middle of a run: only what crosses it waits until it is back."""
 
 import asyncio
 from typing import Any
@@ -39,7 +39,7 @@ def test_a_job_waits_for_its_cable_and_is_then_as_fast_as_before() -> None:
 
 
 def test_the_simulator_has_the_same_times_where_a_cable_is_cut_in_the_middle_of_a_transfer() -> None:
-    """Half of the third transfer is over at the cut; its senders try again every 0.067 s, the fourth time at 0.818."""
+    """Half of the third transfer is over at the cut; senders retransmit every 0.067 s, the fourth time at 0.818 s."""
     cut = {"at_s": 0.55, "link": ["t0", "h0"], "state": "down"}, {"at_s": 0.8, "link": ["t0", "h0"], "state": "up"}
     emulated = _emulate(_cut(cut))
     simulated = run_on_simulator(_cut(cut), "crux", on_progress=lambda *_: None)

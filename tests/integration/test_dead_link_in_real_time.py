@@ -1,4 +1,4 @@
-"""A controller as it runs in a fabric hears of dead cables by itself: at any time, and before it writes anything."""
+"""A controller in real time learns of dead cables from the switches, also before its first write."""
 
 import asyncio
 from typing import Any
@@ -58,13 +58,13 @@ def test_what_was_dead_before_the_controller_came_is_never_routed_over(monkeypat
 
 
 def set_bottleneck(served: ServedFabric, *, up: bool) -> None:
-    """The cable between the two switches."""
+    """Take the cable between the two switches down, or bring it up."""
     for ends in (("t0", "t1"), ("t1", "t0")):
         [link] = served.emulated.fabric.links_between(*ends)
         served.emulated.set_link(link, up=up)
 
 
 async def until_routes(served: ServedFabric, expected: int) -> None:
-    """Wait until each of the switches has so many routes."""
+    """Wait until each switch has this many routes."""
     for switch in served.emulated.switches.values():
         await until(lambda: len(list(switch.entries("ingress.routing"))) == expected)  # noqa: B023

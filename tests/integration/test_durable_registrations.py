@@ -1,4 +1,4 @@
-"""A controller process that is killed while jobs register: what it has acknowledged is there afterwards."""
+"""A controller process is killed while jobs register: what it has acknowledged survives."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ _ASKED_AGAIN = 20
 
 
 class Witness:
-    """Remembers what was acknowledged, and what has been asked for without an answer."""
+    """Remembers acknowledged requests, and requests without a response."""
 
     def __init__(self, address: str) -> None:
         self.groups: dict[str, FlowGroupAssignments] = {}
@@ -34,7 +34,7 @@ class Witness:
         self._numbers = count()
 
     async def register_until_it_dies(self) -> None:
-        """Many at once: register jobs and groups, withdraw every third."""
+        """Register jobs and flow groups, many at once, and withdraw every third job, until the controller dies."""
         async with Connection(self._address, "token", deadline_s=PATIENCE_S) as client:
             await asyncio.gather(*(self._register(client) for _ in range(_AT_ONCE)))
 

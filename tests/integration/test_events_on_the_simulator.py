@@ -1,4 +1,4 @@
-"""Cables, switches and controllers that fail in a simulated run: what a hand computes, and what no run may do."""
+"""Failures of cables, switches and controllers in simulated runs, compared with times computed by hand."""
 
 import asyncio
 import math
@@ -22,12 +22,12 @@ TIMEOUT_S = 4.096e-6 * 2**14
 
 
 def _tried_s(since_s: float, there_s: float) -> float:
-    """When a sender that gets nothing through since a time first finds that its way is there."""
+    """Return when a sender, whose packets are lost since a time, first finds that its path works."""
     return since_s + math.ceil((there_s - since_s) / TIMEOUT_S) * TIMEOUT_S
 
 
 def _job(name: str, hosts: tuple[str, str], **more: Any) -> dict[str, Any]:
-    """Computes for 0.2 s, and sends for 0.1 s from the middle on, where it has its links alone."""
+    """Return a job that computes for 0.2 s and, from the middle on, sends for 0.1 s on links of its own."""
     workload = {"type": "phases", "compute_s": 0.2, "comm_start": 0.5, "bytes": 12.5e6, "pattern": "ring"}
     return {"name": name, "hosts": hosts, "gpus_per_host": 1, "iterations": 8, "workload": workload} | more
 
@@ -53,7 +53,7 @@ ACROSS = [_job("one", ("h0", "h2")), _job("other", ("h1", "h3"))]
 
 
 def test_a_switch_serves_again_a_recovery_after_it_is_up() -> None:
-    """Down at 0.55, when the third transfer is half over, and serving from 0.9 on."""
+    """The switch fails at 0.55 s, when the third transfer is half over, and serves again from 0.9 s on."""
     result = _run(_scenario(STAR, BOTH, *_outage(0.55, 0.6, switch="t0")))
     for job in result.jobs:
         expected = [0.0, 0.2, 0.4, *(_tried_s(0.55, 0.9) + 0.05 + 0.2 * number for number in range(5))]
@@ -62,7 +62,7 @@ def test_a_switch_serves_again_a_recovery_after_it_is_up() -> None:
 
 
 def test_a_transfer_that_starts_on_a_cut_cable_waits_from_its_start() -> None:
-    """Cut while all compute, at 0.45; the transfer begins at 0.5."""
+    """The cut comes at 0.45 s, while all jobs compute; the transfer begins at 0.5 s."""
     result = _run(_scenario(STAR, BOTH, *_outage(0.45, 0.65, link=["h1", "t0"])))
     first, second = map(iteration_begins_s, result.jobs)
     assert first[3] == pytest.approx(_tried_s(0.5, 0.65) + 0.1, **EXACTLY)
@@ -79,7 +79,7 @@ def test_cables_of_a_switch_that_recovers_stay_cut() -> None:
 
 
 def _one_way(seed: int) -> tuple[Scenario, str, str]:
-    """One flow from h0 to h2, and the aggregation switches that the hash has it and its acknowledgements cross."""
+    """Return a flow from h0 to h2, and the aggregation switches that it and its acknowledgements cross by the hash."""
     flow = {"source": "h0", "destination": "h2", "bytes": 12.5e6}
     workload = {"type": "phases", "compute_s": 0.2, "comm_start": 0.5, "flows": [flow]}
     scenario = _scenario(CLOS, [_job("one", ("h0", "h2"), workload=workload)], seed=seed)
@@ -97,7 +97,7 @@ def _failing(scenario: Scenario, *events: dict[str, Any]) -> Scenario:
 
 @pytest.fixture(scope="module")
 def one_way() -> tuple[Scenario, str, str]:
-    """Such a flow whose acknowledgements cross another switch."""
+    """Return such a flow whose acknowledgements cross another switch."""
     return next(found for found in map(_one_way, range(20)) if found[1] != found[2])
 
 
@@ -108,7 +108,7 @@ def test_a_switch_passes_over_its_own_dead_port_at_once(one_way: tuple[Scenario,
 
 
 def test_a_flow_waits_while_its_acknowledgements_are_lost(one_way: tuple[Scenario, str, str]) -> None:
-    """A switch behind the first has no other way for them; base routing has, 0.01 s later."""
+    """A switch behind the first has no other path for them; base routing has one 0.01 s later."""
     scenario, _, way_back = one_way
     cut = _failing(scenario, *_outage(0.55, 5.0, link=["t0", way_back]))
     expected_s = _tried_s(0.55, 0.56) + 0.05
@@ -116,7 +116,7 @@ def test_a_flow_waits_while_its_acknowledgements_are_lost(one_way: tuple[Scenari
 
 
 def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: tuple[Scenario, str, str]) -> None:
-    """It serves from 0.95 on."""
+    """The next controller serves from 0.95 s on."""
     scenario, _, way_back = one_way
     gone = _outage(0.5, 0.65, controller=0)
     cut = _outage(0.55, 5.0, link=["t0", way_back])
@@ -126,7 +126,7 @@ def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: 
 
 
 def test_a_plan_moves_what_its_rules_led_into_a_dead_port() -> None:
-    """The jobs go by switches of their own; one loses its, and both have the other from then on."""
+    """Each job crosses a switch of its own; one switch fails, and both jobs share the other."""
     whole = _scenario(CLOS, ACROSS, seed=3)
     before = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole).flows}
     assert before["one"] != before["other"]
@@ -136,7 +136,7 @@ def test_a_plan_moves_what_its_rules_led_into_a_dead_port() -> None:
 
 
 def test_a_cable_that_flaps_is_left_alone_after_its_second_fall() -> None:
-    """Its flow goes elsewhere with the first fall, back when it is up, and away for good with the second."""
+    """The flow leaves the cable with the first failure, comes back, and leaves it for good with the second."""
     whole = _scenario(CLOS, ACROSS, seed=3)
     fabric = whole.topology.build()
     own = {flow.job: fabric.nodes_of(flow.path)[2] for flow in _run(whole).flows}["one"]
@@ -150,7 +150,7 @@ def test_a_cable_that_flaps_is_left_alone_after_its_second_fall() -> None:
 
 @pytest.mark.parametrize("policy", ["ecmp", "crux"])
 def test_packets_and_fluids_lose_the_same_time_by_a_cut_and_go_the_same_ways_around_it(policy: str) -> None:
-    """The cut is in the middle of transfers: what is in flight is lost, behind the first switch of some flows."""
+    """The cut comes amid transfers: packets in flight are lost, for some flows behind their first switch."""
     whole = _scenario(CLOS | {"aggs": 3, "delay_us": 1}, ACROSS)
     own = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole, policy).flows}["one"]
     cut = _failing(whole, *_outage(0.55, 9.0, link=["t1", own]))
@@ -163,7 +163,7 @@ def test_packets_and_fluids_lose_the_same_time_by_a_cut_and_go_the_same_ways_aro
 
 
 def test_a_host_that_is_down_stops_its_job_alone() -> None:
-    """The third iteration has computed 0.05 s of its 0.2 at 0.45, and sends when it is half done, at 1.05."""
+    """At 0.45 s the third iteration has computed 0.05 s of its 0.2 s; it sends at 1.05 s, when half of that is done."""
     result = _run(_scenario(STAR, BOTH, *_outage(0.45, 1.0, host="h1")))
     first, second = map(iteration_begins_s, result.jobs)
     assert first[3] == pytest.approx(1.15, **EXACTLY)
@@ -196,7 +196,7 @@ def test_a_run_ends_only_when_a_controller_knows_of_the_last_departure() -> None
 
 @pytest.mark.parametrize("policy", ["varys", "sincronia", "echelonflow", "fifo"])
 def test_whoever_sets_rates_leaves_none_to_flows_that_wait(policy: str) -> None:
-    """Pipelines whose groups are open while their cable is cut, twice, beside one that has its own."""
+    """The flow groups of pipelines are open while their cable is cut, twice, beside a pipeline on another cable."""
     pipeline = {"type": "pp", "model": "bert", "micro_batches": 3, "schedule": "1f1b"}
     own = {"workload": pipeline, "iterations": 3}
     jobs = [_job("one", ("h0", "h2"), **own), _job("other", ("h1", "h3"), **own)]

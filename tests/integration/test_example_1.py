@@ -1,4 +1,4 @@
-"""Example 1 of Crux (section 3, Figure 11) through the whole chain: registrations, controller, rules, queues."""
+"""Example 1 of Crux (section 3, Figure 11), from registrations through controller and rules to queues."""
 
 import asyncio
 import json

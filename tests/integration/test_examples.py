@@ -1,4 +1,4 @@
-"""What README and docs tell a newcomer to do, done: examples are accepted, run, and print what the docs say."""
+"""The examples of README and docs run, and print what the docs say."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ def _output_of(program: Path) -> str:
 
 
 def _indented_block(document: str, after: str) -> list[str]:
-    """Lines of the first block indented by four spaces behind ``after``, without the indentation."""
+    """Return the lines of the first block after ``after`` that is indented by four spaces, without the indentation."""
     lines = document.partition(after)[2].splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("    "))
     block = []

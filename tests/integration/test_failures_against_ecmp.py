@@ -1,4 +1,4 @@
-"""Whatever plain ECMP delivers under failures is delivered under a plan too, once the controller has heard of them."""
+"""Under failures a Plan delivers whatever plain ECMP delivers, once the controller knows of them."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ SMALL = {"kind": "clos", "tors": 3, "aggs": 3, "hosts_per_tor": 2, "nics_per_hos
 
 
 def scenario(topology: dict[str, Any]) -> Scenario:
-    """Rings over all hosts, and over every second one."""
+    """Return a scenario with rings over all hosts, and over every second one."""
     names = [f"h{number}" for number in range(topology["tors"] * topology["hosts_per_tor"])]
     workload = {"type": "phases", "compute_s": 0.1, "comm_start": 0.5, "bytes": 5e8, "pattern": "ring"}
     job = {"gpus_per_host": 4, "duration_s": 1, "workload": workload}
@@ -39,14 +39,14 @@ def backwards(five_tuple: FiveTuple) -> FiveTuple:
 
 
 def delivered(fabric: ControlledFabric) -> set[FiveTuple]:
-    """The flows that arrive, and whose acknowledgements do."""
+    """Return the flows that arrive with their acknowledgements."""
     flows = [flow.five_tuple for flow in fabric.flows]
     carried = fabric.carried((*flows, *map(backwards, flows)))
     return {flow for flow in flows if flow in carried and backwards(flow) in carried}
 
 
 def connected(fabric: ControlledFabric, cables: set[int]) -> set[FiveTuple]:
-    """The flows between whose NICs a way is left."""
+    """Return the flows whose NICs are still connected."""
     left = fabric.routing.without({link for cable in cables for link in (2 * cable, 2 * cable + 1)})
     nics = fabric.emulated.fabric.nic_by_address
     return {
@@ -83,7 +83,7 @@ async def compare(topology: dict[str, Any], policy: str, seed: int, failures: in
 async def change(
     fabrics: tuple[ControlledFabric, ...], cables: set[int], *, up: bool, only_leave: bool = False
 ) -> None:
-    """Take cables down, or bring them up, and have the controllers act on it."""
+    """Take cables down, or bring them up, and let the controllers act."""
     for fabric in fabrics:
         for cable in cables:
             fabric.set_cable(cable, up=up)

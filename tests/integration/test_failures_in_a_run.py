@@ -1,4 +1,4 @@
-"""Cables, switches and hosts that fail in a run: what plain ECMP would deliver is delivered, and plans move flows."""
+"""Cables, switches and hosts fail in a run: flows that plain ECMP would deliver arrive, and Plans move flows."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from workloads.scenario import Scenario
 
 
 def _run(policy: str, *events: dict[str, Any], iterations: int = 10, **more: Any) -> RunResult:
-    """Two jobs across three aggregation switches, one cable each: there is no other way behind the first switch."""
+    """Run two jobs across three aggregation switches with one cable each: behind the first switch is no other path."""
     workload = {"type": "phases", "compute_s": 0.1, "comm_start": 0.5, "bytes": 5e6, "pattern": "ring"}
     job = {"gpus_per_host": 1, "iterations": iterations, "workload": workload}
     topology = {"kind": "clos", "tors": 2, "aggs": 3, "hosts_per_tor": 2, "gpus_per_host": 1}
@@ -34,7 +34,7 @@ def _event(at_s: float, state: str, **what: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("policy", ["ecmp", "crux"])
 @pytest.mark.parametrize("agg", ["a0", "a1", "a2"])
 def test_a_cable_behind_the_first_switch_stops_nobody(policy: str, agg: str) -> None:
-    """Jobs' flows and their acknowledgements, which no rule leads, hash onto each of the switches."""
+    """Jobs' flows, and their acknowledgements without rules, hash onto each of the switches."""
     cut = _event(0.37, "down", link=["t1", agg]), _event(50.0, "up", link=["t1", agg])
     for job in _run(policy, *cut).jobs:
         begins_s = iteration_begins_s(job)
@@ -58,7 +58,7 @@ def test_a_host_that_dies_stops_its_job_alone_and_what_it_did_not_compute_does_n
 
 
 def test_a_cable_that_flaps_is_left_alone_and_two_runs_print_the_same() -> None:
-    """a0 is held after its third fall: flows stay where they went, and are disturbed no more."""
+    """The controller avoids a0 after its third failure: flows stay where they are."""
     flaps = [
         _event(at_s, state, link=["a0", "t1"])
         for number in range(6)
@@ -77,7 +77,7 @@ def test_a_switch_that_dies_is_left_by_its_neighbours_ports() -> None:
 
 
 def test_a_controller_that_starts_among_dead_links_hears_of_them() -> None:
-    """The cable goes down while there is none: the next one leads nothing over it."""
+    """The cable goes down while there is no controller: the next one uses other paths."""
     events = (
         _event(0.3, "down", controller=0),
         _event(0.37, "down", link=["t1", "a0"]),

@@ -1,4 +1,4 @@
-"""A P4Runtime client that is not our controller: it raises a flow's level, exchanges packets, reads counters."""
+"""Another P4Runtime client than our controller raises a flow's level, exchanges packets and reads counters."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,13 +21,13 @@ _PACKET_OUT_BYTES = 2  # the header in front of a PacketOut counts, as on BMv2
 
 
 def _controller(served: ServedFabric, device_id: int) -> fy.Switch:
-    """finsy, bidding higher than whoever was there before."""
+    """Return a finsy controller with a higher election id than the last one."""
     options = fy.SwitchOptions(p4info=P4INFO, p4blob=PROGRAM, device_id=device_id, initial_election_id=1 << 70)
     return fy.Switch(f"device {device_id}", served.address, options)
 
 
 async def _raise_level(served: ServedFabric, five_tuple: FiveTuple) -> None:
-    """Write one entry into the first switch as its primary controller, bidding higher than the one before."""
+    """Write one entry into the first switch as its primary controller."""
     entry = fy.P4TableEntry(
         "ingress.flow",
         match=fy.Match(
@@ -44,7 +44,7 @@ async def _raise_level(served: ServedFabric, five_tuple: FiveTuple) -> None:
 
 
 async def _overtaking() -> tuple[list[int], list[int]]:
-    """Flows in the order in which their packets start on the shared link: before the change, and after it."""
+    """Return the flows in the order of their packets on the shared link, before the change and after it."""
     fabric = DUMBBELL.build()
     async with served_dumbbell(trace_rows=1_000_000) as served:
         emulated = served.emulated
@@ -90,7 +90,7 @@ async def _first(packets: AsyncIterator[fy.P4PacketIn]) -> fy.P4PacketIn:
 
 
 async def _exchanged() -> tuple[fy.P4PacketIn, list[fy.P4CounterEntry], int]:
-    """An ARP frame out of one switch's port, as it comes to the controller of the other, and what was counted."""
+    """Send an ARP frame out of one switch; return it as the other's controller receives it, and the counters."""
     there = next(link for link in DUMBBELL.build().links if (link.source, link.destination) == ("t0", "t1"))
     async with served_dumbbell() as served, _controller(served, 1) as first, _controller(served, 2) as second:
         received = asyncio.create_task(_first(second.read_packets()))

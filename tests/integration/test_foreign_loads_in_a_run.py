@@ -1,4 +1,4 @@
-"""A sender that nobody has registered takes an uplink of a run; a job that comes later is led by another."""
+"""An unregistered sender loads an uplink; a job that arrives later takes another one."""
 
 import asyncio
 from typing import Any
@@ -42,7 +42,7 @@ def _uplink(fabric: Fabric, number: int) -> int:
 
 
 def _paths(result: RunResult, job: str) -> list[tuple[int, ...]]:
-    """Those from the first ToR to the second."""
+    """Return the paths from the first ToR to the second."""
     sent = [flow.path for flow in result.flows if flow.job == job]
     return [path for path in sent if result.fabric.links[path[1]].source == "t0"]
 

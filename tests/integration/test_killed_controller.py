@@ -1,4 +1,4 @@
-"""A controller that is killed and comes back: the fabric forwards on, and no rule is deleted in between."""
+"""A controller is killed and restarted: the fabric goes on forwarding, and no rule is deleted meanwhile."""
 
 import asyncio
 from pathlib import Path
@@ -33,7 +33,7 @@ async def _has_rules(served: ServedFabric, number: int) -> None:
 
 
 def _forwards(served: ServedFabric, five_tuple: FiveTuple) -> bool:
-    """Whether a transfer arrives while no controller is there."""
+    """Whether a transfer arrives without a controller."""
     addresses = int(five_tuple.source_address), int(five_tuple.destination_address)
     ports = five_tuple.source_port, five_tuple.destination_port
     flow = served.emulated.add_flow(EmulatedFiveTuple(*addresses, five_tuple.protocol, *ports))

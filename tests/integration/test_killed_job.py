@@ -1,4 +1,4 @@
-"""A job whose process is killed stops renewing its lease; when that has ended its rules are gone from the switches."""
+"""A killed job no longer renews its lease; when that expires, the switches lose the job's rules."""
 
 import asyncio
 import signal
@@ -52,7 +52,7 @@ async def _said(process: asyncio.subprocess.Process) -> bytes:
 
 
 async def _renewals(process: asyncio.subprocess.Process) -> None:
-    """Read them as they come, until cancelled."""
+    """Read renewals as they come, until cancelled."""
     while await _said(process) == b"renewed\n":
         pass
 

@@ -1,4 +1,4 @@
-"""A job that tells its hosts alone, measured in a run by the counters of its switches, beside one that tells all."""
+"""A job registers only its hosts, and the run measures it by switch counters, beside a job that reports everything."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Jobs of every parallelism alone on the emulator: iterations and tardiness are those that a fluid run promises."""
+"""Isolated jobs of every parallelism on the emulator have the iteration times and tardiness of a fluid run."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 
 def scenario(workload: dict[str, Any]) -> Scenario:
-    """One job on three hosts of a star, whose PCIe links are slower than its NICs."""
+    """Return one job on three hosts of a star, whose PCIe links are slower than its NICs."""
     topology = {"kind": "star", "hosts": 3, "nics_per_host": 2, "host_link_gbps": 1000, "pcie": {"gbps": 250}}
     job = {"name": "job", "gpus": 24, "gpus_per_host": 8, "iterations": 3, "workload": workload}
     document = {"name": "alone", "topology": topology, "jobs": [job], "scale": 1000, "warm_up_iterations": 1}

@@ -17,7 +17,7 @@ def _first_column(heading: str) -> list[str]:
 
 
 def _texts() -> str:
-    """Return all string literals of the controller, one a line."""
+    """Return all string literals of the controller, one per line."""
     return "\n".join(
         node.value
         for path in (ROOT / "controller").rglob("*.py")

@@ -1,4 +1,4 @@
-"""Two jobs on one PCIe link: the host keeps the order of their ranks, and yields at the boundaries of messages."""
+"""Two jobs share a PCIe link: the host keeps the order of their ranks, and switches at message boundaries."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ def job(name: str, compute_s: float, comm_start: float, transfer_s: float) -> di
 
 
 def iteration_times_s(policy: str) -> dict[str, float]:
-    """Of one iteration each: the yielding job has sent for 0.1 s when the urgent one, worth more, begins."""
+    """Return the times of one iteration each: the yielding job has sent for 0.1 s when the more urgent one begins."""
     document = {
         "name": "two on one PCIe link",
         "topology": {"kind": "star", "hosts": 2, "host_link_gbps": 400, "pcie": {"gbps": PCIE_BPS / 1e9}},

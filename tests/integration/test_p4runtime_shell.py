@@ -1,4 +1,4 @@
-"""p4runtime-shell, which is none of ours, takes the emulator for switches, and for those of a controller beside it."""
+"""p4runtime-shell, a client of others, works with the emulator's switches, also beside a controller."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ _DATA = ipv4_packet(FiveTuple(0x0A000001, 0x0A000002, UDP_PROTOCOL, 50_000, 4791
 
 @pytest.fixture(scope="module")
 def shell_python() -> Path:
-    """An interpreter that has p4runtime-shell, made once: the shell needs an older protobuf than we do."""
+    """Return an interpreter with p4runtime-shell, installed once: the shell needs an older protobuf than we do."""
     cache = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"p4runtime-shell-{_VERSION}"
@@ -50,7 +50,7 @@ def shell_python() -> Path:
 
 
 def _install(folder: Path, python: Path) -> None:
-    """Make the interpreter; skips the test where that cannot be."""
+    """Install the interpreter; skip the test where that fails."""
     install = (python, "-m", "pip", "install", "--quiet", f"p4runtime-shell=={_VERSION}")
     for command in ((sys.executable, "-m", "venv", folder), install, (python, "-c", "import p4runtime_sh.shell")):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ def _install(folder: Path, python: Path) -> None:
 
 @asynccontextmanager
 async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
-    """``trainyard emulator`` over the dumbbell; gives what it prints: device id -> switch and address."""
+    """Run ``trainyard emulator`` on the dumbbell; yield the switches and addresses that it prints, by device id."""
     topology = folder / "fabric.yaml"
     topology.write_text(yaml.safe_dump({"topology": DUMBBELL.model_dump(mode="json")}))
     command = ("-m", "trainyard", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0")
@@ -80,7 +80,7 @@ async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
 async def _session(
     shell_python: Path, name: str, address: str, *more: str, ready: asyncio.Event | None = None
 ) -> tuple[dict[str, Any], str]:
-    """What a session of the shell saw, and all that it printed; ``ready`` is set once it says that it listens."""
+    """Return what a session of the shell saw and printed; ``ready`` is set once it listens."""
     process = await asyncio.create_subprocess_exec(
         shell_python, _SESSION, name, address, P4INFO, PROGRAM, *more, stdout=asyncio.subprocess.PIPE
     )
@@ -126,7 +126,7 @@ def test_two_shells_exchange_packets_and_count_them(shell_python: Path, tmp_path
 
 
 async def _pipeline_is_set(address: str, device_id: int) -> None:
-    """Wait until a controller has made a switch its own."""
+    """Wait until a controller has set a switch's pipeline."""
     request = p4r.GetForwardingPipelineConfigRequest(device_id=device_id)
     async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(PATIENCE_S):
         while await _code(p4r_grpc.P4RuntimeStub(channel), request) is grpc.StatusCode.FAILED_PRECONDITION:

@@ -1,4 +1,4 @@
-"""A Policy object that nobody has registered runs on the simulator, with rates and an order of groups of its own."""
+"""An unregistered Policy object runs on the simulator, with its own rates and order of flow groups."""
 
 from dataclasses import replace
 

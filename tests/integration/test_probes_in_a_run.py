@@ -1,4 +1,4 @@
-"""Hosts that probe in the middle of a run, and what the real controller does with what they find."""
+"""Hosts probe during a run, and the controller acts on their reports."""
 
 import asyncio
 from itertools import pairwise
@@ -44,7 +44,7 @@ def _longest_s(result: RunResult) -> float:
 
 
 def _last_s(result: RunResult) -> float:
-    """The longest of the jobs' last iterations but one."""
+    """Return the longest of the jobs' last iterations but one."""
     begins = [iteration_begins_s(job) for job in result.jobs]
     return max(some[-1] - some[-2] for some in begins)
 
@@ -62,7 +62,7 @@ def test_flows_leave_a_link_that_died_where_nobody_tells_but_probes(seed: int) -
 
 @pytest.fixture
 def deleted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The action of every flow rule that is deleted, in order."""
+    """Record the action of every flow rule that is deleted, in order."""
     actions: list[str] = []
     delete = EmulatedSwitch.delete
 

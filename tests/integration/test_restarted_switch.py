@@ -1,4 +1,4 @@
-"""A switch that goes down and comes back empty: the controller gives it everything again."""
+"""A switch goes down and comes back empty: the controller writes everything again."""
 
 import asyncio
 

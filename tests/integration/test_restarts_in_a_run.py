@@ -1,4 +1,4 @@
-"""Controllers and switches that restart in the middle of a run: jobs go on, rules stay, and all of it is repeatable."""
+"""Controllers and switches restart during a run: jobs go on, rules stay, and runs are repeatable."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ SWITCH = ({"at_s": 4.0, "switch": "a0", "state": "down"}, {"at_s": 4.2, "switch"
 
 
 def _job(name: str, hosts: tuple[str, str], **more: Any) -> dict[str, Any]:
-    """Half of an iteration computes alone, a seventh of it only sends."""
+    """Return a job that only computes for half of an iteration, and only sends for a seventh of it."""
     compute_s = _ALONE_S[name] * 6 / 7
     size_bytes = _ALONE_S[name] * 4 / 7 * 1e9 / 8
     workload = {"type": "phases", "compute_s": compute_s, "comm_start": 0.5, "bytes": size_bytes, "pattern": "ring"}
@@ -54,7 +54,7 @@ def _are_undisturbed(job: JobResult) -> bool:
 
 @pytest.fixture
 def deleted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, list[str]]]:
-    """Every flow rule that is deleted: its switch, its key, and all that the switch held at that moment."""
+    """Record every deleted flow rule: its switch, its key, and all rules of the switch at that moment."""
     rules: list[tuple[str, str, list[str]]] = []
     delete = EmulatedSwitch.delete
 
@@ -86,7 +86,7 @@ def test_a_job_that_arrives_while_there_is_no_controller_is_planned_by_the_next_
 
 
 def test_a_switch_that_restarts_empty_is_refilled_while_others_go_on() -> None:
-    """Crux leads the jobs over different switches: only one of them crosses the one that restarts."""
+    """Crux routes the jobs over different switches, and only one of them crosses the switch that restarts."""
     after_the_last_departure = (SWITCH[0] | {"at_s": 100.0}, SWITCH[1] | {"at_s": 101.0})
     result = _run(*SWITCH, *after_the_last_departure)
     assert [event.at_s for event in result.events] == [4.0, 4.2]

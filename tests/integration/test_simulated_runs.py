@@ -1,4 +1,4 @@
-"""Scenarios on the simulator: what a hand computes, to the last digit, and what no run may do."""
+"""Scenarios on the simulator, compared with results computed by hand to the last digit, and invariants of runs."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def shipped(name: str) -> Scenario:
 
 
 def phases(name: str, source: str, destination: str, compute_s: float, send_s: float, **more: Any) -> dict[str, Any]:
-    """A job that computes and then has the bottleneck of the dumbbell for so long, where it has that alone."""
+    """Return a job that computes, and then needs the bottleneck of the dumbbell for so long when it is alone there."""
     flows = [{"source": source, "destination": destination, "bytes": send_s * 12.5e9}]
     workload = {"type": "phases", "compute_s": compute_s, "comm_start": 1.0, "flows": flows}
     return {"name": name, "hosts": [source, destination], "gpus_per_host": 8, "workload": workload, **more}
@@ -53,7 +53,7 @@ def test_crux_example_1(name: str, utilisation: float, times_s: list[float]) -> 
 
 
 def test_gpipe_on_a_dumbbell() -> None:
-    """Two stages, m micro-batches: (m + 1) (F + B) and two transfers, one of either direction, that nobody hides."""
+    """Two stages and m micro-batches take (m + 1) (F + B) and one transfer in each direction that nothing hides."""
     workload = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
     job = {"name": "gpt", "hosts": ["h0", "h2"], "gpus_per_host": 8, "iterations": 3, "workload": workload}
     result = run({"topology": DUMBBELL, "jobs": [job]})
@@ -68,7 +68,7 @@ def test_the_latency_of_a_path_is_added_to_every_transfer() -> None:
 
 
 def test_a_decision_comes_into_force_after_the_reaction_delay() -> None:
-    """Until second 1.5 both share the link; from then on the job that Crux prefers has it."""
+    """Both jobs share the link until second 1.5; then the job that Crux prefers has it."""
     jobs = [
         phases(name, source, f"h{host}", 1.0, 1.0, iterations=1)
         for name, source, host in (("a", "h0", 2), ("b", "h1", 3))
@@ -98,7 +98,7 @@ def test_shifted_jobs_take_turns_on_their_link() -> None:
 
 
 def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
-    """The PCIe link of two NICs, each of another job: the job of the higher rank is as fast as alone."""
+    """Two NICs of different jobs share a PCIe link: the job of the higher rank is as fast as in isolation."""
     topology = {
         **{"kind": "star", "hosts": 2, "nics_per_host": 2, "host_link_gbps": 200, "delay_us": 0, "gpus_per_host": 2},
         "pcie": {"gbps": 100, "nics_per_switch": 2},
@@ -157,7 +157,7 @@ def test_the_same_scenario_gives_the_same_bytes_with_the_keys_of_every_run() -> 
 
 
 def test_loads_are_those_of_the_flows() -> None:
-    """One flow of 1 s in an iteration of 2 s: the bottleneck is busy half the time, at its level."""
+    """One flow of 1 s in an iteration of 2 s keeps the bottleneck busy for half the time, at its level."""
     result = run({"topology": DUMBBELL, "jobs": [phases("a", "h0", "h2", 1.0, 1.0, iterations=10)]})
     bottleneck = next(link.index for link in result.fabric.links if (link.source, link.destination) == ("t0", "t1"))
     busy_s = sum((sample.to_s - sample.from_s) * sample.utilisation[bottleneck][0] for sample in result.loads)
@@ -175,9 +175,9 @@ def test_loads_are_those_of_the_flows() -> None:
 def test_the_pipeline_of_the_echelonflow_paper(
     policy: str, enforcement: Enforcement, forwards: float, tardiness: float
 ) -> None:
-    """The example of docs/echelonflow.md by GPipe: in forward steps, three micro-batches sent for 2 each.
+    """The example of docs/echelonflow.md with GPipe sends three micro-batches for 2 forward steps each.
 
-    The backward pass takes 10 under all: there each transfer is over as the next one begins.
+    The backward pass takes 10 under all policies: each transfer is over when the next one begins.
     """
     step_s = 0.51 / 3
     topology = {**DUMBBELL, "bottleneck_gbps": 6e9 / 3 * 8 / (2 * step_s) / 1e9}
@@ -189,7 +189,7 @@ def test_the_pipeline_of_the_echelonflow_paper(
 
 
 def test_echelonflow_of_coflows_is_varys() -> None:
-    """To the last bit, where every offset is 0."""
+    """They agree to the last bit where every offset is 0."""
     varys, echelonflow = (
         simulate(shipped("fewer-uplinks"), policy, Enforcement.IDEAL) for policy in ("varys", "echelonflow")
     )
@@ -198,7 +198,7 @@ def test_echelonflow_of_coflows_is_varys() -> None:
 
 @pytest.mark.parametrize("policy", ["varys", "echelonflow"])
 def test_a_group_ranks_by_what_it_will_release_too(policy: str) -> None:
-    """The pipeline has 0.12 s to send when it begins, and 0.48 s in all; the other job has 0.27 s left then."""
+    """The pipeline has 0.12 s to send at first and 0.48 s in all; the other job has 0.27 s left then."""
     workload = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
     jobs = [
         {"name": "gpt", "hosts": ["h0", "h2"], "gpus_per_host": 8, "iterations": 1, "workload": workload},
@@ -209,7 +209,7 @@ def test_a_group_ranks_by_what_it_will_release_too(policy: str) -> None:
 
 
 def test_levels_are_as_many_as_the_scenario_says() -> None:
-    """With one level nobody goes first; with two the paper's order needs no more."""
+    """With one level no job goes first; two levels are enough for the paper's order."""
     scenario = shipped("crux-example-1")
     one, two, eight = (simulate(scenario.model_copy(update={"num_levels": levels}), "crux") for levels in (1, 2, 8))
     assert ([job.level for job in one.jobs], one.num_rules) == ([0, 0], 0)
@@ -220,8 +220,7 @@ def test_levels_are_as_many_as_the_scenario_says() -> None:
 
 
 def test_a_job_that_nobody_has_decided_on_yet_shares_as_one_that_has_no_rule() -> None:
-    """Two jobs on one link, the second a while after the first: without scheduling it does not matter when they are
-    decided on."""
+    """Two jobs on one link arrive one after the other: without scheduling it does not matter when decisions come."""
     jobs = [phases("a", "h0", "h2", 0.5, 1.0), phases("b", "h1", "h3", 0.25, 1.0, arrival_s=0.25)]
     document = {"topology": DUMBBELL, "jobs": [job | {"iterations": 4} for job in jobs]}
     late, at_once = (run({**document, "reaction_delay_s": delay_s}) for delay_s in (3.0, 0.0))
@@ -229,7 +228,7 @@ def test_a_job_that_nobody_has_decided_on_yet_shares_as_one_that_has_no_rule() -
 
 
 def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
-    """Under a policy that asks nobody, a job that tells wrong numbers runs as one that tells the truth."""
+    """Under a policy that ignores profiles, a job that reports wrong numbers runs like one that reports right ones."""
     scenario = shipped("fig20")
     wrong = scenario.model_copy(update={"profile_error": ProfileError(work=0.5, bytes=0.2, overlap=0.9)})
     truth, told = (simulate(each, "ecmp") for each in (scenario, wrong))
@@ -241,7 +240,7 @@ def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
 
 
 def test_a_group_that_pauses_before_its_job_is_decided_on_goes_on() -> None:
-    """A decision about another job, made while a pipeline computes its next micro-batch, forgets nothing of it."""
+    """A decision about another job, while a pipeline computes its next micro-batch, keeps the pipeline's state."""
     pipeline = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
     late = {"name": "late", "hosts": ["h1", "h3"], "gpus_per_host": 8, "arrival_s": 0.3, "workload": pipeline}
     jobs = [phases("early", "h0", "h2", 0.5, 0.1, iterations=4), {**late, "iterations": 2}]

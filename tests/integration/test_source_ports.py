@@ -1,4 +1,4 @@
-"""The same scenario steered by rules and by source ports: flows go the same ways, and only levels need rules."""
+"""Steering by rules and by source ports gives flows the same paths; by source ports only levels need rules."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A run applies the shifts of its directives: under CASSINI jobs that would always meet take turns on their link."""
+"""A run applies the time shifts of directives: under CASSINI jobs that would always meet alternate on their link."""
 
 import asyncio
 from functools import cache
@@ -49,13 +49,13 @@ def _begins_s(result: RunResult) -> list[list[float]]:
 
 
 def test_jobs_without_shifts_meet_in_every_iteration() -> None:
-    """1 s of computation, 2 s of half a link."""
+    """Iterations take 1 s of computation and 2 s of half a link."""
     both = [pytest.approx(3.0 * number, rel=0.01) for number in range(_ITERATIONS)]
     assert _begins_s(_run("ecmp")) == [both, both]
 
 
 def test_jobs_with_shifts_take_turns_from_their_second_iteration_on() -> None:
-    """Their first ends at 3 s: a beat of the second, whose shift is 1 s; the first job waits for its own at 4 s."""
+    """First iterations end at 3 s, a beat of the second job with shift 1 s; the first job waits for its own at 4 s."""
     first, second = _begins_s(_run("cassini"))
     assert first == pytest.approx([0.0, *(2.0 + 2.0 * number for number in range(1, _ITERATIONS))], abs=0.1)
     assert second == pytest.approx([0.0, *(1.0 + 2.0 * number for number in range(1, _ITERATIONS))], abs=0.1)

@@ -1,4 +1,4 @@
-"""Two controller processes on one database: whoever leads is killed or stopped, and the other goes on."""
+"""Two controller processes share a database: the leader is killed or stopped, and the other one takes over."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ async def _leads(process: ControllerProcess) -> bool:
 
 
 async def _leader(*processes: ControllerProcess) -> ControllerProcess:
-    """The one of these that leads, as soon as one does."""
+    """Wait for a leader among these, and return it."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             for process in processes:
@@ -66,7 +66,7 @@ def _signal(process: ControllerProcess, number: signal.Signals) -> None:
 
 
 async def _stop(process: ControllerProcess, database: str) -> None:
-    """Stop one where it is not writing to the database: nobody else could, for as long as it is stopped."""
+    """Stop a controller between writes to the database, whose lock would otherwise block the other one."""
     with closing(DatabaseLease.open(database)) as table:
         async with asyncio.timeout(PATIENCE_S):
             while True:

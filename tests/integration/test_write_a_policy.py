@@ -1,4 +1,4 @@
-"""docs/write-a-policy.md, done as it says: every block is a file that is written or commands that are run, in order."""
+"""Executes docs/write-a-policy.md: every block is a file to write or commands to run, in order."""
 
 import os
 import re

@@ -59,48 +59,48 @@ def on_paths(snapshot: Snapshot, choice: Choice) -> Snapshot:
     """Return the same jobs, each flow with the chosen path as its only candidate."""
     chosen = iter(choice)
 
-    def pinned(flow: Flow) -> Flow:
+    def with_chosen_path(flow: Flow) -> Flow:
         path = flow.candidates[next(chosen)]
         return replace(flow, candidates=Paths([path]), hashed_path=path)
 
     def of_job(job: Job) -> Job:
-        groups = (replace(group, flows=tuple(map(pinned, group.flows))) for group in job.flow_groups)
+        groups = (replace(group, flows=tuple(map(with_chosen_path, group.flows))) for group in job.flow_groups)
         return replace(job, flow_groups=tuple(groups))
 
     return replace(snapshot, jobs=tuple(map(of_job, snapshot.jobs)))
 
 
-def order(policy: str, pinned: Snapshot) -> Order:
+def order(policy: str, routed: Snapshot) -> Order:
     """Return the order of jobs that a policy chooses on the given paths.
 
     ``trainyard`` orders the jobs of each contention component; components follow one another.
     """
-    number = {job.name: position for position, job in enumerate(pinned.jobs)}
+    number = {job.name: position for position, job in enumerate(routed.jobs)}
     if policy == "trainyard":
-        return tuple(number[name] for component in orders(pinned) for name in component)
-    return tuple(number[job.name] for job in decide(find_policy(policy), pinned).jobs)
+        return tuple(number[name] for component in orders(routed) for name in component)
+    return tuple(number[job.name] for job in decide(find_policy(policy), routed).jobs)
 
 
-def levels(policy: str, pinned: Snapshot, order: Order) -> tuple[int, ...]:
+def levels(policy: str, routed: Snapshot, order: Order) -> tuple[int, ...]:
     """Return the level of each job under a policy's compression of this order on the given paths."""
     if policy == "trainyard":
-        by_name = levels_in_order(pinned, [pinned.jobs[job].name for job in order])
-        return tuple(by_name[job.name] for job in pinned.jobs)
-    by_place = _COMPRESSIONS[policy](pinned, order)
+        by_name = levels_in_order(routed, [routed.jobs[job].name for job in order])
+        return tuple(by_name[job.name] for job in routed.jobs)
+    by_place = _COMPRESSIONS[policy](routed, order)
     return tuple(by_place[order.index(job)] for job in range(len(order)))
 
 
-def _crux(pinned: Snapshot, order: Order) -> Sequence[int]:
-    loads = Traffic.with_candidates(pinned.jobs).loads(len(pinned.links))
-    alone = iterations(pinned.jobs, loads.transfer_s(pinned.links.rates_bps))
-    intensities = [intensity(pinned.jobs[job], alone[job]) or 0.0 for job in order]
-    return compressed_levels(pinned, loads, order, intensities)
+def _crux(routed: Snapshot, order: Order) -> Sequence[int]:
+    loads = Traffic.with_candidates(routed.jobs).loads(len(routed.links))
+    isolated = iterations(routed.jobs, loads.transfer_s(routed.links.rates_bps))
+    intensities = [intensity(routed.jobs[job], isolated[job]) or 0.0 for job in order]
+    return compressed_levels(routed, loads, order, intensities)
 
 
 _COMPRESSIONS: Mapping[str, Callable[[Snapshot, Order], Sequence[int]]] = {
     "crux": _crux,
-    "sincronia": lambda pinned, order: own_levels(len(order), pinned.num_levels),
-    "varys": lambda pinned, order: equal_classes(len(order), pinned.num_levels),
+    "sincronia": lambda routed, order: own_levels(len(order), routed.num_levels),
+    "varys": lambda routed, order: equal_classes(len(order), routed.num_levels),
 }
 
 
@@ -153,16 +153,16 @@ def draw_and_measure(parameters: CaseParameters) -> CaseMeasured:
 def measure(case: Case) -> CaseMeasured:
     """Find the best and worst of a case by enumeration, and measure every policy."""
     optimum = Optimum(case)
-    pinned = on_paths(case.snapshot, optimum.paths)
+    routed = on_paths(case.snapshot, optimum.paths)
 
     def computed(mechanism: Mechanism, policy: str) -> float:
         match mechanism:
             case Mechanism.PATHS:
                 return optimum.of_paths(paths(policy, case.snapshot))
             case Mechanism.PRIORITIES:
-                return optimum.of_order(order(policy, pinned))
+                return optimum.of_order(order(policy, routed))
             case Mechanism.COMPRESSION:
-                return optimum.of_levels(levels(policy, pinned, optimum.order))
+                return optimum.of_levels(levels(policy, routed, optimum.order))
 
     worst = {
         Mechanism.PATHS: optimum.worst_paths(),

@@ -1,4 +1,4 @@
-"""Jobs of a run speak through the host library's client, by the run's clock."""
+"""Agents of jobs use the host library's client with the run's clock."""
 
 import asyncio
 

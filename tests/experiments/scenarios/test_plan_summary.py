@@ -1,4 +1,4 @@
-"""What a run notes of a Plan is the same from the same process and by way of a controller's answer."""
+"""The summary of a Plan is the same from a decision in this process and from a controller's response."""
 
 from controller.api.messages import plan_pages
 from experiments.scenarios.connections import open_connections

@@ -1,4 +1,4 @@
-"""Who waits while links are down, and until when."""
+"""Flows whose packets are lost wait, and retransmit after a timeout."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run's session with a controller of the same process, and runs where an event loop runs already."""
+"""A run's session with an in-process controller, outages, and runs beside a running event loop."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""A small scenario, and lines of runs that never took place."""
+"""A small scenario, and result lines that were never run."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def document(name: str = "small") -> dict[str, Any]:
 
 
 def write(folder: Path, name: str = "small", **keys: object) -> Path:
-    """The file of a scenario with these keys besides."""
+    """Write the file of a scenario with these additional keys."""
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(document(name) | keys))
     return path

@@ -1,4 +1,4 @@
-"""Work for processes to import; nothing else, so that they start quickly."""
+"""Work functions for processes to import, in a module of their own so that processes start quickly."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def squared(number: int) -> int:
-    """Of 3 there is none; 4 costs its process its life."""
+    """Return the square; 3 raises an error and 4 ends the process."""
     if number == 3:
         raise ValueError("no three")
     if number == 4:
@@ -15,7 +15,7 @@ def squared(number: int) -> int:
 
 
 def wait_for_or_sleep(item: tuple[Path, bool]) -> int:
-    """Wait until another process has noted its number, or note it and sleep."""
+    """Wait until another process has written its number, or write it and sleep."""
     note, waits = item
     if waits:
         while not note.exists():

@@ -26,7 +26,7 @@ def simulated(
     comm_start: float = 1.0,
     pattern: Pattern = Pattern.PAIRS,
 ) -> SimulatedJob:
-    """A job that has so many iterations to do, of which one takes ``ideal_s`` alone."""
+    """Return a job with so many iterations, each of which takes ``ideal_s`` in isolation."""
     workload = PhasesWorkload(
         type="phases", compute_s=compute_s, comm_start=comm_start, bytes=sent_bytes, pattern=pattern, flows_per_pair=1
     )
@@ -35,7 +35,7 @@ def simulated(
 
 
 def on_hosts(hosts: Mapping[str, Sequence[str]]) -> Admit:
-    """First come, first served, each job on its hosts."""
+    """Return the admission function that starts jobs in order, each on its hosts."""
 
     def place(state: ClusterState, request: GpuRequest) -> Allocation | None:
         if len(state.hosts_with_free(hosts[request.name], request.gpus_per_host)) < request.num_hosts:

@@ -1,4 +1,4 @@
-"""Traces under policies: what a hand computes, what scenarios show event by event, and what skipping may not change."""
+"""Traces under policies, compared with results computed by hand, with scenarios, and with runs that skip nothing."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,9 +20,9 @@ from workloads.traces.simulated_jobs import SimulatedJob
 from workloads.workload import PhasesWorkload
 
 ACROSS = {"a": ("h0", "h2"), "b": ("h1", "h3")}
-"""Two jobs of two hosts each, on either side of the dumbbell."""
+"""Two jobs, each with one host on either side of the dumbbell."""
 SECOND_BYTES = 12.5e9
-"""What the bottleneck carries in a second."""
+"""The bytes that the bottleneck carries in a second."""
 AT_ONCE = TraceOptions(reaction_delay_s=0.0)
 
 
@@ -31,7 +31,7 @@ def ends_s(result: TraceResult) -> dict[str, float | None]:
 
 
 def test_alone_a_job_takes_what_was_logged() -> None:
-    """Four and a half iterations of 1 s of computing and 1 s of sending."""
+    """The job has four and a half iterations of 1 s of computation and 1 s of sending."""
     result = run_trace([simulated("a", 1.0, SECOND_BYTES, 2.0, 4.5)], DUMBBELL, "ecmp", on_hosts(ACROSS), AT_ONCE)
     assert ends_s(result) == {"a": pytest.approx(9.0)}
     assert result.run_slowdowns.tolist() == pytest.approx([1.0])
@@ -42,7 +42,7 @@ def test_alone_a_job_takes_what_was_logged() -> None:
 @pytest.mark.parametrize(("policy", "expected_s"), [("ecmp", {"a": 30.0, "b": 30.0}), ("crux", {"a": 20.0, "b": 21.0})])
 @pytest.mark.parametrize("skip", [ACCURATE, SkipOptions(), SkipOptions(tolerance=None)])
 def test_two_jobs_on_one_link(policy: str, expected_s: dict[str, float], skip: SkipOptions) -> None:
-    """In step they share it, 3 s an iteration; one behind the other both have it alone, from the second on."""
+    """In step they share it and take 3 s an iteration; out of step both have it alone, from the second iteration on."""
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10) for name in ACROSS]
     result = run_trace(jobs, DUMBBELL, policy, on_hosts(ACROSS), TraceOptions(reaction_delay_s=0.0, skip=skip))
     assert ends_s(result) == pytest.approx(expected_s)
@@ -109,7 +109,7 @@ CLOS = {
 
 @pytest.mark.parametrize("policy", ["ecmp", "crux", "cassini", "trainyard"])
 def test_the_same_as_a_run_of_the_scenario(policy: str) -> None:
-    """Jobs that come and go on a Clos fabric, every iteration computed, as the general run replays them."""
+    """Jobs come and go on a Clos fabric; every iteration is computed, and the run of the scenario agrees."""
     given: list[dict[str, Any]] = [
         {"name": "a", "hosts": ["h0", "h2", "h4"], "arrival_s": 0.0, "iterations": 30, "compute_s": 0.31},
         {"name": "b", "hosts": ["h1", "h3"], "arrival_s": 0.4, "iterations": 12, "compute_s": 0.5},
@@ -180,7 +180,7 @@ def test_skipping_against_every_iteration(policy: str) -> None:
 
 
 def test_steady_rates_are_extrapolated_where_no_cycle_is_exact() -> None:
-    """Iterations whose times have no common multiple for long: to nine digits."""
+    """The iteration times, of nine digits, have no small common multiple."""
     jobs = [
         simulated("a", 1.000000001, 0.5 * SECOND_BYTES, 1.500000001, 3000),
         simulated("b", 0.739085133, 0.25 * SECOND_BYTES, 0.989085133, 3000),
@@ -205,14 +205,14 @@ GROUPED = admit_in_groups(place_by_affinity)
 
 
 def sharing(name: str, compute_s: float, sent_bytes: float, send_s: float, todo: float, hosts: int) -> SimulatedJob:
-    """A job on all GPUs of so many hosts that Muri may group."""
+    """Return a job on all GPUs of so many hosts that Muri may group."""
     job = simulated(name, compute_s, sent_bytes, compute_s + send_s, todo, num_hosts=hosts)
     return replace(job, request=replace(job.request, stages_s=(compute_s, send_s)))
 
 
 @pytest.mark.parametrize("skip", [ACCURATE, SkipOptions()])
 def test_jobs_that_share_gpus_compute_in_turns(skip: SkipOptions) -> None:
-    """One computes while the other sends, at 400 Gbit/s; nobody else has the GPUs until both are done."""
+    """One computes while the other sends at 400 Gbit/s; no other job gets the GPUs until both are done."""
     jobs = [sharing(name, 1.0, 4 * SECOND_BYTES, 1.0, todo, 4) for name, todo in (("a", 10), ("b", 20))]
     late = replace(sharing("c", 1.0, 0.0, 0.0, 5, 4), request=GpuRequest("c", 4, 8, 1.0, 5.0, (1.0, 0.0)))
     options = TraceOptions(reaction_delay_s=0.0, skip=skip)
@@ -226,7 +226,7 @@ def test_jobs_that_share_gpus_compute_in_turns(skip: SkipOptions) -> None:
 
 
 def test_jobs_that_share_gpus_meet_others_on_links() -> None:
-    """Two pairs, each on GPUs of its own on both sides of the bottleneck: all four have to send through it in turn."""
+    """Two pairs of jobs, each with GPUs on both sides of the bottleneck, all send through it in turn."""
     jobs = [sharing(name, 1.0, SECOND_BYTES, 1.0, 8, 2) for name in "abcd"]
 
     def place(state: ClusterState, _: GpuRequest) -> Allocation | None:
@@ -245,7 +245,7 @@ def test_jobs_that_share_gpus_meet_others_on_links() -> None:
 
 
 def test_results_outlive_a_run_that_cannot_go_on() -> None:
-    """Of two jobs that Muri lets share GPUs one sends and the other does not: what was before is kept."""
+    """Muri groups two jobs of which only one sends, which fails; earlier results are kept."""
     jobs = [
         replace(job, request=replace(job.request, stages_s=(1.0, 1.0)))
         for job in (

@@ -16,7 +16,7 @@ def test_a_state_that_was_there_before_closes_a_cycle() -> None:
 
 
 def test_means_count_from_the_first_window_and_settle_in_two() -> None:
-    """Iterations of 1 s, but for the first window's of 9 s."""
+    """Iterations take 1 s, except for 9 s in the first window."""
     means = RunningMeans(SkipOptions(tolerance=0.01))
     ends = [means.end_window(np.array([10 * n]), np.array([(80 + 10 * n) * 10**12])) for n in range(1, 5)]
     assert ends[:3] == [None, None, None]

@@ -9,14 +9,14 @@ from tests.experiments.traces.jobs import simulated
 
 
 def course(*jobs: tuple[float, float]) -> TimeSlicing:
-    """Of each job: how long an iteration computes, and how many it has to do."""
+    """Return the time slicing of jobs, given the length and the number of their iterations."""
     return TimeSlicing.of(
         [simulated(str(number), compute_s, 0.0, compute_s, todo) for number, (compute_s, todo) in enumerate(jobs)]
     )
 
 
 def test_the_first_that_is_done_leaves_the_gpus_to_the_others() -> None:
-    """Rounds of 3 s until both have done 4; then rounds of 2."""
+    """Rounds take 3 s until both jobs have done 4 iterations, then 2 s."""
     slicing = course((1.0, 4), (2.0, 10))
     assert [slicing.end_s(name) for name in "01"] == [12.0, 24.0]
     assert [slicing.completed("1", after_s) for after_s in (0.0, 6.0, 12.0, 14.0, 24.0)] == [0.0, 2.0, 4.0, 5.0, 10.0]
