@@ -20,6 +20,7 @@ myst_heading_anchors = 4
 
 # API reference: docstrings in Google style, types from the signatures.
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # fields of named tuples are documented once
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True}
