@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GROUP = "trainyard.policies"
 DEFAULT_POLICY = "crux"
-"""What decides where nobody names a policy."""
+"""The policy that decides where none is named."""
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 

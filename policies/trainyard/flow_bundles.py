@@ -4,7 +4,7 @@ A bundle is the flows of one transfer that cross the same contended links. Two b
 transfers can make a difference between them: they have as many flows and bytes, on links of the same rate that are
 crossed by equivalent bundles. These classes are the coarsest equitable partition of the graph of bundles and links, and
 colour refinement finds it. The model keeps one bundle of each class. On a Clos, that leaves one bundle for all
-aggregation switches on which jobs meet in the same choice.
+aggregation switches on which jobs meet in the same way.
 """
 
 from collections import Counter

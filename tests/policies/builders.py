@@ -1,4 +1,4 @@
-"""Small Snapshots to decide on, by hand and at random."""
+"""Small Snapshots for tests, made by hand and at random."""
 
 from collections.abc import Sequence
 from dataclasses import replace

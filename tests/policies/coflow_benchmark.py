@@ -1,4 +1,4 @@
-"""The public benchmark of 526 coflows, where it lies in the folder beside the checkout."""
+"""The public benchmark of 526 coflows, read from the folder beside the checkout where it exists."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Links inside hosts: they count in t and in k, and the host orders them; they make nobody contend for levels."""
+"""Links inside hosts count in t and in k, and the host orders them; jobs do not contend for levels on them."""
 
 from dataclasses import replace
 

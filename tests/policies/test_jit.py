@@ -41,8 +41,8 @@ def one():
 
 
 @pytest.fixture(autouse=True)
-def _process_that_decides_once() -> Iterator[None]:
-    """Another test may have made this process one that goes on deciding."""
+def _undo_compile_all() -> Iterator[None]:
+    """Undo ``compile_all``, which another test may have called in this process."""
     with patch.object(Kernel, "_compiles_all", False):
         yield
 
@@ -74,7 +74,7 @@ def test_a_process_that_goes_on_deciding_compiles_small_kernels_too() -> None:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Writes modules, and gives the kernel as a new process would have it."""
+    """Return a function that writes modules and loads the kernel as a new process would."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be taken for that of a file changed at once
 

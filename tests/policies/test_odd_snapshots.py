@@ -1,4 +1,4 @@
-"""What no policy may stumble over: every one has a complete Plan of finite numbers, or refuses by job and field."""
+"""Odd Snapshots: every policy returns a complete Plan of finite numbers, or names the job and field it refuses."""
 
 import math
 from collections.abc import Callable
@@ -60,8 +60,8 @@ def test_what_is_sound_however_odd_has_a_plan(name: str, snapshot: Snapshot) -> 
     assert [job.rank for job in plan.jobs] == list(range(len(snapshot.jobs)))
     assert plan.flows.keys() == {flow.key for job in snapshot.jobs for flow in job.flows}
     assert all(0 <= flow.level < snapshot.num_levels for flow in plan.flows.values())
-    told = [(job.intensity, job.correction_factor, job.priority, job.time_shift_s) for job in plan.jobs]
-    assert all(value is None or math.isfinite(value) for values in told for value in values)
+    figures = [(job.intensity, job.correction_factor, job.priority, job.time_shift_s) for job in plan.jobs]
+    assert all(value is None or math.isfinite(value) for values in figures for value in values)
 
 
 @NAMES

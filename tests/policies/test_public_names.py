@@ -1,4 +1,4 @@
-"""What ``import policies`` shows: the names in ``__all__``, and nothing else."""
+"""``import policies`` shows the names in ``__all__`` and nothing else."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How policies are found: those of installed distributions by name, any other by an import string."""
+"""The registry finds policies of installed distributions by name, and any other by an import string."""
 
 import sys
 from collections.abc import Callable, Iterator

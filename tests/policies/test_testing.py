@@ -1,4 +1,4 @@
-"""The checks for policy authors: the shipped policies pass them, and a policy that lacks a property does not."""
+"""The checks for policy authors pass on the shipped policies, and fail on policies that lack the property."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ def test_the_shipped_policies_have_the_properties(name: str, check: Check) -> No
 
 
 def changed(change: Callable[[Snapshot, Plan], Plan]) -> Policy:
-    """First in, first out, with its Plans changed."""
+    """Return the policy FIFO with its Plans changed."""
     return replace(FIFO, decide=lambda snapshot: change(snapshot, FIFO.decide(snapshot)))
 
 

@@ -56,9 +56,9 @@ def dump(
         opened = Database.open(database, may_be_new=False)
     except StoreError as error:
         refuse(str(error))
-    asked = first, LAST_PLAN_NUMBER if last is None else last
+    final = LAST_PLAN_NUMBER if last is None else last
     try:
-        opened.read(lambda connection: _dump(opened.name, *asked, output, connection))
+        opened.read(lambda connection: _dump(opened.name, first, final, output, connection))
     except StoreError as error:
         fail(str(error))
     except BrokenPipeError:
@@ -79,10 +79,10 @@ def _dump(name: str, first: int, last: int, output: Path | None, connection: "Co
     if recorded is not None:
         oldest, newest = recorded
         if plan_numbers(first, last, connection) is None:
-            asked = f"from {first} on" if last == LAST_PLAN_NUMBER else f"from {first} to {last}"
+            missing = f"from {first} on" if last == LAST_PLAN_NUMBER else f"from {first} to {last}"
             before, after = plan_numbers(0, first - 1, connection), plan_numbers(last + 1, LAST_PLAN_NUMBER, connection)
             gap = f" and lacks {before[1] + 1} to {after[0] - 1}" if before and after and first <= last else ""
-            refuse(f"{name}: has no Plans {asked}; its record goes from {oldest} to {newest}{gap}")
+            refuse(f"{name}: has no Plans {missing}; its record goes from {oldest} to {newest}{gap}")
         if newest < last < LAST_PLAN_NUMBER:
             typer.echo(f"the record ends with Plan {newest}", err=True)
     _write(text_of(record_lines(first, last, connection)), output)

@@ -142,14 +142,14 @@ def _run(grid: Sequence[Case], output: Output, path: Path, execution: Executor) 
 
 def _show(grid: Sequence[Case], output: Output, files: ReportFiles, *, as_json: bool) -> None:
     """Show the finished runs, also where the sweep was ended early."""
-    begun = [cell for cell in summarise(grid, output.lines) if cell.finished or cell.failed]
+    rows = [cell for cell in summarise(grid, output.lines) if cell.finished or cell.failed]
     if as_json:
-        for cell in begun:
+        for cell in rows:
             print(json.dumps(asdict(cell)), flush=True)
-    elif begun:
-        Console().print(_table(begun))
-    if any(cell.finished for cell in begun):
-        files.save_sweep(begun)
+    elif rows:
+        Console().print(_table(rows))
+    if any(cell.finished for cell in rows):
+        files.save_sweep(rows)
 
 
 def _fail_with_the_runs(grid: Sequence[Case], output: Output) -> None:

@@ -1,4 +1,4 @@
-"""What all policies that rank whole jobs, or none, have in common."""
+"""Properties that all policies share which rank whole jobs, or none."""
 
 import math
 from collections.abc import Callable

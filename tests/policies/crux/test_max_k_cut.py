@@ -1,4 +1,4 @@
-"""Cuts against plain versions: all splits of an order, all cuts, and a bound by mixed-integer programming."""
+"""Maximum K-cuts against all splits of an order, all cuts, and a bound by mixed-integer programming."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""EchelonFlow: what the paper says of it, what it has in common with Varys, and how near it comes to the optimum."""
+"""EchelonFlow: statements of the paper, agreement with Varys, and the distance to the optimum."""
 
 import math
 import random

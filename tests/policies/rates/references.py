@@ -1,4 +1,4 @@
-"""The allocators once more, plain and slow, on lists; and small networks to try both on."""
+"""Plain and slow versions of the allocators on lists, and small networks to compare them on."""
 
 import math
 from collections.abc import Sequence

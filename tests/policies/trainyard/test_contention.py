@@ -8,7 +8,7 @@ from tests.policies.builders import make_job
 
 @given(st.lists(st.frozensets(st.integers(0, 12), max_size=3), max_size=9))
 def test_components_are_those_of_the_graph_of_jobs_and_links(links_of: list[frozenset[int]]) -> None:
-    """A job joins others by whatever link a flow of it may take; one that sends nothing joins nobody."""
+    """Jobs are connected by the links on all their candidate paths; a job that sends nothing is in no component."""
     jobs = [
         make_job(str(number), [(1.0, tuple((link,) for link in sorted(links)))] if links else [])
         for number, links in enumerate(links_of)

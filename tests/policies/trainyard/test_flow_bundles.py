@@ -1,4 +1,4 @@
-"""FlowBundles: what goes alike is one, and flows that need two links at once wait for both."""
+"""Flow bundles: equivalent bundles count as one, and a flow over two links needs both at once."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def model_of(snapshot: Snapshot) -> tuple[FlowBundles, FluidModel]:
 
 
 def test_planes_on_which_jobs_meet_alike_are_one() -> None:
-    """Two jobs with a flow over each of four planes; in two of these a third job goes out, and meets them once."""
+    """Two jobs have a flow over each of four planes; a third job meets them in two of these."""
     planes = [((first, first + 4),) for first in range(4)]
     jobs = tuple(make_job(name, [(1e9, plane) for plane in planes]) for name in "ab")
     alike, _ = model_of(Snapshot(0.0, make_links(*[GBPS] * 8), jobs))
@@ -52,7 +52,7 @@ def test_who_needs_two_links_has_the_time_in_which_both_are_free() -> None:
 @pytest.mark.parametrize("rates_bps", [(4 * GBPS, GBPS), (GBPS, 4 * GBPS)])
 @pytest.mark.parametrize("flows", [[((0, 1),)], [((0, 2),), ((1, 2),)]], ids=["in a row", "side by side"])
 def test_links_of_different_rates_are_not_alike(rates_bps: tuple[float, float], flows: list[tuple[Path, ...]]) -> None:
-    """Though the same flows cross them: what the slower one takes counts, whichever comes first."""
+    """The same flows cross links of different rates: the slower link counts, whichever comes first."""
     jobs = tuple(
         make_job(name, [(1e8, candidates) for candidates in flows], compute_s=1.2, comm_start=0.0) for name in "ab"
     )

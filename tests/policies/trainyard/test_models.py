@@ -1,4 +1,4 @@
-"""The fluid bound and the fluid model against plain ones."""
+"""The fluid bound and the fluid model against plain implementations."""
 
 from unittest.mock import patch
 
@@ -50,10 +50,10 @@ def test_fluid_bound_is_near_the_optimum_of_the_linear_program(seed: int, load: 
     assert bound.share @ contention.worth == pytest.approx(exact, rel=0.1)
 
 
-def test_fluid_bound_goes_on_from_that_of_almost_the_same_jobs() -> None:
-    """One job computes half as long: what was known of the others spares three steps of four.
+def test_a_warm_start_of_the_fluid_bound_saves_steps() -> None:
+    """A warm start saves three of four steps after one job has halved its computation.
 
-    Not in each of them: subgradients promise nothing about any one step.
+    This holds on average only: no single step of a subgradient method guarantees anything.
     """
     soon, afresh = zip(*(_excess_of_one_change(np.random.default_rng(seed)) for seed in range(60)), strict=True)
     assert np.mean(soon) <= 0.01
@@ -61,7 +61,7 @@ def test_fluid_bound_goes_on_from_that_of_almost_the_same_jobs() -> None:
 
 
 def _excess_of_one_change(rng: np.random.Generator) -> tuple[float, float]:
-    """How far above that of many steps the bounds of few are, gone on and afresh."""
+    """Return how far the bounds of a few steps exceed those of many, with and without a warm start."""
     num_links = int(rng.integers(1, 5))
     mix = Mix.draw(rng, 6, num_links, rng.uniform(0.3, 3))
     known = FluidBound.of(contention_of(mix.snapshot()), 400)

@@ -32,7 +32,7 @@ def test_who_chose_before_the_others_chooses_again_and_else_stays(rule: PathRule
 
 
 def test_a_load_taken_away_and_put_back_moves_nobody() -> None:
-    """Others load both links alike, but for what rounding leaves on the one that the first has chosen."""
+    """Other jobs load both links equally, except for the rounding error on the link that the first job has chosen."""
     both = ((0,), (1,))
     for size_bytes in range(1, 40):
         first = make_job("a", [(1e8, both)], work=99.0)

@@ -1,4 +1,4 @@
-"""What a Plan of ``trainyard`` must be, whatever the Snapshot."""
+"""Plans of ``trainyard``: properties that hold for every Snapshot, and worked examples."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -30,7 +30,7 @@ FEW = settings(max_examples=30, deadline=None)
 
 
 def moved_links(job: Job, by: int) -> Job:
-    """The job with another name, on links that have numbers this much higher."""
+    """Return the job under another name, on links with higher numbers."""
     name = f"other-{job.name}"
     paths = [
         (flow.size_bytes, tuple(tuple(link + by for link in path) for path in flow.candidates)) for flow in job.flows
@@ -49,8 +49,8 @@ def moved_links(job: Job, by: int) -> Job:
 def decided_for(plan: Plan, jobs: tuple[Job, ...]) -> dict[object, object]:
     """What a Plan holds for some jobs, but for their ranks, which count over all."""
     names = {job.name for job in jobs}
-    told: dict[object, object] = {key: flow for key, flow in plan.flows.items() if key.job in names}
-    return told | {job.name: replace(job, rank=0) for job in plan.jobs if job.name in names}
+    decided: dict[object, object] = {key: flow for key, flow in plan.flows.items() if key.job in names}
+    return decided | {job.name: replace(job, rank=0) for job in plan.jobs if job.name in names}
 
 
 def test_example_1_of_crux_needs_no_factor() -> None:

@@ -1,4 +1,4 @@
-"""Which of the orders that the search begins with stands, and what a change of what is in force must gain."""
+"""The search for priorities keeps the best initial order, and changes what is in force only for a gain."""
 
 from dataclasses import replace
 from functools import partial
@@ -62,7 +62,7 @@ def test_the_better_start_is_promised_and_kept(evaluations: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("num_levels", [2, 8])
 def test_another_order_gains_the_threshold_or_what_is_in_force_stays(num_levels: int) -> None:
-    """One job goes, another comes, and there is one link: the others change places only where that gains enough."""
+    """One job leaves and another comes, on one link: the others change places only where that gains enough."""
     chance = np.random.default_rng(5)
     min_gain = 0.002
     kinds = set()
@@ -76,7 +76,7 @@ def test_another_order_gains_the_threshold_or_what_is_in_force_stays(num_levels:
 
 
 def worth_of_a_change(snapshot: Snapshot, options: TrainyardOptions) -> ModelledWorth:
-    """The first job goes as the last one comes."""
+    """Return the modelled worth when the first job leaves as the last one comes."""
     before = trainyard(replace(snapshot, jobs=snapshot.jobs[:-1]), options)
     worth = trainyard(replace(snapshot, jobs=snapshot.jobs[1:], previous=before), options).worth
     assert worth is not None
@@ -84,7 +84,7 @@ def worth_of_a_change(snapshot: Snapshot, options: TrainyardOptions) -> Modelled
 
 
 def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None:
-    """On a link for which two jobs ask more than there is; without runs of the model nothing counts twice."""
+    """Two jobs overload a link; without runs of the model nothing counts twice."""
     jobs = tuple(make_job(name, [(1e8, ((0,),))], compute_s=1.2, comm_start=0.0) for name in "ab")
     snapshot = Snapshot(0.0, make_links(GBPS), jobs)
     served = np.array([0.6, 0.1])
@@ -97,7 +97,7 @@ def test_what_a_job_misses_of_half_its_share_in_the_bound_counts_twice() -> None
 
 @pytest.mark.parametrize("num_known", [0, 1, 15])
 def test_no_search_runs_the_model_oftener_than_its_budget_allows(num_known: int) -> None:
-    """One for the order and half of one for levels; one more for where new jobs go among those in force."""
+    """The budget: one for the order, half of one for levels, and one for levels of new jobs."""
     options = TrainyardOptions(evaluations=40)
     snapshot = Mix.draw(np.random.default_rng(2), 16, 4, 1.2).snapshot()
     before = trainyard(replace(snapshot, jobs=snapshot.jobs[:num_known]), options)
@@ -106,13 +106,13 @@ def test_no_search_runs_the_model_oftener_than_its_budget_allows(num_known: int)
     assert 20 < served.call_count < (2.5 if num_known else 1.5) * options.evaluations + 8
 
 
-def test_strands_are_not_looked_for_where_no_run_could_be_afforded() -> None:
+def test_bundles_are_not_built_where_no_run_is_affordable() -> None:
     snapshot = Mix.draw(np.random.default_rng(2), 16, 4, 1.2).snapshot()
     contention = contention_of(snapshot)
     evaluator = Evaluator(
         contention,
         FluidBound.of(contention, 100),
-        lambda: pytest.fail("bundles were looked for"),
+        lambda: pytest.fail("bundles were built"),
         snapshot.seed,
         TrainyardOptions(model_steps=1e4),
     )
@@ -130,7 +130,7 @@ def test_no_order_that_slows_jobs_down_too_much_is_better_than_one_that_does_not
     assert not broken.is_better_than(kept, min_gain=0.0)
 
 
-def test_what_one_lot_loses_does_not_hide_what_another_gains() -> None:
+def test_a_loss_in_one_component_does_not_hide_a_gain_in_another() -> None:
     starved, poor, rich = Score(0.0, -1.0), Score(0.0, 5.0), Score(0.0, 6.0)
     assert total_score([starved, rich]).is_better_than(total_score([starved, poor]), min_gain=0.01)
     slow, slower = Score(-1.0, 9.0), Score(-2.0, 99.0)

@@ -1,4 +1,4 @@
-"""The steps apart are those of the policy: their order, compressed, is its Plan."""
+"""Single steps of the policy agree with its Plans."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from tests.policies.builders import GBPS, make_job, make_links, snapshots
 @settings(max_examples=40)
 @given(snapshots())
 def test_levels_for_its_own_order_are_the_plans(snapshot: Snapshot) -> None:
-    order = [name for lot in orders(snapshot) for name in lot]
+    order = [name for component in orders(snapshot) for name in component]
     plan = trainyard(snapshot)
     found = levels_in_order(snapshot, order)
     sending = {job.name for job in snapshot.jobs if len(job.reachable_links)}
@@ -30,14 +30,14 @@ def test_jobs_that_never_meet_are_in_different_orders(snapshot: Snapshot) -> Non
         for job in snapshot.jobs
     }
     found = orders(snapshot)
-    for lot in found:
+    for component in found:
         for other in found:
-            if lot is not other:
-                assert not any(links[one] & links[two] for one in lot for two in other)
+            if component is not other:
+                assert not any(links[one] & links[two] for one in component for two in other)
 
 
 def test_levels_follow_the_order_that_is_given() -> None:
-    """Two alike on one link, far from enough for both: whoever stands first has the higher level."""
+    """Two equal jobs overload one link: the first in the order gets the higher level."""
     jobs = tuple(make_job(name, [(GBPS, ((0,),))]) for name in ("a", "b"))
     snapshot = Snapshot(0.0, make_links(GBPS), jobs, num_levels=2)
     for first, second in (("a", "b"), ("b", "a")):

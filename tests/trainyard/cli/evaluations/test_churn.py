@@ -25,7 +25,7 @@ def test_churn_has_a_line_for_every_policy_on_every_fabric(
         (fabric, variant) for fabric in ("fig20", "fewer-uplinks") for variant in churn.VARIANTS
     ]
     assert {line["num_events"] for line in lines} == {6}
-    assert "least_gain" in page.read_text(encoding="utf-8")
+    assert "min_gain" in page.read_text(encoding="utf-8")
 
     monkeypatch.setattr(processes, "on_processes", partial(in_this_process, most=10))
     ended = trainyard("evaluate", "churn", "--seeds", "2", "--jobs", "3")
