@@ -106,6 +106,7 @@ class CancellableCall(Generic[_ResultT]):
         self._taken = Lock()
 
     def __call__(self) -> _ResultT:
+        """Make the call. Raises StoreError where it was made or cancelled before."""
         if not self._taken.acquire(blocking=False):
             raise StoreError("withdrawn")
         return self._call()

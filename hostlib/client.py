@@ -17,7 +17,9 @@ _FAREWELL_S = 1.0
 
 
 class Client:
-    """Registers jobs with a controller and follows its directives::
+    """Registers jobs with a controller and follows its directives.
+
+    ::
 
         import asyncio
         from hostlib import Client, Flow, FlowGroup, Job, Nic, Profile

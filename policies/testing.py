@@ -1,4 +1,6 @@
-"""Checks that a sound policy passes, to call from the tests of a policy::
+"""Checks that a sound policy passes, to call from the tests of a policy.
+
+::
 
     import pytest
     from policies.testing import CHECKS, Check

@@ -45,8 +45,10 @@ def emulated(
     trace_rows: int = 0,
     program: Program | None = None,
 ) -> EmulatedFabric:
-    """The fabric in virtual time, with routes to every NIC and a level for every class CS1…CS7; ``program`` is
-    Trainyard's unless given."""
+    """Return the fabric in virtual time, with routes to every NIC and a level for every class CS1…CS7.
+
+    ``program`` is Trainyard's unless given.
+    """
     result = EmulatedFabric(
         fabric,
         program or trainyard(),

@@ -23,8 +23,11 @@ INVALID_ARGUMENT = 6
 
 
 class Interpreter(Evaluator):
-    """A switch; ``entries``, ``defaults``, ``members`` and ``groups`` are its to look things up in and the test's to
-    fill, ``direct_counters`` and ``counters`` hold [packets, bytes] and ``registers`` values."""
+    """A switch that interprets the program.
+
+    Tests fill ``entries``, ``defaults``, ``members`` and ``groups``. ``direct_counters`` and ``counters`` hold
+    [packets, bytes], and ``registers`` values.
+    """
 
     def __init__(self, program: Json) -> None:
         super().__init__(program)

@@ -37,7 +37,7 @@ def test_who_came_first_is_not_shifted() -> None:
 
 
 def test_a_shift_reaches_along_the_affinity_graph() -> None:
-    """a and b take turns on link 0, b and c on link 1: c runs with a."""
+    """A and b take turns on link 0, b and c on link 1: c runs with a."""
     shifts = shifts_of(half_busy("a", (0,)), half_busy("b", (0,), (1,)), half_busy("c", (1,)))
     assert shifts == {"a": 0.0, "b": pytest.approx(1.0), "c": pytest.approx(0.0)}
 
