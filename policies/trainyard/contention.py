@@ -12,9 +12,9 @@ from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from policies.arrays import FloatArray, IntArray, LinkArray
+from policies.jit import Kernel
 from policies.job import Job
 
 _MIN_COMPUTE = 1e-6
@@ -34,17 +34,43 @@ def candidate_components(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 def connected_jobs(jobs: Sequence[Job], links_of: Sequence[LinkArray | IntArray]) -> list[tuple[Job, ...]]:
     """Return the components of jobs by the links that each uses; in order as for ``candidate_components``."""
     links = np.concatenate([np.empty(0, np.int32), *links_of])
-    # One graph of jobs and links: the rows of the links are empty, as each edge is listed once, at its job.
-    num_jobs, num_links = len(jobs), int(links.max(initial=-1)) + 1
     first = np.cumsum([0, *map(len, links_of)])
-    first = np.concatenate((first, np.full(num_links, first[-1])))
-    size = num_jobs + num_links
-    edges = csr_array((np.ones(len(links)), links + num_jobs, first), shape=(size, size))
-    component_of = connected_components(edges, directed=False)[1][:num_jobs]
+    find_roots = _find_roots.for_steps(2 * len(links))
     members: dict[int, list[Job]] = {}
-    for job, component in zip(jobs, component_of.tolist(), strict=True):
-        members.setdefault(component, []).append(job)
+    for job, root in zip(jobs, find_roots(first, links).tolist(), strict=True):
+        members.setdefault(root, []).append(job)
     return [tuple(of_component) for of_component in members.values()]
+
+
+@Kernel
+def _find_roots(first: IntArray, links: LinkArray | IntArray) -> IntArray:
+    """Return by job the first job of its component: union-find in one pass over the links of all jobs.
+
+    ``scipy.sparse.csgraph.connected_components`` takes four times as long, which is a fifth of a decision for 500 jobs.
+    """
+    num_jobs = len(first) - 1
+    parent = np.arange(num_jobs)
+    user = np.full(links.max() + 1 if len(links) else 0, -1)
+    for job in range(num_jobs):
+        root = job
+        for link in links[first[job] : first[job + 1]]:
+            other = user[link]
+            user[link] = root
+            if other >= 0 and other != root:
+                while parent[other] != other:
+                    parent[other] = parent[parent[other]]
+                    other = parent[other]
+                if other < root:
+                    parent[root] = other
+                    root = other
+                elif root < other:
+                    parent[other] = root
+    for job in range(num_jobs):
+        root = job
+        while parent[root] != root:
+            root = parent[root]
+        parent[job] = root
+    return parent
 
 
 @dataclass(frozen=True, eq=False)
