@@ -10,7 +10,7 @@ from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError
 
 
-def test_the_controller_is_told_the_same_and_has_as_many_levels() -> None:
+def test_both_back_ends_register_the_same_jobs_and_levels() -> None:
     told = {"num_levels": 2, "profile_error": ProfileError(work=0.5, bytes=0.2)}
     scenario = load_scenario(SHIPPED_SCENARIOS / "crux-example-1.yaml").model_copy(update=told)
     emulated = asyncio.run(run_on_emulator(scenario, "crux", on_progress=lambda *_: None))

@@ -28,7 +28,7 @@ def test_routes_over_a_dead_cable_go_and_come_back() -> None:
     asyncio.run(test())
 
 
-def test_what_was_dead_before_the_controller_came_is_never_routed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cables_dead_before_the_start_are_never_used(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[str] = []
     insert = EmulatedSwitch.insert
 

@@ -101,7 +101,7 @@ def one_way() -> tuple[Scenario, str, str]:
     return next(found for found in map(_one_way, range(20)) if found[1] != found[2])
 
 
-def test_a_switch_passes_over_its_own_dead_port_at_once(one_way: tuple[Scenario, str, str]) -> None:
+def test_a_switch_avoids_its_own_dead_port_at_once(one_way: tuple[Scenario, str, str]) -> None:
     scenario, way_out, _ = one_way
     cut = _failing(scenario, *_outage(0.55, 5.0, link=["t0", way_out]))
     assert _are_undisturbed(_run(cut, "ecmp").jobs[0])
@@ -115,7 +115,7 @@ def test_a_flow_waits_while_its_acknowledgements_are_lost(one_way: tuple[Scenari
     assert iteration_begins_s(_run(cut, "ecmp").jobs[0])[3] == pytest.approx(expected_s, **EXACTLY)
 
 
-def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: tuple[Scenario, str, str]) -> None:
+def test_without_a_controller_nothing_is_rerouted(one_way: tuple[Scenario, str, str]) -> None:
     """The next controller serves from 0.95 s on."""
     scenario, _, way_back = one_way
     gone = _outage(0.5, 0.65, controller=0)
@@ -125,7 +125,7 @@ def test_a_controller_that_is_gone_reroutes_nothing_until_the_next_one(one_way: 
     assert iteration_begins_s(_run(failing, "ecmp").jobs[0])[3] == pytest.approx(expected_s, **EXACTLY)
 
 
-def test_a_plan_moves_what_its_rules_led_into_a_dead_port() -> None:
+def test_a_plan_moves_flows_whose_rules_use_a_dead_port() -> None:
     """Each job crosses a switch of its own; one switch fails, and both jobs share the other."""
     whole = _scenario(CLOS, ACROSS, seed=3)
     before = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole).flows}
@@ -135,7 +135,7 @@ def test_a_plan_moves_what_its_rules_led_into_a_dead_port() -> None:
     assert iteration_begins_s(result.jobs[0])[3] == pytest.approx(_tried_s(0.55, 0.56) + 0.05, **EXACTLY)
 
 
-def test_a_cable_that_flaps_is_left_alone_after_its_second_fall() -> None:
+def test_a_flapping_cable_is_avoided_after_its_second_failure() -> None:
     """The flow leaves the cable with the first failure, comes back, and leaves it for good with the second."""
     whole = _scenario(CLOS, ACROSS, seed=3)
     fabric = whole.topology.build()
@@ -149,7 +149,7 @@ def test_a_cable_that_flaps_is_left_alone_after_its_second_fall() -> None:
 
 
 @pytest.mark.parametrize("policy", ["ecmp", "crux"])
-def test_packets_and_fluids_lose_the_same_time_by_a_cut_and_go_the_same_ways_around_it(policy: str) -> None:
+def test_both_back_ends_agree_on_the_cost_and_the_detours_of_a_cut(policy: str) -> None:
     """The cut comes amid transfers: packets in flight are lost, for some flows behind their first switch."""
     whole = _scenario(CLOS | {"aggs": 3, "delay_us": 1}, ACROSS)
     own = {flow.job: whole.topology.build().nodes_of(flow.path)[2] for flow in _run(whole, policy).flows}["one"]
@@ -162,7 +162,7 @@ def test_packets_and_fluids_lose_the_same_time_by_a_cut_and_go_the_same_ways_aro
         assert iteration_begins_s(fluid) == pytest.approx(iteration_begins_s(packets), abs=0.005)
 
 
-def test_a_host_that_is_down_stops_its_job_alone() -> None:
+def test_a_host_that_is_down_stops_only_its_job() -> None:
     """At 0.45 s the third iteration has computed 0.05 s of its 0.2 s; it sends at 1.05 s, when half of that is done."""
     result = _run(_scenario(STAR, BOTH, *_outage(0.45, 1.0, host="h1")))
     first, second = map(iteration_begins_s, result.jobs)
@@ -177,7 +177,7 @@ def _are_undisturbed(job: JobResult) -> bool:
 
 
 @pytest.mark.parametrize("steering", Steering)
-def test_a_controller_that_dies_costs_nothing_and_the_next_one_plans_who_came_meanwhile(steering: Steering) -> None:
+def test_a_controller_crash_costs_nothing_and_the_next_one_plans_new_jobs(steering: Steering) -> None:
     jobs = [ACROSS[0], ACROSS[1] | {"arrival_s": 0.75}]
     outage = _outage(0.3, 1.0, controller=0)
     result = _run(_scenario(CLOS, jobs, *outage, seed=3, steering=steering))
@@ -195,7 +195,7 @@ def test_a_run_ends_only_when_a_controller_knows_of_the_last_departure() -> None
 
 
 @pytest.mark.parametrize("policy", ["varys", "sincronia", "echelonflow", "fifo"])
-def test_whoever_sets_rates_leaves_none_to_flows_that_wait(policy: str) -> None:
+def test_ideal_rates_give_waiting_flows_nothing(policy: str) -> None:
     """The flow groups of pipelines are open while their cable is cut, twice, beside a pipeline on another cable."""
     pipeline = {"type": "pp", "model": "bert", "micro_batches": 3, "schedule": "1f1b"}
     own = {"workload": pipeline, "iterations": 3}

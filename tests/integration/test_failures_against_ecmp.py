@@ -93,7 +93,7 @@ async def change(
 
 @pytest.mark.parametrize("policy", ["crux", "trainyard"])
 @pytest.mark.parametrize("seed", range(3))
-def test_on_a_fabric_in_which_failures_cut_off(policy: str, seed: int) -> None:
+def test_on_a_fabric_that_failures_partition(policy: str, seed: int) -> None:
     asyncio.run(compare(SMALL, policy, seed, failures=6, most=8))
 
 

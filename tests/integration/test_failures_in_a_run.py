@@ -33,7 +33,7 @@ def _event(at_s: float, state: str, **what: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("policy", ["ecmp", "crux"])
 @pytest.mark.parametrize("agg", ["a0", "a1", "a2"])
-def test_a_cable_behind_the_first_switch_stops_nobody(policy: str, agg: str) -> None:
+def test_a_dead_cable_behind_the_first_switch_stops_no_job(policy: str, agg: str) -> None:
     """Jobs' flows, and their acknowledgements without rules, hash onto each of the switches."""
     cut = _event(0.37, "down", link=["t1", agg]), _event(50.0, "up", link=["t1", agg])
     for job in _run(policy, *cut).jobs:
@@ -43,7 +43,7 @@ def test_a_cable_behind_the_first_switch_stops_nobody(policy: str, agg: str) -> 
         assert begins_s[-1] < 1.1
 
 
-def test_a_host_that_dies_stops_its_job_alone_and_what_it_did_not_compute_does_not_count() -> None:
+def test_a_host_that_dies_stops_only_its_job_and_counts_no_computation() -> None:
     outage = _event(0.34, "down", host="h2"), _event(2.34, "up", host="h2")
     result = _run("crux", *outage, probes=True)
     one, other = result.jobs
@@ -57,7 +57,7 @@ def test_a_host_that_dies_stops_its_job_alone_and_what_it_did_not_compute_does_n
     assert all(interval.end_s <= 0.34 or interval.start_s >= 2.34 for interval in one.computing)
 
 
-def test_a_cable_that_flaps_is_left_alone_and_two_runs_print_the_same() -> None:
+def test_a_flapping_cable_is_avoided_and_runs_are_repeatable() -> None:
     """The controller avoids a0 after its third failure: flows stay where they are."""
     flaps = [
         _event(at_s, state, link=["a0", "t1"])
@@ -70,13 +70,13 @@ def test_a_cable_that_flaps_is_left_alone_and_two_runs_print_the_same() -> None:
         assert job["jct_s"] < 20 * 0.1 + 3 * 0.1
 
 
-def test_a_switch_that_dies_is_left_by_its_neighbours_ports() -> None:
+def test_neighbours_avoid_a_dead_switch_by_their_ports() -> None:
     outage = _event(0.37, "down", switch="a1"), _event(40.0, "up", switch="a1")
     for job in _run("crux", *outage).jobs:
         assert iteration_begins_s(job)[-1] < 1.1
 
 
-def test_a_controller_that_starts_among_dead_links_hears_of_them() -> None:
+def test_a_controller_that_starts_learns_of_dead_links() -> None:
     """The cable goes down while there is no controller: the next one uses other paths."""
     events = (
         _event(0.3, "down", controller=0),

@@ -49,9 +49,7 @@ def _paths(result: RunResult, job: str) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("policy", ["crux", "trainyard"])
-def test_a_job_that_comes_later_leaves_an_uplink_to_who_has_it(
-    number: int, policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_job_avoids_the_loaded_uplink(number: int, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fabric = _SCENARIO.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, _SCENARIO.seed))
     ends = fabric.nics["h1"][0], fabric.nics["h4"][0]

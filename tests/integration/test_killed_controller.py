@@ -105,7 +105,7 @@ async def _one_of_two_stays_away() -> None:
         await _has_rules(served, 1)
 
 
-def test_rules_of_a_job_that_does_not_come_back_go_after_one_lease() -> None:
+def test_rules_of_a_lost_job_are_deleted_after_one_lease() -> None:
     asyncio.run(_one_of_two_stays_away())
 
 

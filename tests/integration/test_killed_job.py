@@ -82,6 +82,6 @@ async def _kill_one_of_two() -> tuple[int, int, int]:
             await living.wait()
 
 
-def test_the_rules_of_a_killed_job_go_and_those_of_a_living_one_stay() -> None:
+def test_only_the_rules_of_the_killed_job_are_deleted() -> None:
     with_both, right_after, in_the_end = asyncio.run(_kill_one_of_two())
     assert (with_both, right_after, in_the_end) == (2, 2, 1)

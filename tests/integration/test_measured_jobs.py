@@ -38,7 +38,7 @@ def _jobs(scenario: Scenario) -> dict[str, JobResult]:
     return {job.name: job for job in result.jobs}
 
 
-def test_a_job_that_tells_its_hosts_alone_has_the_intensity_of_one_that_tells_all() -> None:
+def test_a_measured_job_has_the_intensity_of_a_reported_one() -> None:
     jobs = _jobs(Scenario.model_validate(_SCENARIO))
     # W = 16 GPUs for an iteration of 0.2 s, t = 0.1 s on every link of its way.
     assert jobs["quiet"].intensity == pytest.approx(16 * 0.2 / 0.1, rel=0.05)

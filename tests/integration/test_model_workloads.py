@@ -27,7 +27,7 @@ def scenario(workload: dict[str, Any]) -> Scenario:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
-def test_a_job_alone_takes_what_a_fluid_run_says(workload: dict[str, Any]) -> None:
+def test_an_isolated_job_takes_the_time_of_a_fluid_run(workload: dict[str, Any]) -> None:
     result = asyncio.run(run_on_emulator(scenario(workload), "crux", on_progress=lambda *_: None))
     (job,) = result.jobs
     assert job.iteration_time_s == pytest.approx(job.ideal_iteration_time_s, rel=0.01)

@@ -32,7 +32,7 @@ def test_an_unregistered_policy_runs_and_names_its_results() -> None:
     assert _times_s(result) == _times_s(_run(FIFO, Enforcement.LEVELS))
 
 
-def test_a_rate_allocator_of_ones_own_sets_the_rates() -> None:
+def test_a_custom_rate_allocator_sets_the_rates() -> None:
     def a_tenth(network: Network, order: Order, weights: FloatArray, *_: FloatArray) -> FloatArray:
         return max_min(network, order, weights) / 10
 
@@ -52,6 +52,6 @@ def test_groups_are_served_in_the_order_that_the_policy_gives_them() -> None:
     assert _times_s(_run(replace(FIFO, order_groups=last_first))) != _times_s(_run(FIFO))
 
 
-def test_the_emulators_controller_says_that_it_cannot_load_it() -> None:
+def test_the_emulator_refuses_a_policy_that_its_controller_cannot_load() -> None:
     with pytest.raises((PolicyError, RunError), match="policy 'mine': the controller is a process of its own"):
         run_on(Backend.EMULATOR, SCENARIO, Policy("mine", "as fifo", FIFO.decide), on_progress=lambda *_: None)

@@ -51,7 +51,7 @@ def _last_s(result: RunResult) -> float:
 
 # The hash sends all acknowledgements by the other switch, and those of one job by that one: nobody plans these.
 @pytest.mark.parametrize("seed", [12, 3])
-def test_flows_leave_a_link_that_died_where_nobody_tells_but_probes(seed: int) -> None:
+def test_flows_leave_a_link_that_only_probes_find_dead(seed: int) -> None:
     dies = [{"at_s": 3.0, "link": ["t0", "a0"], "state": "down"}]
     result = _run(events=dies, probes=True, reads_ports=False, seed=seed)
     # Two rounds of a second, in the first of which it died, the reporting interval, a retransmission timer.

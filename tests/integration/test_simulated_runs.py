@@ -125,7 +125,7 @@ def test_every_policy_runs_within_the_fluid_bound(policy: str, enforcement: Enfo
     assert all(group.excess_tardiness_s > -1e-9 for group in result.flow_groups if group.excess_tardiness_s is not None)
 
 
-def test_ports_steer_where_rules_do() -> None:
+def test_source_ports_and_rules_give_the_same_paths() -> None:
     by_rule, by_port = (
         simulate(shipped("fewer-uplinks").model_copy(update={"steering": steering}), "crux") for steering in Steering
     )
@@ -197,7 +197,7 @@ def test_echelonflow_of_coflows_is_varys() -> None:
 
 
 @pytest.mark.parametrize("policy", ["varys", "echelonflow"])
-def test_a_group_ranks_by_what_it_will_release_too(policy: str) -> None:
+def test_a_groups_rank_includes_its_later_transfers(policy: str) -> None:
     """The pipeline has 0.12 s to send at first and 0.48 s in all; the other job has 0.27 s left then."""
     workload = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
     jobs = [
@@ -219,7 +219,7 @@ def test_levels_are_as_many_as_the_scenario_says() -> None:
     assert two.gpu_utilisation == eight.gpu_utilisation > one.gpu_utilisation
 
 
-def test_a_job_that_nobody_has_decided_on_yet_shares_as_one_that_has_no_rule() -> None:
+def test_an_undecided_job_shares_links_like_one_without_rules() -> None:
     """Two jobs on one link arrive one after the other: without scheduling it does not matter when decisions come."""
     jobs = [phases("a", "h0", "h2", 0.5, 1.0), phases("b", "h1", "h3", 0.25, 1.0, arrival_s=0.25)]
     document = {"topology": DUMBBELL, "jobs": [job | {"iterations": 4} for job in jobs]}
@@ -227,7 +227,7 @@ def test_a_job_that_nobody_has_decided_on_yet_shares_as_one_that_has_no_rule() -
     assert [job.jct_s for job in late.jobs] == [job.jct_s for job in at_once.jobs]
 
 
-def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
+def test_decisions_use_reported_profiles_and_runs_use_real_ones() -> None:
     """Under a policy that ignores profiles, a job that reports wrong numbers runs like one that reports right ones."""
     scenario = shipped("fig20")
     wrong = scenario.model_copy(update={"profile_error": ProfileError(work=0.5, bytes=0.2, overlap=0.9)})
@@ -239,7 +239,7 @@ def test_what_jobs_tell_decides_and_what_they_do_runs() -> None:
     assert len(ratios) > 1
 
 
-def test_a_group_that_pauses_before_its_job_is_decided_on_goes_on() -> None:
+def test_a_pausing_group_survives_a_decision_about_another_job() -> None:
     """A decision about another job, while a pipeline computes its next micro-batch, keeps the pipeline's state."""
     pipeline = {"type": "pp", "model": "gpt", "micro_batches": 4, "schedule": "gpipe"}
     late = {"name": "late", "hosts": ["h1", "h3"], "gpus_per_host": 8, "arrival_s": 0.3, "workload": pipeline}

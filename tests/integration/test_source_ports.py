@@ -38,7 +38,7 @@ def _run(steering: str) -> RunResult:
     return asyncio.run(run_on_emulator(scenario, "crux", on_progress=lambda _now_s, _end_s: None))
 
 
-def test_source_ports_take_flows_where_rules_do() -> None:
+def test_source_ports_give_the_paths_of_rules() -> None:
     by_rule, by_port = _run("rule"), _run("source_port")
     assert sorted((flow.job, flow.path) for flow in by_port.flows) == sorted(
         (flow.job, flow.path) for flow in by_rule.flows

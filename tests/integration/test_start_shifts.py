@@ -61,7 +61,7 @@ def test_jobs_with_shifts_take_turns_from_their_second_iteration_on() -> None:
     assert second == pytest.approx([0.0, *(1.0 + 2.0 * number for number in range(1, _ITERATIONS))], abs=0.1)
 
 
-def test_turns_make_iterations_as_fast_as_alone() -> None:
+def test_alternating_jobs_are_as_fast_as_isolated_ones() -> None:
     waiting, taking_turns = _run("ecmp"), _run("cassini")
     assert waiting.gpu_utilisation == pytest.approx(1 / 3, abs=0.005)
     # Of 2 s each, but for the first one of 3 s and the wait.

@@ -126,7 +126,7 @@ async def _fail_over_and_back(database: str, deleted: list[str]) -> None:
             assert len({write.term for write in accepted}) == 3
 
 
-def test_rules_and_registrations_survive_a_leader_that_is_stopped_and_one_that_is_killed(
+def test_rules_and_registrations_survive_stopped_and_killed_leaders(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted: list[str] = []

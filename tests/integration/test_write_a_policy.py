@@ -37,7 +37,7 @@ def _run(commands: str, folder: Path) -> str:
     return ended.stdout
 
 
-def test_a_policy_of_ones_own_runs_everywhere(tmp_path: Path) -> None:
+def test_the_documented_policy_runs_everywhere(tmp_path: Path) -> None:
     output = ""
     for language, text in _blocks():
         if (named := _NAME.match(text)) is not None:

@@ -9,7 +9,7 @@ BUSY = EventChange(10, 20, 30, 40, 5, 6, 0.6)
 EMPTY = EventChange(0, 0, 1, 0, 0, 0, None)
 
 
-def test_events_of_all_seeds_count_alike() -> None:
+def test_all_events_of_all_seeds_have_equal_weight() -> None:
     first, second = (ChurnCase("crux", FabricName.TESTBED, seed, 2) for seed in (1, 2))
     found = Churn().combine([first, second], {second: (BUSY,), first: (CALM, CALM, EMPTY)})
     assert (found.seeds, found.num_events) == ((1, 2), 4)
@@ -21,7 +21,7 @@ def test_events_of_all_seeds_count_alike() -> None:
     assert Churn().json_object(found)["rules"] == {"mean": 18.25, "p50": 6.0, "p99": pytest.approx(58.38)}
 
 
-def test_the_cost_of_damping_is_against_none_on_the_same_fabric() -> None:
+def test_the_cost_of_damping_refers_to_the_same_fabric() -> None:
     cells = [(FabricName.TESTBED, "trainyard, 0%", 0.8), (FabricName.TESTBED, "trainyard, 1%", 0.75)]
     cells += [(FabricName.FEWER_UPLINKS, "trainyard, 1%", 0.5), (FabricName.TESTBED, "ecmp", None)]
     results = {

@@ -27,7 +27,7 @@ def rows_of(table: int) -> dict[str, str]:
     return {row[0]: "|".join(row[1:]).replace("\N{NO-BREAK SPACE}", " ").replace("\N{EN DASH}", "-") for row in rows}
 
 
-def test_both_readings_stand_beside_the_paper_for_the_main_loads() -> None:
+def test_findings_have_both_readings_beside_the_papers_figures() -> None:
     shares, errors = rows_of(0), rows_of(1)
     assert shares["paths, crux"] == "87.50 %|97.69 %|77.5 %|75.0 %|50.0 %"
     assert shares["paths, trainyard"] == "75.00 %|-|75.0 %|75.0 %|0.0 %"
@@ -35,7 +35,7 @@ def test_both_readings_stand_beside_the_paper_for_the_main_loads() -> None:
     assert errors["priorities, varys"] == "50.0 %|57.8 %|50.0, 50.0, 50.0|60.0, 85.7, 100.0"
 
 
-def test_loads_are_apart_and_those_that_no_case_has_are_left_out() -> None:
+def test_loads_have_separate_rows_and_empty_ones_are_left_out() -> None:
     assert CruxMicrobenchmark().findings(CASES).tables[2].columns == (
         "Mechanism",
         "0.3 to 0.6",
@@ -46,7 +46,7 @@ def test_loads_are_apart_and_those_that_no_case_has_are_left_out() -> None:
     assert rows_of(3)["compression, crux"] == "0.0 %|50.0 %|100.0 %"
 
 
-def test_where_all_comes_to_the_same_nothing_is_wrong() -> None:
+def test_errors_are_zero_where_all_settings_are_equal() -> None:
     reached = Reached(Mechanism.PATHS, "crux", 0.5)
     case = CaseMeasured(1, 0.4, 0.5, {Mechanism.PATHS: 0.5}, (reached,))
     assert (case.of_best(reached), case.error(reached)) == (1.0, 0.0)
@@ -60,7 +60,7 @@ def test_high_loads_alone_have_tables_by_load() -> None:
     ]
 
 
-def test_pictures_have_the_papers_quantiles_of_whom_it_measured() -> None:
+def test_charts_have_the_papers_quantiles() -> None:
     charts = CruxMicrobenchmark().findings(CASES).charts
     assert len(charts) == 2 * len(Mechanism)
     priorities = charts[2]
@@ -94,6 +94,6 @@ def test_json_has_a_line_per_case_and_one_of_all() -> None:
 
 
 @pytest.mark.parametrize("assumption", Assumption)
-def test_every_assumption_is_told(assumption: Assumption) -> None:
+def test_every_assumption_is_listed(assumption: Assumption) -> None:
     told = CruxMicrobenchmark(assume=assumption).findings(CASES).assumptions
     assert ("Other than by default" in " ".join(told)) is (assumption is not Assumption.OURS)

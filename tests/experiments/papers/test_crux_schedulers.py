@@ -5,7 +5,7 @@ from workloads.schedulers.catalogue import Scheduler
 DASH = "\N{EN DASH}"
 
 
-def test_of_a_scheduler_that_lacks_a_run_there_is_no_gain() -> None:
+def test_an_incomplete_scheduler_has_no_gain() -> None:
     results = {
         made_up_case(policy, scheduler): made_up_result(policy, computing)
         for policy, scheduler, computing in (

@@ -45,7 +45,7 @@ def test_changes_are_by_model_over_the_jobs_that_have_a_time(mix: MixMeasured) -
     assert mix.policies[1].changes == pytest.approx({"gpt": -0.25, "bert": 0.0})
 
 
-def test_one_seed_has_no_deviation_and_no_gap_is_not_closed() -> None:
+def test_one_seed_has_no_deviation_and_an_empty_gap_no_share() -> None:
     case = MixCase("fig21", 1, Backend.SIMULATOR)
     one = CruxTestbed().combine([case], {case: tuple(a_run(policy, 1, 0.9, {"bert": 1.0}) for policy in POLICIES)})
     assert [(of.deviation, of.gap_closed) for of in one.policies] == [(0.0, None)] * 3

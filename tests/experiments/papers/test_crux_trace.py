@@ -9,7 +9,7 @@ from workloads.schedulers.catalogue import Scheduler
 DASH = "\N{EN DASH}"
 
 
-def test_gains_stand_beside_the_papers_by_both_readings(tmp_path: Path) -> None:
+def test_findings_have_gains_by_both_readings(tmp_path: Path) -> None:
     results = {
         made_up_case("sincronia", Scheduler.RANDOM): made_up_result("sincronia", 4.5),
         made_up_case("crux", Scheduler.RANDOM): made_up_result("crux", 10.0),

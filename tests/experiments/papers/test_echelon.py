@@ -81,7 +81,7 @@ def test_gaps_have_mean_percentile_and_largest() -> None:
     assert "11 small cases" in table.title
 
 
-def test_echelonflow_is_near_the_optimum_and_nobody_beats_it() -> None:
+def test_echelonflow_is_near_the_optimum() -> None:
     gaps = gaps_measured(list(map(tardiness_gap, random_cases(seed=2, num_cases=4)))).gaps
     assert min(gap for of_policy in gaps.values() for gap in of_policy) >= -1e-6
     assert sum(gaps["echelonflow"]) / 4 <= 0.05

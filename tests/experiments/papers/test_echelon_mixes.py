@@ -8,7 +8,7 @@ from workloads.scenario import Scenario
 
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("load", [0.4, 0.8])
-def test_a_mix_has_the_load_asked_for_and_a_window_in_which_all_jobs_are_there(kind: Kind, load: float) -> None:
+def test_a_mix_has_the_requested_load_and_all_jobs_in_its_window(kind: Kind, load: float) -> None:
     mix = drawn_mix(kind, load, 1)
     assert offered_load(mix) == pytest.approx(load, abs=1e-5)
     assert [job.name.rpartition("-")[0] for job in mix.jobs] == (
@@ -22,7 +22,7 @@ def test_a_mix_has_the_load_asked_for_and_a_window_in_which_all_jobs_are_there(k
         assert job.arrival_s + job.duration_s >= mix.measure.to_s - 1e-9
 
 
-def test_all_that_is_sent_crosses_the_cable() -> None:
+def test_all_flows_cross_the_cable() -> None:
     mix = drawn_mix(Kind.MIXED, 0.4, 1)
     assert isinstance(mix.topology, DumbbellSpecification)
     left = {f"h{number}" for number in range(mix.topology.hosts_per_side)}
@@ -31,7 +31,7 @@ def test_all_that_is_sent_crosses_the_cable() -> None:
         assert all((flow.source_host in left) != (flow.destination_host in left) for flow in flows)
 
 
-def test_a_seed_is_one_draw_at_every_load_and_another_seed_another() -> None:
+def test_a_seed_draws_the_same_jobs_at_every_load() -> None:
     def drawn(mix: Scenario) -> list[object]:
         return [job.workload for job in mix.jobs]
 
@@ -41,6 +41,6 @@ def test_a_seed_is_one_draw_at_every_load_and_another_seed_another() -> None:
 
 
 @pytest.mark.parametrize("load", [0.04, 1.0, -0.5, float("nan")])
-def test_a_load_that_cannot_be_is_refused(load: float) -> None:
+def test_impossible_loads_are_refused(load: float) -> None:
     with pytest.raises(ValueError, match=r"the offered load must be at least 0\.05 and less than 1"):
         drawn_mix(Kind.GPIPE, load, 1)

@@ -68,7 +68,7 @@ def gpipe() -> Scenario:
         (ECHELONFLOW, 4.0),
     ],
 )
-def test_a_pipeline_is_as_late_as_the_papers_figure_has_it(contender: Contender, forward: float) -> None:
+def test_a_pipeline_has_the_tardiness_of_the_papers_figure(contender: Contender, forward: float) -> None:
     """Released 1, 2 and 3 forward steps in: they end at 4.5, 6.5, 7, or all at 7, or one after the other.
 
     Backward each gradient ends 2 after it was released, 2 after the one before. Alone the forward group is 4 late.
@@ -80,7 +80,7 @@ def test_a_pipeline_is_as_late_as_the_papers_figure_has_it(contender: Contender,
 
 
 @pytest.mark.parametrize("kind", [Kind.GPIPE, Kind.FSDP])
-def test_fair_sharing_does_not_care_how_groups_are_told(kind: Kind) -> None:
+def test_fair_sharing_ignores_the_grouping_of_flows(kind: Kind) -> None:
     """So that tardiness by stages is measured as that of the groups."""
     mix = drawn_mix(kind, 0.8, 2)
     by_stage = run(mix, Contender("fair, stages", "ecmp", Reading.STAGE))
@@ -90,19 +90,19 @@ def test_fair_sharing_does_not_care_how_groups_are_told(kind: Kind) -> None:
     assert by_stage.iteration_time_s == by_group.iteration_time_s
 
 
-def test_of_coflows_all_is_the_same_however_they_are_told_and_echelonflow_is_varys() -> None:
+def test_on_coflows_both_readings_and_echelonflow_agree_with_varys() -> None:
     mix = drawn_mix(Kind.DATA_PARALLEL, 0.8, 2)
     by_group = run(mix, VARYS)
     assert run(mix, VARYS_BY_STAGE).tardiness_s == pytest.approx(by_group.tardiness_s, rel=1e-9)
     assert run(mix, ECHELONFLOW) == by_group
 
 
-def test_a_run_is_the_same_again() -> None:
+def test_a_run_is_repeatable() -> None:
     mix = drawn_mix(Kind.TENSOR_PARALLEL, 0.4, 1)
     assert run(mix, ECHELONFLOW) == run(mix, ECHELONFLOW)
 
 
-def test_what_comes_to_no_end_counts_with_the_window() -> None:
+def test_unfinished_jobs_count_with_the_window() -> None:
     """A window shorter than an iteration."""
     mix = gpipe()
     assert mix.measure is not None
@@ -112,5 +112,5 @@ def test_what_comes_to_no_end_counts_with_the_window() -> None:
     assert found.iteration_time_s == pytest.approx(FORWARD_S)
 
 
-def test_contenders_have_names_of_their_own() -> None:
+def test_contenders_have_unique_names() -> None:
     assert len({contender.name for contender in CONTENDERS}) == len(CONTENDERS)

@@ -65,11 +65,11 @@ def test_rules_are_the_difference_that_switches_are_sent(scenario: Scenario) -> 
     ]
 
 
-def test_nothing_changes_where_nobody_decides(scenario: Scenario) -> None:
+def test_policies_without_decisions_change_nothing(scenario: Scenario) -> None:
     assert list(job_events(scenario, ecmp)) == [EventChange(0, 0, 0, 0, 0, 0, None)] * 4
 
 
-def test_a_flow_that_is_led_where_it_goes_anyway_has_not_moved() -> None:
+def test_a_rule_for_the_hashs_path_moves_no_flow() -> None:
     """Every other decision leads all flows to where the hash leads them; then some go elsewhere."""
     count = 0
 
@@ -89,7 +89,7 @@ def test_a_flow_that_is_led_where_it_goes_anyway_has_not_moved() -> None:
     assert any(change.moved_flows for change in changes)
 
 
-def test_what_comes_goes() -> None:
+def test_all_inserted_rules_are_deleted() -> None:
     """After the last departure switches hold nothing any more."""
     changes = list(job_events(random_arrivals(2, FabricName.FEWER_UPLINKS, 8), crux))
     assert len(changes) == 16

@@ -10,7 +10,7 @@ def scenarios(seed: int) -> list[Scenario]:
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_drawn_scenarios_are_sound_and_the_same_again(seed: int) -> None:
+def test_drawn_scenarios_are_valid_and_repeatable(seed: int) -> None:
     """No GPU has two jobs at a time, which a scenario's own checks find."""
     for scenario in scenarios(seed):
         assert not find_problems(scenario.model_dump(mode="json", exclude_none=True))

@@ -16,7 +16,7 @@ from workloads.validation import find_problems
 ECMP, CRUX = "ecmp", "crux"
 
 
-def test_every_disturbance_is_a_sound_scenario_and_no_two_are_the_same() -> None:
+def test_disturbances_are_valid_and_distinct_scenarios() -> None:
     scenarios = [RobustnessCase("fig21", 3, CRUX, disturbance).scenario for disturbance in DISTURBANCES]
     for scenario in scenarios:
         assert not find_problems(scenario.model_dump(mode="json", exclude_none=True))
@@ -24,7 +24,7 @@ def test_every_disturbance_is_a_sound_scenario_and_no_two_are_the_same() -> None
     assert {scenario.seed for scenario in scenarios} == {3}
 
 
-def test_runs_are_every_mix_under_every_policy_but_ecmp_where_nothing_reaches_it() -> None:
+def test_cases_leave_out_ecmp_where_a_disturbance_cannot_affect_it() -> None:
     found = Robustness(seeds=2).cases()
     assert len(found) == len(set(found)) == 2 * len(MIXES) * (3 * len(DISTURBANCES) + 3)
     assert [run.seed for run in found] == sorted(run.seed for run in found)
@@ -32,7 +32,7 @@ def test_runs_are_every_mix_under_every_policy_but_ecmp_where_nothing_reaches_it
     assert reached == {"none", "jitter 2%", "jitter 10%"}
 
 
-def test_what_does_not_reach_ecmp_changes_nothing_there() -> None:
+def test_disturbances_left_out_for_ecmp_change_nothing() -> None:
     """One of each kind, on a mix in which hashes collide."""
     shares = {
         disturbance: Robustness.measure(RobustnessCase("random on fewer-uplinks", 2, ECMP, disturbance))
@@ -78,6 +78,6 @@ def test_shares_and_losses_follow_from_the_runs() -> None:
     assert changes.rows[1][2] == "\N{MINUS SIGN}20.0/\N{MINUS SIGN}30.0"
 
 
-def test_random_mixes_are_others_with_each_seed_and_shipped_ones_are_not() -> None:
+def test_only_random_mixes_depend_on_the_seed() -> None:
     jobs = {mix: [RobustnessCase(mix, seed, CRUX, NONE).scenario.jobs for seed in (1, 2)] for mix in MIXES}
     assert {mix for mix, (one, other) in jobs.items() if one != other} == set(robustness.RANDOM_MIXES)

@@ -19,7 +19,7 @@ def result(utilisation: float, bound: float = 0.8, worst: float = 2.0) -> LoadRe
     return LoadResult(1.0, utilisation, 0.9, bound, (1.0, worst))
 
 
-def test_what_is_closed_is_of_what_crux_leaves_on_the_same_seed() -> None:
+def test_the_closed_share_refers_to_cruxs_gap_of_the_same_seed() -> None:
     assert closed(result(0.6), result(0.7)) == pytest.approx(0.5)
     assert closed(result(0.6), result(0.5)) == pytest.approx(-0.5)
     assert closed(result(0.8), result(0.8)) is None
@@ -43,12 +43,12 @@ def test_what_is_closed_is_of_what_crux_leaves_on_the_same_seed() -> None:
     assert everywhere.rows == (("trainyard", f"25.0{SPACE}%"),)
 
 
-def test_without_crux_nothing_is_closed() -> None:
+def test_without_crux_there_is_no_closed_share() -> None:
     results = {case(0.6, 1, "ecmp"): result(0.6)}
     assert [table.rows[0][-1] for table in TraceLoads().findings(list(results.items())).tables] == [DASH, DASH]
 
 
-def test_json_names_what_was_run() -> None:
+def test_json_describes_the_run() -> None:
     found = TraceLoads().json_object((case(1.5, 3, "crux"), result(0.6, worst=3.0)))
     assert (found["load"], found["seed"], found["policy"], found["topology"]) == (1.5, 3, "crux", "thin-clos")
     assert found["slowdown"] == pytest.approx({"p50": 2.0, "p99": 2.98, "worst": 3.0})

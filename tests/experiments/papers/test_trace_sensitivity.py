@@ -8,7 +8,7 @@ from workloads.traces.variants import Variant
 DASH = "\N{EN DASH}"
 
 
-def test_a_variant_that_lacks_a_run_has_no_gain_and_one_without_runs_no_row() -> None:
+def test_incomplete_variants_have_no_gain_and_empty_ones_no_row() -> None:
     results = {
         replace(made_up_case(policy, Scheduler.RANDOM), variant=variant): made_up_result(policy, computing)
         for variant, policy, computing in (

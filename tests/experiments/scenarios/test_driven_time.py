@@ -14,16 +14,14 @@ _CONFIG = {
 }
 
 
-def test_the_host_service_has_no_method_that_moves_the_time() -> None:
+def test_the_host_service_cannot_move_the_clock() -> None:
     methods = wire.DESCRIPTOR.services_by_name["Controller"].methods_by_name
     assert "GetPlan" in methods
     assert "Settle" not in methods
     assert not [name for name in wire.DESCRIPTOR.message_types_by_name if "Settle" in name or "Port" in name]
 
 
-def test_controllers_that_take_turns_go_by_time_as_it_passes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_driven_time_refuses_leadership(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "controller.yaml"
     path.write_text(yaml.safe_dump(_CONFIG | {"database": str(tmp_path / "db"), "leadership": {}}))
     with pytest.raises(SystemExit):

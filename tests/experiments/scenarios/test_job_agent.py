@@ -51,7 +51,7 @@ async def _outlive_two_leases() -> tuple[bool, bool, int]:
         return was_there, "gpt" in controller.registry, len(directives.flows)
 
 
-def test_an_agent_keeps_its_lease_and_its_job_is_gone_when_it_has_left() -> None:
+def test_an_agent_renews_its_lease_and_withdraws_its_job() -> None:
     assert asyncio.run(_outlive_two_leases()) == (True, False, 2)
 
 
@@ -67,6 +67,6 @@ async def _take_the_name_of_another() -> None:
         await foreign.register()
 
 
-def test_a_refused_agent_says_why() -> None:
+def test_a_refused_agent_raises_the_reason() -> None:
     with pytest.raises(RefusedError, match="gpt"):
         asyncio.run(_take_the_name_of_another())

@@ -13,7 +13,7 @@ from workloads.loading import ScenarioError
 ON = (Backend.SIMULATOR, Enforcement.LEVELS)
 
 
-def test_a_grid_has_every_run_once_and_every_cell_before_the_next_seed(tmp_path: Path) -> None:
+def test_a_grid_has_every_run_once_seed_by_seed(tmp_path: Path) -> None:
     files = read_files([write(tmp_path, "one"), write(tmp_path, "two", policy="ecmp"), write(tmp_path, "one")])
     settings = list(combinations([Axis.parse("reaction_delay_s=0,1")]))
     grid = build_grid(files, settings, (), range(1, 4), *ON)
@@ -28,7 +28,7 @@ def test_a_grid_has_every_run_once_and_every_cell_before_the_next_seed(tmp_path:
     assert [case.description.policy for case in asked] == ["fifo"] * 2
 
 
-def test_all_that_is_wrong_is_told_with_its_file_and_settings(tmp_path: Path) -> None:
+def test_all_problems_are_reported_with_file_and_settings(tmp_path: Path) -> None:
     files = read_files([write(tmp_path, "one"), write(tmp_path, "two")])
     with pytest.raises(ScenarioError) as refused:
         build_grid(files, [{"reaction_delay_s": -1}, {"colour": "red"}, {"jobs[2].name": "c"}, {}], (), [1], *ON)
@@ -46,14 +46,14 @@ def test_all_that_is_wrong_is_told_with_its_file_and_settings(tmp_path: Path) ->
         assert message.startswith(beginning)
 
 
-def test_what_the_backend_cannot_run_is_refused(tmp_path: Path) -> None:
+def test_unsupported_scenarios_are_refused(tmp_path: Path) -> None:
     files = read_files([write(tmp_path)])
     with pytest.raises(ScenarioError, match=r"small.yaml: --enforcement ideal: only the simulator"):
         build_grid(files, [{}], (), [1], Backend.EMULATOR, Enforcement.IDEAL)
     assert build_grid(files, [{}], (), [1], Backend.SIMULATOR, Enforcement.IDEAL)
 
 
-def test_scenarios_of_one_name_and_files_that_are_wrong_are_refused_together(tmp_path: Path) -> None:
+def test_duplicate_names_and_invalid_files_are_reported_together(tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
     with pytest.raises(ScenarioError) as refused:
@@ -77,7 +77,7 @@ def test_scenarios_of_one_name_and_files_that_are_wrong_are_refused_together(tmp
         ("jobs[1].workload.bytes=1e9,2e9", "jobs[1].workload.bytes", (1e9, 2e9)),
     ],
 )
-def test_values_are_those_of_yaml(text: str, key: str, values: tuple[Any, ...]) -> None:
+def test_axis_values_are_yaml(text: str, key: str, values: tuple[Any, ...]) -> None:
     assert Axis.parse(text) == Axis(key, values)
 
 
@@ -96,12 +96,12 @@ def test_values_are_those_of_yaml(text: str, key: str, values: tuple[Any, ...]) 
         ("policy=crux", "policy: expected --policy instead"),
     ],
 )
-def test_what_is_no_axis_is_refused(text: str, reason: str) -> None:
+def test_invalid_axes_are_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason.replace("[", r"\[")):
         Axis.parse(text)
 
 
-def test_settings_are_all_combinations_the_last_axis_fastest() -> None:
+def test_combinations_change_the_last_axis_fastest() -> None:
     axes = [Axis.parse("scale=1,2"), Axis.parse("compute_jitter=0,0.1")]
     assert [format_settings(settings) for settings in combinations(axes)] == [
         "scale=1, compute_jitter=0",
@@ -114,7 +114,7 @@ def test_settings_are_all_combinations_the_last_axis_fastest() -> None:
         list(combinations([*axes, axes[0]]))
 
 
-def test_settings_take_the_place_of_keys_and_leave_the_document_alone() -> None:
+def test_settings_replace_keys_in_a_copy() -> None:
     document = {"jobs": [{"name": "a"}, {"name": "b"}], "seed": 3}
     settings = {"jobs[1].name": "c", "measure.from_s": 2, "seed": 4}
     changed = {"jobs": [{"name": "a"}, {"name": "c"}], "seed": 4, "measure": {"from_s": 2}}
@@ -131,6 +131,6 @@ def test_settings_take_the_place_of_keys_and_leave_the_document_alone() -> None:
         ("seed.a", "'a' needs"),
     ],
 )
-def test_a_place_that_is_not_there_is_named(key: str, reason: str) -> None:
+def test_a_missing_place_is_named(key: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         with_settings({"jobs": [{}, {}], "seed": 1}, {key: 1})

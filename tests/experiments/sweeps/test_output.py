@@ -13,7 +13,7 @@ LINES = [finished(asked(seed=seed), seed / 10) for seed in (1, 2, 3)]
 CONTENT = "".join(f"{line.model_dump_json()}\n" for line in LINES)
 
 
-def test_lines_are_found_again(tmp_path: Path) -> None:
+def test_an_output_keeps_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "new" / "out.jsonl"
     with open_output(path, []) as output:
         assert not output.lines
@@ -28,7 +28,7 @@ def test_lines_are_found_again(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, len(CONTENT)))
-def test_a_line_cut_anywhere_is_dropped_and_can_be_written_again(length: int) -> None:
+def test_an_incomplete_last_line_is_dropped_and_written_again(length: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "out.jsonl"
         path.write_text(CONTENT[:length])
@@ -63,7 +63,7 @@ def test_the_newest_line_of_a_run_counts(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_output_stays_as_it_is(tmp_path: Path, content: str, place: str) -> None:
+def test_other_files_are_refused_and_unchanged(tmp_path: Path, content: str, place: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(content)
     with pytest.raises(OutputError, match=rf"notes.txt: {place}"), open_output(path, []):
@@ -95,9 +95,7 @@ def test_two_sweeps_do_not_share_an_output(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_signal_finds_written_counts_and_what_cannot_be_written_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_counts_once_written_even_if_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, (line, *_) = tmp_path / "out.jsonl", LINES
 
     def end(error: BaseException) -> None:
@@ -114,7 +112,7 @@ def test_what_a_signal_finds_written_counts_and_what_cannot_be_written_does_not(
         assert output.lines == {line.key: line}
 
 
-def test_an_output_that_cannot_be_is_named(tmp_path: Path) -> None:
+def test_an_impossible_output_path_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path, tmp_path / "file" / "out.jsonl"):
         with pytest.raises(OutputError, match=f"{path}: cannot be written"), open_output(path, []):

@@ -8,7 +8,7 @@ from tests.experiments.sweeps.work import squared, wait_for_or_sleep
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_every_item_has_its_answer_and_none_costs_another_its_own(workers: int) -> None:
+def test_failing_items_leave_others_alone(workers: int) -> None:
     answers = dict(on_processes(squared, range(8), workers))
     assert answers == {
         **{number: number * number for number in (0, 1, 2, 5, 6, 7)},
@@ -17,11 +17,11 @@ def test_every_item_has_its_answer_and_none_costs_another_its_own(workers: int) 
     }
 
 
-def test_nothing_to_do_is_done() -> None:
+def test_no_items_give_no_answers() -> None:
     assert list(on_processes(squared, [], 2)) == []
 
 
-def test_closed_early_it_ends_its_processes(tmp_path: Path) -> None:
+def test_closing_early_ends_the_processes(tmp_path: Path) -> None:
     """While one item is answered, another would take ten minutes."""
     note = tmp_path / "process"
     answers = on_processes(wait_for_or_sleep, [(note, True), (note, False)], 2)

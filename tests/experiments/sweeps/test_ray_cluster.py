@@ -53,7 +53,7 @@ def address() -> Iterator[str]:
             head.communicate(timeout=PATIENCE_S)
 
 
-def test_a_cluster_gives_what_processes_give(address: str, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_results_as_processes(address: str, tmp_path: Path) -> None:
     scenario = write(tmp_path)
     command = [sys.executable, "-m", "trainyard", "sweep", str(scenario), "--policy", "ecmp", "--policy", "crux"]
     outputs = []

@@ -12,7 +12,7 @@ SCENARIO = Scenario.model_validate(document())
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
-def test_a_spread_is_that_of_the_standard_library(values: list[float]) -> None:
+def test_a_spread_agrees_with_the_standard_library(values: list[float]) -> None:
     spread = Spread.of(values)
     quantiles = statistics.quantiles(values, n=20, method="inclusive")
     expected = (
@@ -26,11 +26,11 @@ def test_a_spread_is_that_of_the_standard_library(values: list[float]) -> None:
     assert all(abs(one - other) < 1e-9 for one, other in zip(found, expected, strict=True))
 
 
-def test_one_value_does_not_deviate() -> None:
+def test_one_value_has_no_deviation() -> None:
     assert Spread.of([0.5]) == Spread(0.5, 0.0, 0.5, 0.5, 0.5)
 
 
-def test_cells_are_scenario_settings_and_policy_with_what_there_is_of_their_seeds() -> None:
+def test_cells_summarise_the_finished_seeds_of_a_scenario_setting_and_policy() -> None:
     grid = [
         asked(policy=policy, seed=seed, settings={"scale": scale})
         for seed in (1, 2, 3)

@@ -20,7 +20,7 @@ def going_by(links: list[int], number: int, shared: int) -> NetworkJob:
 @given(
     st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True), st.integers(0, 2)), max_size=7)
 )
-def test_jobs_of_one_group_are_those_that_are_connected(given: list[tuple[list[int], int]]) -> None:
+def test_components_are_the_connected_jobs(given: list[tuple[list[int], int]]) -> None:
     jobs = [going_by(links, number, shared) for number, (links, shared) in enumerate(given)]
     graph = nx.Graph()
     graph.add_nodes_from(jobs)

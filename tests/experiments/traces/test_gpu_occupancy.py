@@ -28,7 +28,7 @@ def test_two_jobs_on_one_link(policy: str, expected_s: list[float], skip: SkipOp
     assert computed_s.tolist() == pytest.approx(expected_s, abs=1.0)
 
 
-def test_who_leaves_leaves_the_link_to_others() -> None:
+def test_a_job_that_ends_leaves_the_link_to_others() -> None:
     """The jobs are in step for 30 s, then one is alone for 20 s; its last iteration counts in part."""
     part = [stay("a", 0.0, 30.0), stay("b", 0.0, 50.5)]
     computed_s = run_occupancies(part, DUMBBELL, "ecmp", TraceOptions(reaction_delay_s=0.0))

@@ -30,7 +30,7 @@ def ends_s(result: TraceResult) -> dict[str, float | None]:
     return {job.name: job.end_s for job in result.jobs}
 
 
-def test_alone_a_job_takes_what_was_logged() -> None:
+def test_an_isolated_job_takes_its_logged_time() -> None:
     """The job has four and a half iterations of 1 s of computation and 1 s of sending."""
     result = run_trace([simulated("a", 1.0, SECOND_BYTES, 2.0, 4.5)], DUMBBELL, "ecmp", on_hosts(ACROSS), AT_ONCE)
     assert ends_s(result) == {"a": pytest.approx(9.0)}
@@ -49,7 +49,7 @@ def test_two_jobs_on_one_link(policy: str, expected_s: dict[str, float], skip: S
     assert result.counts.decisions == (2 if policy == "ecmp" else 3)
 
 
-def test_what_repeats_itself_is_not_computed() -> None:
+def test_repetitions_of_a_cycle_are_skipped() -> None:
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10_000) for name in ACROSS]
     result = run_trace(jobs, DUMBBELL, "crux", on_hosts(ACROSS), AT_ONCE)
     assert ends_s(result) == pytest.approx({"a": 20_000.0, "b": 20_001.0})
@@ -68,7 +68,7 @@ def test_slower_iterations_end_later_and_the_queue_waits() -> None:
     assert (waited.queueing_s, waited.run_slowdown, waited.slowdown) == pytest.approx((27.0, 1.0, 32 / 5))
 
 
-def test_jobs_that_send_nothing_are_no_event_for_a_policy() -> None:
+def test_jobs_that_send_nothing_cause_no_decision() -> None:
     jobs = [simulated(str(number), 1.0, 9.0, 1.0, 7, num_hosts=1, gpus_per_host=4) for number in range(8)]
     result = run_trace(jobs, DUMBBELL, "crux", on_hosts({str(n): (f"h{n % 4}",) for n in range(8)}))
     assert set(ends_s(result).values()) == {7.0}
@@ -84,7 +84,7 @@ def test_a_decision_is_in_force_after_the_reaction_delay() -> None:
     assert ends["b"] == pytest.approx(20 + 1.0 + 0.75)
 
 
-def test_cut_off_what_runs_counts_as_far_as_it_came() -> None:
+def test_running_jobs_count_in_part_when_a_run_is_cut_off() -> None:
     jobs = [simulated(name, 1.0, SECOND_BYTES, 2.0, 10) for name in ACROSS]
     options = TraceOptions(reaction_delay_s=0.0, until_s=9.0)
     result = run_trace(jobs, DUMBBELL, "ecmp", on_hosts(ACROSS), options)
@@ -108,7 +108,7 @@ CLOS = {
 
 
 @pytest.mark.parametrize("policy", ["ecmp", "crux", "cassini", "trainyard"])
-def test_the_same_as_a_run_of_the_scenario(policy: str) -> None:
+def test_a_trace_agrees_with_a_run_of_the_scenario(policy: str) -> None:
     """Jobs come and go on a Clos fabric; every iteration is computed, and the run of the scenario agrees."""
     given: list[dict[str, Any]] = [
         {"name": "a", "hosts": ["h0", "h2", "h4"], "arrival_s": 0.0, "iterations": 30, "compute_s": 0.31},
@@ -151,7 +151,7 @@ def test_the_same_as_a_run_of_the_scenario(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["ecmp", "crux"])
-def test_skipping_against_every_iteration(policy: str) -> None:
+def test_skipping_agrees_with_every_iteration(policy: str) -> None:
     """Jobs of many lengths that meet on few links: utilisation within 0.5 %, and the same where cycles alone go."""
     fabric = ClosSpecification.model_validate(CLOS).build()
     chance = np.random.default_rng(3)
@@ -193,7 +193,7 @@ def test_steady_rates_are_extrapolated_where_no_cycle_is_exact() -> None:
     assert skipped.gpu_utilisation == pytest.approx(accurate.gpu_utilisation, rel=0.005)
 
 
-def test_what_cannot_run_is_refused() -> None:
+def test_impossible_jobs_are_refused() -> None:
     job = simulated("a", 1.0, SECOND_BYTES, 2.0, 1)
     with pytest.raises(ValueError, match="different names"):
         run_trace([job, job], DUMBBELL, "ecmp", on_hosts(ACROSS))
@@ -211,7 +211,7 @@ def sharing(name: str, compute_s: float, sent_bytes: float, send_s: float, todo:
 
 
 @pytest.mark.parametrize("skip", [ACCURATE, SkipOptions()])
-def test_jobs_that_share_gpus_compute_in_turns(skip: SkipOptions) -> None:
+def test_jobs_that_share_gpus_take_turns(skip: SkipOptions) -> None:
     """One computes while the other sends at 400 Gbit/s; no other job gets the GPUs until both are done."""
     jobs = [sharing(name, 1.0, 4 * SECOND_BYTES, 1.0, todo, 4) for name, todo in (("a", 10), ("b", 20))]
     late = replace(sharing("c", 1.0, 0.0, 0.0, 5, 4), request=GpuRequest("c", 4, 8, 1.0, 5.0, (1.0, 0.0)))
@@ -225,7 +225,7 @@ def test_jobs_that_share_gpus_compute_in_turns(skip: SkipOptions) -> None:
     assert result.run_slowdowns.tolist() == pytest.approx([1.0, 1.0, 41 / 40])
 
 
-def test_jobs_that_share_gpus_meet_others_on_links() -> None:
+def test_jobs_that_share_gpus_contend_with_others_for_links() -> None:
     """Two pairs of jobs, each with GPUs on both sides of the bottleneck, all send through it in turn."""
     jobs = [sharing(name, 1.0, SECOND_BYTES, 1.0, 8, 2) for name in "abcd"]
 
@@ -244,7 +244,7 @@ def test_jobs_that_share_gpus_meet_others_on_links() -> None:
     assert max(job.end_s or 0.0 for job in accurate.jobs) >= 33.0
 
 
-def test_results_outlive_a_run_that_cannot_go_on() -> None:
+def test_results_survive_a_failed_step() -> None:
     """Muri groups two jobs of which only one sends, which fails; earlier results are kept."""
     jobs = [
         replace(job, request=replace(job.request, stages_s=(1.0, 1.0)))

@@ -15,7 +15,7 @@ def course(*jobs: tuple[float, float]) -> TimeSlicing:
     )
 
 
-def test_the_first_that_is_done_leaves_the_gpus_to_the_others() -> None:
+def test_a_finished_job_leaves_the_gpus_to_the_others() -> None:
     """Rounds take 3 s until both jobs have done 4 iterations, then 2 s."""
     slicing = course((1.0, 4), (2.0, 10))
     assert [slicing.end_s(name) for name in "01"] == [12.0, 24.0]
@@ -23,13 +23,13 @@ def test_the_first_that_is_done_leaves_the_gpus_to_the_others() -> None:
     assert slicing.completed("0", 20.0) == 4.0
 
 
-def test_jobs_that_are_done_together_are_so_at_once() -> None:
+def test_equal_jobs_end_together() -> None:
     slicing = course((1.0, 3), (1.0, 3), (0.5, 3))
     assert {slicing.end_s(name) for name in "012"} == {7.5}
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 9.0), st.floats(0.1, 50.0)), min_size=1, max_size=4))
-def test_gpus_compute_all_the_time_and_no_more(jobs: list[tuple[float, float]]) -> None:
+def test_gpus_are_always_busy(jobs: list[tuple[float, float]]) -> None:
     slicing = course(*jobs)
     ends_s = [slicing.end_s(str(number)) for number in range(len(jobs))]
     assert max(ends_s) == pytest.approx(sum(compute_s * todo for compute_s, todo in jobs))

@@ -32,7 +32,7 @@ def least_hottest(case: Case) -> float:
 
 
 @pytest.mark.parametrize("seed", range(1, len(LOAD_BANDS) + 1))
-def test_cases_take_turns_among_bands_and_have_the_load_that_they_say(seed: int) -> None:
+def test_cases_alternate_among_bands_and_have_their_load(seed: int) -> None:
     case = draw_case(seed, 2.5)
     low, high = LOAD_BANDS[seed - 1]
     assert low <= case.load < high
@@ -40,7 +40,7 @@ def test_cases_take_turns_among_bands_and_have_the_load_that_they_say(seed: int)
 
 
 @pytest.mark.parametrize("assumption", Assumption)
-def test_the_frame_is_the_papers(assumption: Assumption) -> None:
+def test_the_setup_is_the_papers(assumption: Assumption) -> None:
     for seed in range(1, 7):
         case = draw_case(seed, 1.2, assumption)
         fabric = case.scenario.topology.build()
@@ -59,7 +59,7 @@ def test_the_frame_is_the_papers(assumption: Assumption) -> None:
         assert all(0 <= job.arrival_s <= longest_s for job in case.snapshot.jobs)
 
 
-def test_assumptions_are_what_they_say() -> None:
+def test_assumptions_have_the_stated_ranges() -> None:
     def starts(assumption: Assumption) -> list[float]:
         cases = [draw_case(seed, 0.6, assumption) for seed in range(1, 5)]
         return [job.profile.comm_start for case in cases for job in case.snapshot.jobs]
@@ -72,14 +72,14 @@ def test_assumptions_are_what_they_say() -> None:
         assert max(sending) / min(sending) <= 1.25 / 0.8 * 1.001
 
 
-def test_a_case_depends_on_its_seed_alone() -> None:
+def test_a_case_depends_only_on_its_seed() -> None:
     one = draw_case(5, 1.2)
     draw_case(6, 1.2)
     assert draw_case(5, 1.2) == one
     assert draw_case(8, 1.2).snapshot.jobs != one.snapshot.jobs
 
 
-def test_bands_end_at_the_load_asked_for() -> None:
+def test_bands_end_at_the_requested_load() -> None:
     assert bands_to(1.2) == LOAD_BANDS[:3]
     with pytest.raises(ValueError, match=r"expected at least 0\.6, got 0\.5"):
         bands_to(0.5)

@@ -43,7 +43,7 @@ def test_on_one_link_the_order_decides() -> None:
     assert optimum.worst_compression() == optimum.of_levels((0, 0))
 
 
-def test_on_two_links_nobody_waits() -> None:
+def test_jobs_on_different_links_do_not_wait() -> None:
     optimum = Optimum(crux_example_1(0, 1))
     assert optimum.paths in ((0, 1), (1, 0))
     assert optimum.computed / optimum.gpu_seconds == pytest.approx(1 / 2, **CLOSE)
@@ -54,7 +54,7 @@ def test_on_two_links_nobody_waits() -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(1, 10_000), st.integers(2, 3))
-def test_nothing_that_matters_is_left_out(seed: int, num_jobs: int) -> None:
+def test_the_enumeration_covers_all_relevant_settings(seed: int, num_jobs: int) -> None:
     case = small_case(seed, num_jobs)
     optimum, every = Optimum(case), Enumerated(case)
     assert optimum.computed == pytest.approx(every.best, **CLOSE)
@@ -73,7 +73,7 @@ def test_nothing_that_matters_is_left_out(seed: int, num_jobs: int) -> None:
         assert optimum.of_paths(choice) == pytest.approx(every.of_paths(choice), **CLOSE)
 
 
-def test_four_jobs_cost_a_part_of_all_their_settings() -> None:
+def test_four_jobs_need_a_part_of_all_settings() -> None:
     case = small_case(5, 4, iterations=30)
     optimum, every = Optimum(case), Enumerated(case)
     assert optimum.computed == pytest.approx(every.best, **CLOSE)

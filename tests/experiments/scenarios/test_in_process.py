@@ -40,7 +40,7 @@ def _session() -> tuple[InProcessSession, Outages]:
     return InProcessSession(new_controller, jobs, network, outages, {job.name: 1.0 for job in jobs}), outages
 
 
-def test_it_decides_when_jobs_come_or_go_and_links_are_left_and_at_no_other_time() -> None:
+def test_it_decides_only_when_jobs_or_dead_links_change() -> None:
     async def scenario() -> None:
         session, outages = _session()
         jobs = [job.name for job in _SCENARIO.jobs]
@@ -72,7 +72,7 @@ def test_it_decides_when_jobs_come_or_go_and_links_are_left_and_at_no_other_time
     asyncio.run(scenario())
 
 
-def test_what_is_down_together_comes_up_by_itself() -> None:
+def test_overlapping_outages_end_one_by_one() -> None:
     fabric = _SCENARIO.topology.build()
     outages = Outages(fabric)
     link = fabric.links[fabric.nics[fabric.hosts[0]][0].link]
@@ -96,7 +96,7 @@ def test_what_is_down_together_comes_up_by_itself() -> None:
     assert outages.links == frozenset()
 
 
-def test_a_simulated_run_needs_no_event_loop_and_runs_beside_one() -> None:
+def test_a_simulated_run_works_with_and_without_an_event_loop() -> None:
     def run() -> object:
         return run_object(run_on_simulator(_SCENARIO, _POLICY, on_progress=lambda *_: None))
 

@@ -15,18 +15,18 @@ TIMEOUT_PS = 67_108_864_000
 @pytest.mark.parametrize(
     ("after_ps", "tries"), [(0, 0), (1, 1), (TIMEOUT_PS, 1), (TIMEOUT_PS + 1, 2), (9 * PS_PER_S, 135)]
 )
-def test_senders_try_again_after_each_timeout(after_ps: int, tries: int) -> None:
+def test_senders_retransmit_after_each_timeout(after_ps: int, tries: int) -> None:
     assert next_try_ps(PS_PER_S, PS_PER_S + after_ps) == PS_PER_S + tries * TIMEOUT_PS
 
 
-def test_who_is_lost_waits_once() -> None:
+def test_a_lost_flow_starts_waiting_once() -> None:
     timers = RetransmissionTimers()
     assert timers.update({0: LOST, 1: THERE}, PS_PER_S) == [0]
     assert timers.update({0: LOST, 1: LOST}, 2 * PS_PER_S) == [1], "the first waits already"
     assert (sorted(timers.waiting), timers.next_try_ps) == ([0, 1], NEVER_PS)
 
 
-def test_who_has_a_way_again_tries_when_its_sender_does_whatever_its_number_is_by_then() -> None:
+def test_a_restored_flow_retransmits_at_its_timeout_also_when_renumbered() -> None:
     timers = RetransmissionTimers()
     timers.update({0: LOST, 1: LOST}, PS_PER_S)
     timers.renumber({10: 0, 11: 1, 12: 5})
@@ -36,7 +36,7 @@ def test_who_has_a_way_again_tries_when_its_sender_does_whatever_its_number_is_b
     assert (list(timers.waiting), timers.next_try_ps) == ([11], NEVER_PS)
 
 
-def test_a_way_that_is_lost_again_before_the_try_is_waited_for_as_before() -> None:
+def test_a_path_that_fails_again_before_the_timeout_keeps_the_timer() -> None:
     timers = RetransmissionTimers()
     for now_s, way in ((1.0, LOST), (1.3, THERE), (1.32, LOST), (1.7, THERE)):
         timers.update({0: way}, round(now_s * PS_PER_S))

@@ -13,7 +13,7 @@ from workloads.jobs import training_jobs
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 
 
-def test_a_decision_is_noted_as_a_controller_tells_it() -> None:
+def test_summaries_of_a_decision_and_of_a_response_are_equal() -> None:
     scenario = load_scenario(SHIPPED_SCENARIOS / "fewer-uplinks.yaml")
     fabric = scenario.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
