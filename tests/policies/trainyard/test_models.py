@@ -94,7 +94,7 @@ def test_fluid_model_agrees_with_a_plain_one(seed: int, load: float, num_links: 
     for urgency in (np.arange(5), np.array([2, 0, 1, 1, 0])):
         served = model.served(urgency)
         assert whole.served(urgency) == pytest.approx(served)
-        assert served @ contention.worth == pytest.approx(mix.worth(urgency), rel=0.05)
+        assert served @ contention.worth == pytest.approx(mix.value(urgency), rel=0.05)
 
 
 def test_capacity_alone_serves_in_turn() -> None:
