@@ -21,8 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from policies.jit import Kernel
-
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -37,6 +35,7 @@ from experiments.papers.open_loop_policies import random_cases, tardiness_gap
 from policies.crux.correction_factor import GainOptions, correction_factors
 from policies.crux.max_k_cut import max_k_cut
 from policies.intensity import Iteration
+from policies.jit import Kernel
 from policies.plan_difference import plan_difference
 from policies.policy import decide
 from policies.registry import find_policy

@@ -98,7 +98,7 @@ class _FailOvers(Run):
         self._leaders.start_agents()
         await self._until_led(0)
         for count in range(1, number + 1):
-            with self._told(count):
+            with self._explaining_failures(count):
                 for _ in range(self._draws.randrange(_MAX_EVENTS_BETWEEN)):
                     await self._fate.happen()
                 await self._fail_over()

@@ -27,7 +27,7 @@ def _run(scenario: Callable[[Served, Client], Awaitable[None]]) -> None:
 
 def test_the_snippet_in_the_docstring_runs(capsys: pytest.CaptureFixture[str]) -> None:
     async def scenario(controller: Served, _: Client) -> None:
-        snippet = inspect.cleandoc(Client.__doc__ or "").split("\n\n", 1)[1].partition("\n\nCalls that report")[0]
+        snippet = inspect.cleandoc(Client.__doc__ or "").split("::\n\n", 1)[1].partition("\n\nCalls that report")[0]
         code, _, run = textwrap.dedent(snippet).rpartition("\n\n")
         assert run == "asyncio.run(main())"
         namespace: dict[str, Any] = {}

@@ -87,7 +87,7 @@ async def change(
     for fabric in fabrics:
         for cable in cables:
             fabric.set_cable(cable, up=up)
-        await fabric.hear_ports()
+        await fabric.report_ports()
         await (fabric.leave_dead_links() if only_leave else fabric.settle())
 
 
