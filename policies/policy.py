@@ -48,7 +48,8 @@ class Policy:
         ideal_rates: How the simulator sets rates under ``--enforcement ideal``; by default with as many levels as jobs.
         order_groups: Orders the flow groups under way. Required with ``Tiers.GROUPS``, and not allowed otherwise.
         memory_codec: Encodes ``Plan.memory`` for records. The default takes JSON values and None.
-        source: How other processes load the policy: a registered name or ``module:attribute``; ``load_policy`` sets it.
+        source: The ``module:attribute`` by which other processes load the policy, set by ``load_policy``; None for
+            registered policies and for objects of the caller.
 
     Raises:
         ValueError: The name, the summary or the combination of ``ideal_rates`` and ``order_groups`` is invalid.

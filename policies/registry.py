@@ -93,13 +93,13 @@ def source_of(policy: "Policy") -> str:
     Raises:
         PolicyError: Another process cannot load it.
     """
-    if policy.source is not None:
+    if policy.source is not None and load_policy(policy.source) == policy:
         return policy.source
     if policy.name in policy_names() and find_policy(policy.name) == policy:
         return policy.name
     raise PolicyError(
-        f"policy {policy.name!r}: the controller is a process of its own and cannot load it; expected a policy that is"
-        " registered, or that load_policy has loaded from module:attribute"
+        f"policy {policy.name!r}: other processes cannot load it; expected a policy that is registered, or that"
+        " load_policy has loaded from module:attribute"
     )
 
 
@@ -148,7 +148,7 @@ def _registered(name: str) -> "Policy":
     where = f"policy {name!r} of {_distribution(entry)} ({entry.value})"
     try:
         loaded = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
     policy = _checked(loaded, where)
     if policy.name != name:
@@ -167,7 +167,7 @@ def _imported(reference: str) -> "Policy":
         loaded: object = import_module(module)
         for attribute in attributes.split("."):
             loaded = getattr(loaded, attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"policy {reference!r} cannot be loaded: {type(error).__name__}: {error}") from error
     return replace(_checked(loaded, f"policy {reference!r}"), source=reference)
 

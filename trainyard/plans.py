@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller.planning.decision import Decision
 from controller.planning.directives import directives_of
+from controller.registry.errors import RegistrationError
 from experiments.scenarios.backend import unplannable_reason
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
@@ -60,7 +61,7 @@ class PlanResult:
 
     @classmethod
     def of(cls, scenario: str, decision: Decision, fabric: Fabric) -> "PlanResult":
-        """The result of a decision on a fabric."""
+        """Return the result of a decision on a fabric."""
         directives = directives_of(decision)
         flows = []
         for job in decision.snapshot.jobs:
@@ -153,4 +154,7 @@ def plan(scenario: ScenarioLike, policy: Policy | str | None = None) -> PlanResu
     accepted = build_scenario(scenario)
     fabric = accepted.topology.build()
     chosen = as_policy(policy or accepted.policy or DEFAULT_POLICY)
-    return PlanResult.of(accepted.name, plan_scenario(accepted, fabric, chosen), fabric)
+    try:
+        return PlanResult.of(accepted.name, plan_scenario(accepted, fabric, chosen), fabric)
+    except RegistrationError as error:
+        raise ValueError(str(error)) from error

@@ -139,6 +139,8 @@ def compare(
     progress: bool | OnProgress = True,
 ) -> Comparison:
     """Run a scenario under each of these policies; arguments and errors are those of ``run``."""
+    if isinstance(policies, str) or not policies:
+        raise ValueError(f"policies: expected a sequence of at least one policy, got {policies!r}")
     accepted = _seeded(build_scenario(scenario), seed)
     chosen = [as_policy(policy) for policy in policies]
     names = [policy.name for policy in chosen]

@@ -112,9 +112,16 @@ def sweep(
     Raises:
         ScenarioError: A scenario, or a setting of one, cannot be used.
         PolicyError: No policy of that name is registered.
-        ValueError: An axis is empty or stands twice.
+        ValueError: A setting, a policy, a seed or the number of workers cannot be used; the message names it.
         OutputError: The output cannot be used.
     """
+    if isinstance(policies, str):
+        raise ValueError(f"policies: expected a sequence, got {policies!r}")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers: expected at least 1, got {workers}")
+    for key, values in (settings or {}).items():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise ValueError(f"settings: {key}: expected a sequence of values, got {values!r}")
     sources = [scenarios] if isinstance(scenarios, Scenario | Mapping | str | PathLike) else list(scenarios)
     grid = build_grid(
         [_scenario_file(source) for source in sources],
@@ -140,7 +147,7 @@ def sweep(
 
 
 def _scenario_file(source: ScenarioLike) -> ScenarioFile:
-    """The scenario as a sweep keeps it: by the hash of its file or, where there is none, of its content."""
+    """Return the scenario as a sweep keeps it: by the hash of its file or, where there is none, of its content."""
     scenario = build_scenario(source)
     if not isinstance(source, Scenario | Mapping):
         path = Path(source)

@@ -15,7 +15,7 @@ _WHOLE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of a job at ``at_s``.
+    """The measurement of a job at ``at_s``.
 
     ``transfer_s`` is the time that its bottleneck link needs for an iteration's bytes, ``shares`` the paths they take.
     """

@@ -38,7 +38,7 @@ _LONGEST_CYCLE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """What recurs in a job's traffic: an iteration that sends ``iteration_bytes`` and takes ``period_s`` on average.
+    """The recurring part of a job's traffic: an iteration sends ``iteration_bytes`` in ``period_s`` on average.
 
     ``gap_s`` is the longest time at a stretch in which it sends nothing. ``strength`` is 1 where every iteration is
     like any other, 0 where nothing recurs. ``iterations`` counts those seen whole.

@@ -45,7 +45,10 @@ class InstanceChange:
 
 @dataclass(frozen=True, slots=True)
 class SilenceChange:
-    """How long a job has been silent, as the database has it before and after a change; 0 for a job that is heard."""
+    """How long a job has been silent, as the database has it before and after a change.
+
+    It is 0 for a job that sends heartbeats.
+    """
 
     job: str
     before_s: float

@@ -14,7 +14,7 @@ from topologies.routing import Routing
 
 @dataclass(frozen=True, slots=True, order=True)
 class FlowRule:
-    """What one switch does with one flow.
+    """The rule of one switch for one flow.
 
     ``next_link`` is the link by which the flow leaves whatever the hash chooses, ``level`` what its packets are marked
     with. At least one of them is set.

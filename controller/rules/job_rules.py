@@ -12,7 +12,7 @@ from topologies.fabric import Fabric
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobRule:
-    """What one switch does with all that a NIC behind it sends to a host: it marks ``level`` and counts.
+    """The rule of one switch for all that a NIC behind it sends to a host: it marks ``level`` and counts.
 
     Flow rules take precedence.
     """

@@ -22,12 +22,12 @@ _HOP = np.dtype([("path", f"V{HOP_PATH.size}"), *_FIELDS.descr[3:]])
 assert _HOP.itemsize == _FIELDS.itemsize == _HOP_BYTES
 
 _ONES_8, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 24, 32, 64))
-"""What a switch answers where it knows nothing, by the width of the field."""
+"""The answer of a switch that does not know a value, by the width of the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class HopSamples:
-    """What switches measured on links, one row for each hop, in the order of the reports; NOT_KNOWN where nothing.
+    """Measurements of links by switches, one row for each hop, in the order of the reports; NOT_KNOWN where nothing.
 
     ``came_s`` is when the probe arrived, by the controller's clock. The units are those of ``hostlib.wire.int_md.Hop``.
     """

@@ -11,7 +11,7 @@ from topologies.routing import Routing
 
 
 class ProbedPaths:
-    """What probes show beside the rules in force, at the time ``now_s`` of a decision.
+    """The findings of probes beside the rules in force, at the time ``now_s`` of a decision.
 
     With a known hash the paths of flows follow from it, and no host has to be believed.
     """

@@ -61,7 +61,8 @@ class ControllerProcess:
             program = ("experiments.scenarios.driven", "--start-s", repr(start_s)) if self._is_driven else _PRODUCTION
             with (Path(folder) / "errors").open("w+b") as errors:
                 self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", *program, "--config", str(path)),
+                    # -P: the working directory, which may be anybody's, hides no module of the controller.
+                    *(sys.executable, "-P", "-m", *program, "--config", str(path)),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=errors,

@@ -191,8 +191,8 @@ class InProcessSession:
 
 def job_request(job: TrainingJob) -> JobRequest:
     """Return the registration of a job, with the profile that it reports."""
-    told = job.reported_profile
-    return JobRequest(job.name, job.hosts, job.gpus, Profile(told.compute_s, told.comm_start, told.work))
+    reported = job.reported_profile
+    return JobRequest(job.name, job.hosts, job.gpus, Profile(reported.compute_s, reported.comm_start, reported.work))
 
 
 def flow_group_requests(job: TrainingJob, connections: Connections, *, assigned: bool) -> list[FlowGroupRequest]:

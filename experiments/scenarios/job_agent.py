@@ -56,8 +56,8 @@ class JobAgent:
         if job.specification.profile is ProfileSource.MEASURED:
             self._client.register_job(Job(job.name, job.hosts, job.gpus))
         else:
-            told = job.reported_profile
-            profile = Profile(told.compute_s, told.comm_start, told.work)
+            reported = job.reported_profile
+            profile = Profile(reported.compute_s, reported.comm_start, reported.work)
             self._client.register_job(Job(job.name, job.hosts, job.gpus, profile))
             self._client.register_flow_groups(job.name, self._flow_groups)
         self._subscription = asyncio.create_task(self._follow())

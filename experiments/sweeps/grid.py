@@ -28,10 +28,25 @@ _OPTIONS = {"policy": "--policy", "seed": "--seeds"}
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scenario key, written as in a scenario's errors (``jobs[0].duration_s``), and the values it takes."""
+    """A scenario key, written as in a scenario's errors (``jobs[0].duration_s``), and the values it takes.
+
+    Raises:
+        ValueError: The key has another form or is an argument of sweeps, there is no value, or one stands twice.
+    """
 
     key: str
     values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not _KEY.fullmatch(self.key):
+            raise ValueError(f"expected a key of a scenario, got {self.key!r}")
+        if self.key in _OPTIONS:
+            raise ValueError(f"{self.key}: expected {_OPTIONS[self.key]} instead")
+        if not self.values:
+            raise ValueError(f"{self.key}: expected at least one value")
+        written = [json.dumps(value, sort_keys=True, default=str) for value in self.values]
+        if repeated := next((value for value in written if written.count(value) > 1), None):
+            raise ValueError(f"{self.key}: expected every value once, got {repeated} twice")
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -43,15 +58,7 @@ class Axis:
         key, equals, values = text.partition("=")
         if not equals or not _KEY.fullmatch(key):
             raise ValueError(f"expected KEY=VALUE,VALUE,... with a key of a scenario, got {text!r}")
-        if key in _OPTIONS:
-            raise ValueError(f"{key}: expected {_OPTIONS[key]} instead")
-        parsed = parse_values(values)
-        if not parsed:
-            raise ValueError(f"{key}: expected at least one value")
-        written = [json.dumps(value, sort_keys=True, default=str) for value in parsed]
-        if repeated := next((value for value in written if written.count(value) > 1), None):
-            raise ValueError(f"{key}: expected every value once, got {repeated} twice")
-        return cls(key, tuple(parsed))
+        return cls(key, tuple(parse_values(values)))
 
 
 def combinations(axes: Iterable[Axis]) -> Iterator[Settings]:
@@ -172,7 +179,14 @@ def build_grid(
     Raises:
         ScenarioError: A scenario is invalid with its settings, or the back end cannot run it. Every message names the
             file and the settings.
+        ValueError: There is no seed, or a seed, a policy or the name of a scenario stands twice.
     """
+    files, seeds = list(files), list(seeds)
+    if not seeds:
+        raise ValueError("seeds: expected at least one")
+    for what, values in (("scenarios", [file.name for file in files]), ("policies", policies), ("seeds", seeds)):
+        if repeated := next((value for value in values if list(values).count(value) > 1), None):
+            raise ValueError(f"{what}: expected each once, got {repeated!r} twice")
     scenarios = list(_checked_scenarios(files, list(settings), backend, enforcement))
     return [
         Case(

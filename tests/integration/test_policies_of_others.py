@@ -53,5 +53,5 @@ def test_groups_are_served_in_the_order_that_the_policy_gives_them() -> None:
 
 
 def test_the_emulator_refuses_a_policy_that_its_controller_cannot_load() -> None:
-    with pytest.raises((PolicyError, RunError), match="policy 'mine': the controller is a process of its own"):
+    with pytest.raises((PolicyError, RunError), match="policy 'mine': other processes cannot load it"):
         run_on(Backend.EMULATOR, SCENARIO, Policy("mine", "as fifo", FIFO.decide), on_progress=lambda *_: None)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -134,3 +135,19 @@ def test_a_policy_that_nobody_else_can_load_has_no_source() -> None:
     assert source_of(crux) == "crux"
     with pytest.raises(PolicyError, match=r"policy 'crux'.* cannot load it"):
         source_of(other)
+
+
+def test_a_module_that_exits_is_a_policy_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "exits.py").write_text("import sys; sys.exit(7)")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PolicyError, match="SystemExit: 7"):
+        load_policy("exits:POLICY")
+
+
+def test_a_changed_copy_is_not_what_other_processes_would_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "copied.py").write_text("from policies.registry import find_policy\nPOLICY = find_policy('crux')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    loaded = load_policy("copied:POLICY")
+    assert source_of(loaded) == "copied:POLICY"
+    with pytest.raises(PolicyError, match="other processes cannot load it"):
+        source_of(replace(loaded, name="other", decide=find_policy("ecmp").decide))

@@ -1,9 +1,11 @@
 """The public Python API: its names, its results, and its errors."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -91,3 +93,29 @@ def test_errors_name_what_is_wrong(tmp_path: Path) -> None:
         ty.run(TWO_JOBS, on="emulator", enforcement="ideal")
     with pytest.raises(ValueError, match="twice"):
         ty.compare(TWO_JOBS, ["ecmp", "ecmp"], on="simulator")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": {"seed": [7]}}, "seed: expected --seeds instead"),
+        ({"settings": {"policy": ["ecmp"]}}, "policy: expected --policy instead"),
+        ({"settings": {"reaction_delay_s": 0}}, "reaction_delay_s: expected a sequence of values, got 0"),
+        ({"settings": {"reaction_delay_s": []}}, "reaction_delay_s: expected at least one value"),
+        ({"policies": ["ecmp", "ecmp"]}, "policies: expected each once, got 'ecmp' twice"),
+        ({"policies": "ecmp"}, "policies: expected a sequence, got 'ecmp'"),
+        ({"seeds": [1, 1]}, "seeds: expected each once, got 1 twice"),
+        ({"seeds": 0}, "seeds: expected at least one"),
+        ({"workers": -1}, "workers: expected at least 1, got -1"),
+        ({"scenarios": [TWO_JOBS, TWO_JOBS]}, "scenarios: expected each once, got 'two-jobs' twice"),
+    ],
+)
+def test_a_sweep_refuses_what_it_would_count_or_label_wrongly(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ty.sweep(**{"scenarios": TWO_JOBS, "progress": False} | arguments)
+
+
+@pytest.mark.parametrize("policies", ["ecmp", []])
+def test_a_comparison_needs_a_sequence_of_policies(policies: Any) -> None:
+    with pytest.raises(ValueError, match="policies: expected a sequence of at least one policy"):
+        ty.compare(TWO_JOBS, policies, on="simulator")

@@ -117,9 +117,9 @@ def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files:
             if as_json and (summary := evaluation.summary_object(measured)) is not None:
                 print(json.dumps(summary), flush=True)
             findings = evaluation.findings(measured)
+            files.save_findings(findings, evaluation.pictures(measured))
             if not as_json:
                 _print_findings(findings)
-            files.save_findings(findings, evaluation.pictures(measured))
 
 
 def _measure(

@@ -82,9 +82,9 @@ def run(
         results.append(result)
         if as_json:
             print(json.dumps(run_object(result)), flush=True)
+    files.save_runs([results])
     if not as_json:
         _print_results(results)
-    files.save_runs([results])
 
 
 def demo(

@@ -38,7 +38,7 @@ from trainyard.cli.output import ReportFiles, number_table
 from trainyard.progress import counted
 from workloads.loading import ScenarioError
 
-ScenariosArgument = Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="Scenario files (YAML).")]
+ScenariosArgument = Annotated[list[Path], typer.Argument(metavar="SCENARIO", help="Scenario files (YAML).")]
 OutputOption = Annotated[
     Path,
     typer.Option("--output", metavar="FILE", dir_okay=False, help="File that keeps every finished run as a JSON line."),

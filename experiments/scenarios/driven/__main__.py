@@ -16,10 +16,12 @@ from controller.process.daemon import serve
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.driven.service import DrivenTimeService
 
+_DESCRIPTION = "A controller whose clock a run moves."
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.scenarios.driven", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.scenarios.driven", description=_DESCRIPTION)
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML file of its configuration.")
     parser.add_argument("--start-s", type=float, default=0.0, metavar="SECONDS", help="Where its clock begins.")
     options = parser.parse_args(arguments)
