@@ -117,9 +117,12 @@ def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files:
             if as_json and (summary := evaluation.summary_object(measured)) is not None:
                 print(json.dumps(summary), flush=True)
             findings = evaluation.findings(measured)
-            files.save_findings(findings, evaluation.pictures(measured))
-            if not as_json:
-                _print_findings(findings)
+            # The page first: a reader of the tables that goes away, as ``head`` does, ends the command.
+            try:
+                files.save_findings(findings, evaluation.pictures(measured))
+            finally:
+                if not as_json:
+                    _print_findings(findings)
 
 
 def _measure(

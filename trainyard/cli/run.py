@@ -82,9 +82,12 @@ def run(
         results.append(result)
         if as_json:
             print(json.dumps(run_object(result)), flush=True)
-    files.save_runs([results])
-    if not as_json:
-        _print_results(results)
+    # The page first: a reader of the tables that goes away, as ``head`` does, ends the command.
+    try:
+        files.save_runs([results])
+    finally:
+        if not as_json:
+            _print_results(results)
 
 
 def demo(
