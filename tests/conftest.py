@@ -14,7 +14,7 @@ settings.load_profile("trainyard")
 
 
 _TESTS = Path(__file__).parent
-_SLOW_FOLDERS = {"bmv2", "chaos", "evaluations", "integration", "papers"}
+_SLOW_FOLDERS = {"bmv2", "chaos", "docs", "evaluations", "integration", "papers", "report"}
 """All tests in folders of these names take long: processes, whole runs, figures of papers."""
 
 

@@ -16,6 +16,8 @@ from hostlib.wire.methods import DIRECTIVES
 from tests.hostlib.served import GPT, RING, served
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 _NOBODY = "127.0.0.1:1"
 
 

@@ -25,6 +25,8 @@ from policies.testing import (
 )
 from policies.validation import check_snapshot
 
+pytestmark = pytest.mark.slow
+
 # Where two cuts of Crux's compression are worth the same, rounding decides between them.
 NOT_CLAIMED = {("crux", check_damping)}
 FIFO = find_policy("fifo")

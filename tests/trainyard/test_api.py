@@ -14,6 +14,8 @@ import trainyard as ty
 from tests.docs.pages import ROOT
 from trainyard.cli.application import application
 
+pytestmark = pytest.mark.slow
+
 TWO_JOBS = ROOT / "docs" / "examples" / "two-jobs.yaml"
 
 

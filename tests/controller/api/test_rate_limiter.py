@@ -18,6 +18,8 @@ from tests.controller.leadership import virtual_time
 from tests.hostlib.served import GPT, RING, served
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:

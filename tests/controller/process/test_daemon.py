@@ -18,6 +18,8 @@ from hostlib.errors import RefusalReason, RefusedError
 from hostlib.types import Directives, Job, Profile
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 _LEASE_OF_ANOTHER = LeaseRecord("another", 1, 0, 3600.0)
 _PROGRAM = """
 import asyncio

@@ -24,6 +24,8 @@ from hostlib.wire import trainyard_pb2 as wire
 from tests.namespaces import Namespaces, namespaces
 from tests.patience import PATIENCE_S, until
 
+pytestmark = pytest.mark.slow
+
 HOSTS = {"here": IPv4Address("10.0.0.1"), "there": IPv4Address("10.0.0.2")}
 PORTS = (50_000, 50_001, 50_002)
 

@@ -21,6 +21,8 @@ from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from tests.policies.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 
+pytestmark = pytest.mark.slow
+
 Policy = Callable[[Snapshot], Plan]
 BY_JOB = [fifo, varys, sincronia, taccl_star]
 RANKING = [*BY_JOB, echelonflow]

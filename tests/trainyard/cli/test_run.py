@@ -14,6 +14,8 @@ from tests.trainyard.cli.conftest import Trainyard
 from trainyard.cli.run import DEMO_SCENARIOS, FAILURE_SCENARIOS, iteration_times
 from workloads.scenario import ProfileSource, Scenario
 
+pytestmark = pytest.mark.slow
+
 Ran = list[tuple[Scenario, str]]
 
 
