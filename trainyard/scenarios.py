@@ -42,9 +42,12 @@ def build_scenario(source: ScenarioLike) -> Scenario:
     """
     if isinstance(source, str | PathLike):
         return load_scenario(source)
-    document = source
-    if isinstance(source, Scenario):
-        document = source.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    document = document_of(source) if isinstance(source, Scenario) else source
     if problems := find_problems(document, policy_names()):
         raise ScenarioError(tuple(map(str, problems)))
     return source if isinstance(source, Scenario) else Scenario.model_validate(document)
+
+
+def document_of(scenario: Scenario) -> dict[str, Any]:
+    """Return the mapping that the file of a typed scenario would hold."""
+    return scenario.model_dump(mode="json", exclude_unset=True, exclude_none=True)

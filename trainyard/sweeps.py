@@ -19,10 +19,10 @@ from experiments.sweeps.processes import num_cores, on_processes
 from experiments.sweeps.summary import Cell, summarise
 from policies.enforcement import Enforcement
 from policies.policy import Policy
-from policies.registry import DEFAULT_POLICY, as_policy, source_of
+from policies.registry import DEFAULT_POLICY, as_policy, policy_names, source_of
 from trainyard.frames import frame_of
 from trainyard.progress import counted
-from trainyard.scenarios import ScenarioLike, build_scenario
+from trainyard.scenarios import ScenarioLike, build_scenario, document_of
 from workloads.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -148,16 +148,9 @@ def sweep(
 
 def _scenario_file(source: ScenarioLike) -> ScenarioFile:
     """Return the scenario as a sweep keeps it: by the hash of its file or, where there is none, of its content."""
+    if isinstance(source, str | PathLike):
+        return ScenarioFile.read(Path(source), policy_names())
     scenario = build_scenario(source)
-    if not isinstance(source, Scenario | Mapping):
-        path = Path(source)
-        return ScenarioFile(
-            path,
-            scenario.name,
-            scenario.policy or DEFAULT_POLICY,
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            scenario.model_dump(mode="json", exclude_unset=True, exclude_none=True),
-        )
-    document = scenario.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    document = document_of(scenario)
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     return ScenarioFile(Path(scenario.name), scenario.name, scenario.policy or DEFAULT_POLICY, digest, document)
