@@ -166,6 +166,7 @@ async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterato
             for switch in emulated.switches.values()
         )
         config = ControllerConfig(
+            agents=True,
             topology=scenario.topology,
             switches=addresses,
             hash_seed=seed,

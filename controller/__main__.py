@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from controller.config import ConfigError, load_config
-from controller.errors import StoreError
+from controller.errors import DaemonError
 from controller.process.daemon import run
 
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         run(config)
-    except (OSError, StoreError) as error:
+    except (OSError, DaemonError) as error:
         print(f"the controller failed: {error}", file=sys.stderr)
         return 1
     return 0

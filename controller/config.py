@@ -15,18 +15,22 @@ Unknown keys are refused. ``load_config`` reports all problems of a file at once
 
 import re
 import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Self
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from controller.access.options import UNLIMITED, JwtOptions, Quotas, ServerTls
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.ecmp import FabricHash
+from topologies.names import PlainName
 from topologies.problems import problem_of_error
 from topologies.specification import Topology
 from topologies.steering import Steering
@@ -44,6 +48,15 @@ def check_host_port(address: str) -> str:
     if matched is None or int(matched[1]) > _LAST_PORT:
         raise ValueError(f"expected HOST:PORT with a port up to {_LAST_PORT}")
     return address
+
+
+def is_loopback(address: str) -> bool:
+    """Whether nobody outside this machine can reach HOST:PORT."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 HostPort = Annotated[str, AfterValidator(check_host_port)]
@@ -90,6 +103,20 @@ class ControllerConfig(BaseModel):
 
     listen: HostPort = "127.0.0.1:4790"
     """The address of the gRPC services."""
+    tls: ServerTls | None = None
+    """TLS of these services; needed where the address can be reached from the network."""
+    tokens: Path | None = None
+    """A file of tokens, each with an identity; read again when it changes."""
+    jwt: JwtOptions | None = None
+    """The key that verifies signed tokens."""
+    quotas: Quotas | None = None
+    """What every tenant may hold; None: the defaults where callers have identities, else no limits."""
+    tenants: Mapping[PlainName, Quotas] = Field(default_factory=dict)
+    """The quotas of single tenants."""
+    agents: bool = False
+    """Whether everybody may report probes, where callers have no identities."""
+    insecure: bool = False
+    """Whether plain text is allowed on addresses that can be reached from the network."""
     topology: Topology
     switches: tuple[SwitchAddress, ...]
     hash: FabricHash = FabricHash.KNOWN
@@ -125,6 +152,28 @@ class ControllerConfig(BaseModel):
     """The bytes for which one byte that switches count stands: more than 1 where rates and sizes are scaled down."""
     leadership: LeadershipConfig | None = None
     """Set where several controllers share the database; None: this is the only one."""
+
+    @property
+    def has_identities(self) -> bool:
+        """Whether callers have to say who they are."""
+        return self.tokens is not None or self.jwt is not None or (self.tls is not None and self.tls.ca is not None)
+
+    def quotas_of(self, tenant: str) -> Quotas:
+        """The quotas of a tenant, or of an identity that has none (empty)."""
+        return self.tenants.get(tenant) or self.quotas or (Quotas() if self.has_identities else UNLIMITED)
+
+    @model_validator(mode="after")
+    def _strangers_are_kept_out(self) -> Self:
+        if self.tls is None and not self.insecure and not is_loopback(self.listen):
+            raise ValueError(
+                f"listen: {self.listen} can be reached from the network: set tls (docs/security.md), or write down"
+                " insecure: true"
+            )
+        if self.tls is not None and not self.has_identities:
+            raise ValueError("tls: needs ca, tokens or jwt, by which callers show who they are")
+        if self.agents and self.has_identities:
+            raise ValueError("agents: has no meaning where callers have identities; give agents the role agent")
+        return self
 
     @model_validator(mode="after")
     def _leadership_has_what_it_needs(self) -> Self:

@@ -13,7 +13,11 @@
   * ``ConfigError`` (``controller.config``): a configuration file that cannot be used.
   * ``SouthboundError`` (``controller.southbound.southbound``): a switch refuses its rules. ``SwitchAwayError`` and
     ``SwitchRefusalError`` (``controller.southbound.p4runtime.writer``) are of one request to a switch.
-  * ``NothingToExplainError`` (``controller.api.operations.explanation``): an operator asks for an unknown name.
+  * ``NothingPlannedError`` and ``NothingToExplainError`` (``controller.api.errors``): an operator asks too early, or
+    for an unknown name.
+  * ``AccessError`` (``controller.access.errors``): a call is refused because of who makes it: ``UnauthenticatedError``
+    and ``ForbiddenError``. ``ConnectionLimitError`` (``controller.access.connections``): on too many connections.
+  * ``UnusableFileError`` (``controller.access.reloading_file``): a file of keys or tokens cannot be used.
   * ``RecordError`` (``controller.record.facts``): a record that cannot be read.
 
 ``OperationsError`` (``controller.api.operations.client``) stands apart: the programs of operators raise it, not the

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from controller.api.calls import Calls
 from controller.clock import Clock
 from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
@@ -26,6 +27,8 @@ class ServiceContext:
     southbound: Southbound
     telemetry: Telemetry
     clock: Clock
+    calls: Calls = field(default_factory=Calls)
+    """The admission of calls, for all services together."""
     profiling: ProfilingResults = field(default_factory=ProfilingResults)
     store: "Store | None" = None
     """The database; None: no state outlives the process."""

@@ -1,6 +1,6 @@
 """Converts between the messages of the wire format and the controller's types."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar
 
 from controller.planning.decision import Decision
@@ -136,8 +136,13 @@ def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirect
     )
 
 
-def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanResponse]:
-    """Encode a decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names."""
+def plan_pages(
+    decision: Decision, fabric: Fabric, visible: Container[str] | None = None
+) -> Iterator[wire.GetPlanResponse]:
+    """Encode a decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names.
+
+    Jobs that are not ``visible`` are left out; None: all are.
+    """
 
     def page(jobs: Sequence[JobPlan] = (), flows: Sequence[Flow] = ()) -> wire.GetPlanResponse:
         return wire.GetPlanResponse(
@@ -149,9 +154,10 @@ def plan_pages(decision: Decision, fabric: Fabric) -> Iterator[wire.GetPlanRespo
         )
 
     yield page()
-    for jobs in _pages(decision.plan.jobs):
+    for jobs in _pages([job for job in decision.plan.jobs if visible is None or job.name in visible]):
         yield page(jobs=jobs)
-    for flows in _pages(tuple(flow for job in decision.snapshot.jobs for flow in job.registered_flows)):
+    shown = [job for job in decision.snapshot.jobs if visible is None or job.name in visible]
+    for flows in _pages([flow for job in shown for flow in job.registered_flows]):
         yield page(flows=flows)
 
 

@@ -1,13 +1,14 @@
 """The gRPC service ``trainyard.v1.Controller``, by which hosts register jobs and receive directives."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Container
+from typing import Any
 
 import grpc
-import grpc.aio
-from google.protobuf.message import DecodeError
 
+from controller.access.errors import ForbiddenError
+from controller.access.identity import Role
+from controller.api.calls import Caller
 from controller.api.context import ServiceContext
 from controller.api.messages import (
     directives_pages,
@@ -19,41 +20,16 @@ from controller.api.messages import (
     probe_exchange,
     profile,
 )
-from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION, RateLimiter, RateLimitError
 from controller.planning.decision import Decision
 from controller.registry.admission import check_name
-from controller.registry.errors import (
-    CommitError,
-    ConflictError,
-    ExhaustedError,
-    InvalidFieldError,
-    NotOwnerError,
-    RegistrationError,
-    UnknownJobError,
-)
+from controller.registry.errors import InvalidFieldError, UnknownJobError
 from controller.registry.requests import InstanceRequest
 from controller.telemetry.planned_loads import PlannedLoads
-from hostlib.messages import MAX_MESSAGE_BYTES
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
-from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method, RequestT, ResponseT
+from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method
 
-SERVER_OPTIONS = (
-    # Otherwise a second controller could listen on the same port.
-    ("grpc.so_reuseport", 0),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
-)
-
-_STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
-    InvalidFieldError: grpc.StatusCode.INVALID_ARGUMENT,
-    UnknownJobError: grpc.StatusCode.NOT_FOUND,
-    ConflictError: grpc.StatusCode.ALREADY_EXISTS,
-    NotOwnerError: grpc.StatusCode.PERMISSION_DENIED,
-    ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    RateLimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    CommitError: grpc.StatusCode.INTERNAL,
-}
+_JOB = (Role.JOB,)
 
 
 class ControllerService:
@@ -66,51 +42,58 @@ class ControllerService:
         self._clock = context.clock
         self._telemetry = context.telemetry
         self._probed_for: Decision | None = None
-        self._rate_limiter = RateLimiter()
+        self._calls = context.calls
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The handler of all methods, for a gRPC server."""
+        unary, streaming = self._calls.unary, self._calls.streaming
+        handlers: dict[Method[Any, Any], grpc.RpcMethodHandler[Any, Any]] = {
+            methods.REGISTER_JOB: unary(methods.REGISTER_JOB, _JOB, self._register_job, subject=_name),
+            methods.REGISTER_FLOW_GROUPS: unary(
+                methods.REGISTER_FLOW_GROUPS, _JOB, self._register_flow_groups, subject=_job
+            ),
+            methods.REPORT_PROFILE: unary(methods.REPORT_PROFILE, _JOB, self._report_profile, subject=_job),
+            methods.START_FLOW_GROUPS: unary(methods.START_FLOW_GROUPS, _JOB, self._start_flow_groups),
+            methods.HEARTBEAT: unary(methods.HEARTBEAT, _JOB, self._heartbeat),
+            methods.DEREGISTER_JOB: unary(methods.DEREGISTER_JOB, _JOB, self._deregister_job, subject=_job),
+            methods.EXCHANGE_PROBES: unary(methods.EXCHANGE_PROBES, (Role.AGENT,), self._exchange_probes),
+            methods.DIRECTIVES: streaming(methods.DIRECTIVES, _JOB, self._follow_directives),
+            methods.GET_PLAN: streaming(methods.GET_PLAN, (Role.JOB, Role.VIEWER), self._get_plan),
+        }
         return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                methods.REGISTER_JOB.name: self._unary(methods.REGISTER_JOB, self._register_job),
-                methods.REGISTER_FLOW_GROUPS.name: self._unary(
-                    methods.REGISTER_FLOW_GROUPS, self._register_flow_groups
-                ),
-                methods.REPORT_PROFILE.name: self._unary(methods.REPORT_PROFILE, self._report_profile),
-                methods.START_FLOW_GROUPS.name: self._unary(methods.START_FLOW_GROUPS, self._start_flow_groups),
-                methods.HEARTBEAT.name: self._unary(methods.HEARTBEAT, self._heartbeat),
-                methods.DEREGISTER_JOB.name: self._unary(methods.DEREGISTER_JOB, self._deregister_job),
-                methods.EXCHANGE_PROBES.name: self._unary(methods.EXCHANGE_PROBES, self._exchange_probes),
-                methods.DIRECTIVES.name: self._streaming(methods.DIRECTIVES, self._follow_directives),
-                methods.GET_PLAN.name: self._streaming(methods.GET_PLAN, self._get_plan),
-            },
+            SERVICE, {method.name: handler for method, handler in handlers.items()}
         )
 
-    async def _register_job(self, request: wire.RegisterJobRequest) -> wire.RegisterJobResponse:
+    async def _register_job(self, request: wire.RegisterJobRequest, caller: Caller) -> wire.RegisterJobResponse:
         _check_version(request.protocol_version)
         check_name(request.owner_token, "owner_token")
-        self._registry.authorise(request.name, request.owner_token)
+        self._authorise(request.name, request.owner_token, caller)
         job = job_request(request)
-        is_new = self._registry.register_job(job, self._clock.now_s(), request.owner_token, request.age_s)
+        is_new = self._registry.register_job(
+            job, self._clock.now_s(), request.owner_token, request.age_s, caller.identity.tenant
+        )
         await self._commit(is_change=is_new)
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
-    async def _register_flow_groups(self, request: wire.RegisterFlowGroupsRequest) -> wire.RegisterFlowGroupsResponse:
-        self._registry.authorise(request.job, request.owner_token)
+    async def _register_flow_groups(
+        self, request: wire.RegisterFlowGroupsRequest, caller: Caller
+    ) -> wire.RegisterFlowGroupsResponse:
+        self._authorise(request.job, request.owner_token, caller)
         requests = [flow_group_request(group) for group in request.flow_groups]
         is_new, groups = self._registry.register_flow_groups(request.job, requests)
         await self._commit(is_change=is_new)
         return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
 
-    async def _report_profile(self, request: wire.ReportProfileRequest) -> wire.ReportProfileResponse:
-        self._registry.authorise(request.job, request.owner_token)
+    async def _report_profile(self, request: wire.ReportProfileRequest, caller: Caller) -> wire.ReportProfileResponse:
+        self._authorise(request.job, request.owner_token, caller)
         is_new = self._registry.report_profile(request.job, profile(request.profile))
         await self._commit(is_change=is_new)
         return wire.ReportProfileResponse()
 
-    async def _start_flow_groups(self, request: wire.StartFlowGroupsRequest) -> wire.StartFlowGroupsResponse:
-        self._registry.authorise(request.job, request.owner_token)
+    async def _start_flow_groups(
+        self, request: wire.StartFlowGroupsRequest, caller: Caller
+    ) -> wire.StartFlowGroupsResponse:
+        self._authorise(request.job, request.owner_token, caller)
         reports = {
             instance.flow_group: InstanceRequest(instance.iteration, instance.has_ended)
             for instance in request.instances
@@ -120,14 +103,14 @@ class ControllerService:
         await self._commit(is_change=False)
         return wire.StartFlowGroupsResponse()
 
-    async def _heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
-        self._registry.authorise(request.job, request.owner_token)
+    async def _heartbeat(self, request: wire.HeartbeatRequest, caller: Caller) -> wire.HeartbeatResponse:
+        self._authorise(request.job, request.owner_token, caller)
         if self._registry.renew(request.job, self._clock.now_s()):
             await self._commit(is_change=False)
         return wire.HeartbeatResponse()
 
-    async def _deregister_job(self, request: wire.DeregisterJobRequest) -> wire.DeregisterJobResponse:
-        self._registry.authorise(request.job, request.owner_token)
+    async def _deregister_job(self, request: wire.DeregisterJobRequest, caller: Caller) -> wire.DeregisterJobResponse:
+        self._authorise(request.job, request.owner_token, caller)
         was_there = self._registry.deregister(request.job)
         await self._commit(is_change=was_there)
         return wire.DeregisterJobResponse()
@@ -151,18 +134,22 @@ class ControllerService:
         await asyncio.shield(committing)
 
     async def _follow_directives(
-        self, request: wire.DirectivesRequest, _: str
+        self, request: wire.DirectivesRequest, caller: Caller
     ) -> AsyncIterator[wire.DirectivesResponse]:
         if request.job not in self._registry:
             raise UnknownJobError(f"job: {request.job!r} is not registered")
-        self._registry.authorise(request.job, request.owner_token)
+        self._authorise(request.job, request.owner_token, caller)
         async for directives in self._directives.follow(request.job):
             for page in directives_pages(directives, self._registry.fabric):
                 yield page
 
-    async def _exchange_probes(self, request: wire.ExchangeProbesRequest) -> wire.ExchangeProbesResponse:
+    async def _exchange_probes(
+        self, request: wire.ExchangeProbesRequest, caller: Caller
+    ) -> wire.ExchangeProbesResponse:
         _check_version(request.protocol_version)
         check_name(request.owner_token, "owner_token")
+        if caller.identity.is_known and caller.identity.name != request.host:
+            raise ForbiddenError(f"host: {caller.identity} may not speak for host {request.host!r}")
         if request.host not in self._registry.fabric.host_index:
             raise InvalidFieldError(f"host: unknown host {request.host!r}")
         now_s = self._clock.now_s()
@@ -188,51 +175,25 @@ class ControllerService:
             self._telemetry.foreign_loads.set_expected(PlannedLoads.of(decision.snapshot, decision.plan))
             self._probed_for = decision
 
-    async def _get_plan(self, _: wire.GetPlanRequest, connection: str) -> AsyncIterator[wire.GetPlanResponse]:
+    async def _get_plan(self, _: wire.GetPlanRequest, caller: Caller) -> AsyncIterator[wire.GetPlanResponse]:
         decision = self._planner.decision
         if decision is None:
             yield wire.GetPlanResponse()
             return
-        for page in plan_pages(decision, self._registry.fabric):
-            await self._rate_limiter.charge(connection, page.ByteSize())
+        for page in plan_pages(decision, self._registry.fabric, self._visible_jobs(caller)):
+            await self._calls.charge(caller, page.ByteSize())
             yield page
 
-    def _unary(
-        self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT], Awaitable[ResponseT]]
-    ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
-        """A handler that parses a request only once the rate limiter has admitted it."""
-
-        async def handle(request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]) -> ResponseT | None:
-            async with _refusals(context), self._rate_limiter.admitted(context.peer(), len(request)):
-                return await answer(_read(method, request))
+    def _visible_jobs(self, caller: Caller) -> Container[str] | None:
+        """The jobs that a caller may see: a tenant's own; None: all."""
+        identity = caller.identity
+        if Role.VIEWER in identity.roles:
             return None
+        return {job.request.name for job in self._registry.jobs if job.tenant == identity.tenant}
 
-        return grpc.unary_unary_rpc_method_handler(handle, None, method.response.SerializeToString)
-
-    def _streaming(
-        self, method: Method[RequestT, ResponseT], answer: Callable[[RequestT, str], AsyncIterator[ResponseT]]
-    ) -> "grpc.RpcMethodHandler[bytes, ResponseT]":
-        """The same for an answer in several messages; each waits until the client has taken the one before."""
-
-        async def handle(
-            request: bytes, context: grpc.aio.ServicerContext[bytes, ResponseT]
-        ) -> AsyncIterator[ResponseT]:
-            async with _refusals(context):
-                async with self._rate_limiter.admitted(context.peer(), len(request)):
-                    message = _read(method, request)
-                async for response in answer(message, context.peer()):
-                    yield response
-
-        return grpc.unary_stream_rpc_method_handler(handle, None, method.response.SerializeToString)
-
-
-@asynccontextmanager
-async def _refusals(context: grpc.aio.ServicerContext[bytes, ResponseT]) -> AsyncIterator[None]:
-    """Answer errors with their gRPC statuses."""
-    try:
-        yield
-    except (RegistrationError, RateLimitError) as error:
-        await context.abort(_STATUS_OF[type(error)], str(error))
+    def _authorise(self, job: str, owner_token: str, caller: Caller) -> None:
+        """Raise NotOwnerError where a job is another tenant's, or registered under another token."""
+        self._registry.authorise(job, owner_token, caller.identity.tenant)
 
 
 def _check_version(version: str) -> None:
@@ -240,8 +201,9 @@ def _check_version(version: str) -> None:
         raise InvalidFieldError(f"protocol_version: this controller speaks {PROTOCOL_VERSION!r}, not {version!r}")
 
 
-def _read(method: Method[RequestT, ResponseT], request: bytes) -> RequestT:
-    try:
-        return method.request.FromString(request)
-    except DecodeError:
-        raise InvalidFieldError(f"request: cannot be read as {method.request.DESCRIPTOR.full_name}") from None
+def _name(request: wire.RegisterJobRequest) -> str:
+    return request.name
+
+
+def _job(request: wire.RegisterFlowGroupsRequest | wire.ReportProfileRequest | wire.DeregisterJobRequest) -> str:
+    return request.job

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import grpc
@@ -12,6 +12,14 @@ NOT_LEADING = "this controller does not lead"
 """The beginning of a refusal; a host that gets one tries its next address."""
 
 _Context = grpc.aio.ServicerContext[Any, Any]
+
+_KINDS: dict[tuple[bool, bool], tuple[str, Callable[..., "grpc.RpcMethodHandler[Any, Any]"]]] = {
+    (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
+    (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
+    (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
+    (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
+}
+"""By whether requests and responses are streams, the attribute of a handler and what makes one."""
 
 
 class _ActiveCalls:
@@ -69,7 +77,7 @@ class LeaderGate(grpc.GenericRpcHandler):
         """Return the handler of a call; see gRPC."""
         active = self._active
         if active is None:
-            return grpc.unary_unary_rpc_method_handler(self._refuse)
+            return grpc.stream_unary_rpc_method_handler(self._refuse)
         for handler in active.handlers:
             if (found := handler.service(handler_call_details)) is not None:
                 return self._ending_with(active, found)
@@ -79,9 +87,8 @@ class LeaderGate(grpc.GenericRpcHandler):
         self, active: _ActiveCalls, found: "grpc.RpcMethodHandler[Any, Any]"
     ) -> "grpc.RpcMethodHandler[Any, Any]":
         """The same handler, whose calls are refused once the controller is not active any more."""
-        coders = found.request_deserializer, found.response_serializer
-        # One of the two is set. gRPC declares them as those of its threaded server.
-        respond: Any = found.unary_stream if found.response_streaming else found.unary_unary
+        kind, handler_of = _KINDS[found.request_streaming, found.response_streaming]
+        respond = getattr(found, kind)
 
         async def answer(request: Any, context: _Context) -> Any:
             async with self._during(active, context):
@@ -97,9 +104,8 @@ class LeaderGate(grpc.GenericRpcHandler):
                         return
                 yield response
 
-        if found.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(stream, *coders)
-        return grpc.unary_unary_rpc_method_handler(answer, *coders)
+        ending = stream if found.response_streaming else answer
+        return handler_of(ending, found.request_deserializer, found.response_serializer)
 
     @asynccontextmanager
     async def _during(self, active: _ActiveCalls, context: _Context) -> AsyncIterator[None]:
@@ -114,4 +120,6 @@ class LeaderGate(grpc.GenericRpcHandler):
 
     async def _refuse(self, _: object, context: _Context) -> None:
         leader = self._leader()
-        await context.abort(grpc.StatusCode.UNAVAILABLE, f"{NOT_LEADING}: {leader}" if leader else NOT_LEADING)
+        # Raised where the call was just being refused for another reason: that answer is on its way.
+        with suppress(grpc.aio.UsageError):
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{NOT_LEADING}: {leader}" if leader else NOT_LEADING)

@@ -18,6 +18,7 @@ from controller.planning.context import PlannerContext, PlanRecorder
 from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
+from controller.process.admission import calls_of
 from controller.profiling.measured import ProfilingResults
 from controller.profiling.observation import Counters
 from controller.profiling.profiler import Profiler
@@ -125,6 +126,7 @@ class ControllerCore:
             southbound=southbound,
             telemetry=self.telemetry,
             clock=clock,
+            calls=calls_of(config),
             profiling=results,
             store=store,
             name=None if config.leadership is None else config.leadership.name,

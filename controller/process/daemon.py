@@ -6,20 +6,17 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-import grpc.aio
-
-from controller.api.service import SERVER_OPTIONS
 from controller.background import run_in_thread
 from controller.clock import Clock, WallClock
 from controller.config import ControllerConfig
 from controller.planning.warm_up import warm_up
 from controller.process.active_controller import ExternalTime, active_controller
+from controller.process.server import Server
 from policies.registry import load_policy
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_STOP_GRACE_S = 1.0
 _WARM_UP_LIMIT_S = 120.0
 _SWITCH_INTERVAL_S = 0.0005
 _COLLECTION_THRESHOLDS = (50_000, 20, 50)
@@ -92,7 +88,7 @@ async def _serve(config: ControllerConfig, external_time: ExternalTime | None) -
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock = WallClock() if external_time is None else external_time.clock
-    server = _Server.bind(config.listen)
+    server = Server.bind(config)
     async with _open_store(config.database, clock) as store:
         if external_time is None:
             await _warm_up(config, routing)
@@ -127,9 +123,7 @@ async def _exclusive(store: "Store") -> "Store":
     return store.in_term(await acquire_term(DatabaseLease(store.database), socket.gethostname()))
 
 
-async def _stand_by(
-    config: ControllerConfig, routing: Routing, clock: Clock, store: "Store", server: "_Server"
-) -> None:
+async def _stand_by(config: ControllerConfig, routing: Routing, clock: Clock, store: "Store", server: Server) -> None:
     """Lead while no other controller on the database does; prints ``leading, term NUMBER`` at the start of a term."""
     from controller.process.standby import Standby
     from controller.store.leader_lease import DatabaseLease
@@ -145,35 +139,6 @@ async def _stand_by(
         standby = Standby(config, config.leadership, routing, clock, store, table, announce)
         async with server.serving((standby.gate,)):
             await standby.run()
-
-
-@dataclass(frozen=True, slots=True)
-class _Server:
-    """A gRPC server that is bound to an address."""
-
-    server: grpc.aio.Server
-    address: str
-
-    @classmethod
-    def bind(cls, address: str) -> Self:
-        """Bind a server to HOST:PORT; the system chooses a port in place of 0. Raises OSError."""
-        server = grpc.aio.server(options=SERVER_OPTIONS)
-        try:
-            port = server.add_insecure_port(address)
-        except RuntimeError as error:
-            raise OSError(f"cannot listen on {address}") from error
-        return cls(server, f"{address.rpartition(':')[0]}:{port}")
-
-    @asynccontextmanager
-    async def serving(self, handlers: Sequence[grpc.GenericRpcHandler]) -> AsyncIterator[None]:
-        """Answer calls with these handlers while the context lasts."""
-        self.server.add_generic_rpc_handlers(handlers)
-        await self.server.start()
-        print(f"listening on {self.address}", flush=True)
-        try:
-            yield
-        finally:
-            await self.server.stop(_STOP_GRACE_S)
 
 
 @asynccontextmanager

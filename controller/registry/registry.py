@@ -75,14 +75,20 @@ class Registry:
     def __contains__(self, job: object) -> bool:
         return job in self._state.jobs
 
-    def authorise(self, name: str, owner_token: str) -> None:
-        """Raise NotOwnerError where a job is registered under another token."""
+    def authorise(self, name: str, owner_token: str, tenant: str = "") -> None:
+        """Raise NotOwnerError where a job is registered under another token, or by another tenant."""
         known = self._state.jobs.get(name)
-        if known is not None and not hmac.compare_digest(known.owner_token.encode(), owner_token.encode()):
+        if known is None:
+            return
+        if known.tenant != tenant:
+            raise NotOwnerError(f"job {name!r} belongs to another tenant")
+        if not hmac.compare_digest(known.owner_token.encode(), owner_token.encode()):
             raise NotOwnerError(f"owner_token: job {name!r} belongs to another client")
 
-    def register_job(self, request: JobRequest, now_s: float, owner_token: str = "", age_s: float = 0.0) -> bool:
-        """Register a job that arrived ``age_s`` ago, and start its lease.
+    def register_job(
+        self, request: JobRequest, now_s: float, owner_token: str = "", age_s: float = 0.0, tenant: str = ""
+    ) -> bool:
+        """Register a job of a tenant that arrived ``age_s`` ago, and start its lease.
 
         Registering the same job again renews its lease, and replaces its profile where that differs.
 
@@ -109,7 +115,7 @@ class Registry:
             measured = [other for other in others if other.profile is None]
             check_measurable(request, measured, self.fabric)
         if known is None:
-            self._state.change(request.name, RegisteredJob(request, now_s - age_s, owner_token))
+            self._state.change(request.name, RegisteredJob(request, now_s - age_s, owner_token, tenant=tenant))
         elif known.request != request:
             self._state.change(request.name, replace(known, request=request))
         self.renew(request.name, now_s)

@@ -90,6 +90,7 @@ def _config(scenario: Scenario, policy: Policy, network: EmulatedNetwork, addres
     bytes_per_count = network.scale / wire_overhead(network.emulated.options)
     return ControllerConfig(
         listen="127.0.0.1:0",
+        agents=True,
         topology=scenario.topology,
         switches=tuple(
             SwitchAddress(name=switch.name, address=address, device_id=switch.device_id)

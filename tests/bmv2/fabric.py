@@ -78,7 +78,12 @@ class LiveFabric:
             for number, switch in enumerate(self.fabric.switches)
         ]
         config = ControllerConfig(
-            listen=f"0.0.0.0:{_PORT}", topology=self.topology, switches=tuple(addresses), **settings
+            listen=f"0.0.0.0:{_PORT}",
+            insecure=True,
+            agents=True,
+            topology=self.topology,
+            switches=tuple(addresses),
+            **settings,
         )
         file = self._folder / "controller.yaml"
         file.write_text(yaml.safe_dump(config.model_dump(mode="json")))

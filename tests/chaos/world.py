@@ -47,6 +47,7 @@ class World:
         self.ledger = Ledger(LEASE_S, LoopClock().now_s)
         self.switches = Switches(self.emulated, self.network)
         self.config = ControllerConfig(
+            agents=True,
             topology=TOPOLOGY,
             switches=self.switches.addresses,
             policy=policy,

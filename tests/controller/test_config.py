@@ -80,9 +80,9 @@ def test_all_problems_are_listed_with_their_keys(tmp_path: Path, document: Docum
         "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
         "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
         f"policy: expected one of {', '.join(policy_names())}, or module:attribute, got 'magic'",
-        "colour: unknown key; expected one of bytes_per_count, damping, database, election_id, hash, hash_seed,"
-        " leadership, lease_s, listen, num_levels, pipeline, policy, policy_time_limit_s, profiling, reads_ports,"
-        " record, seed, steering, switches, topology, utilisation_window_us",
+        "colour: unknown key; expected one of agents, bytes_per_count, damping, database, election_id, hash, hash_seed,"
+        " insecure, jwt, leadership, lease_s, listen, num_levels, pipeline, policy, policy_time_limit_s, profiling,"
+        " quotas, reads_ports, record, seed, steering, switches, tenants, tls, tokens, topology, utilisation_window_us",
     ]
 
 
@@ -100,8 +100,29 @@ def test_an_invalid_address_is_refused_with_its_key(tmp_path: Path, document: Do
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:4790", "rack-1.example.org:65535"])
 def test_names_and_addresses_of_both_families_are_taken(tmp_path: Path, document: Document, address: str) -> None:
     path = tmp_path / "controller.yaml"
-    path.write_text(yaml.safe_dump(document | {"listen": address}))
+    path.write_text(yaml.safe_dump(document | {"listen": address, "insecure": True}))
     assert load_config(path).listen == address
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:4790", "[::]:4790", "10.0.0.1:4790", "controller:4790"])
+def test_an_address_on_the_network_needs_tls_or_a_word(tmp_path: Path, document: Document, address: str) -> None:
+    document["listen"] = address
+    (problem,) = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problem.startswith(f"listen: {address} can be reached from the network: set tls")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"tls": {"certificate": "c.pem", "key": "c.key"}}, "tls: needs ca, tokens or jwt"),
+        ({"tokens": "tokens.yaml", "agents": True}, "agents: has no meaning where callers have identities"),
+    ],
+)
+def test_contradictions_about_callers_are_refused(
+    tmp_path: Path, document: Document, keys: Document, said: str
+) -> None:
+    (problem,) = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document | keys))
+    assert problem.startswith(said)
 
 
 def test_problems_of_the_whole_file_are_listed_too(tmp_path: Path, document: Document) -> None:

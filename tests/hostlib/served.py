@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import grpc.aio
 
+from controller.access.authenticator import Anybody
+from controller.api.calls import Calls
 from controller.api.context import ServiceContext
-from controller.api.service import SERVER_OPTIONS, ControllerService
+from controller.api.service import ControllerService
 from controller.clock import Clock
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext
 from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
+from controller.process.server import SERVER_OPTIONS
 from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from controller.telemetry.probed_paths import ProbedPaths
@@ -95,6 +98,7 @@ async def served(
             southbound=southbound,
             telemetry=telemetry,
             clock=clock,
+            calls=Calls(Anybody(agents=True)),
         )
     )
     server.add_generic_rpc_handlers((service.handler(),))

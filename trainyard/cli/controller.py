@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from controller.config import ConfigError, load_config
-from controller.errors import StoreError
+from controller.errors import DaemonError
 from trainyard.cli.exits import fail, refuse
 from trainyard.cli.inputs import load_policies
 
@@ -25,7 +25,7 @@ def controller(config: ConfigOption) -> None:
 
     try:
         run(accepted)
-    except (OSError, StoreError) as error:
+    except (OSError, DaemonError) as error:
         fail(f"the controller failed: {error}")
 
 

@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from controller.api.errors import NothingToExplainError
 from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.states import flow_state, job_state, rule_state
-from controller.errors import DaemonError
 from controller.planning.decision import Decision
 from controller.registry.jobs import RegisteredJob
 from controller.rules.job_rules import levels_in_force
@@ -27,10 +27,6 @@ from policies.snapshot import OrderKeeper
 from topologies.fabric import Fabric, Path
 
 _NAMES_LISTED = 8
-
-
-class NothingToExplainError(DaemonError, LookupError):
-    """No job and no flow of the Plan in force has the name; the message lists those that do."""
 
 
 class Explainer:

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Callable, Iterable
 
 import grpc
-import grpc.aio
 
+from controller.access.identity import Role
+from controller.api.calls import Caller
 from controller.api.context import ServiceContext
+from controller.api.errors import NothingPlannedError
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.explanation import Explainer, NothingToExplainError, find_flow
+from controller.api.operations.explanation import Explainer, find_flow
 from controller.api.operations.methods import (
     EXPLAIN,
     LIST_CANDIDATES,
@@ -35,12 +37,16 @@ from controller.api.operations.states import (
 from controller.api.operations.telemetry_states import drop_states, load_states, pair_states
 from controller.planning.decision import Decision
 from controller.registry.jobs import RegisteredJob
+from hostlib.wire.methods import Method
+
+_VIEWER = (Role.VIEWER,)
 
 
 class OperationsService:
     """Answers operators. It changes nothing."""
 
     def __init__(self, context: ServiceContext) -> None:
+        self._calls = context.calls
         self._registry = context.registry
         self._planner = context.planner
         self._southbound = context.southbound
@@ -55,19 +61,17 @@ class OperationsService:
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
-                LIST_JOBS.name: _listing(self._jobs),
-                LIST_FLOWS.name: _listing(self._flows),
-                LIST_LEVELS.name: _listing(self._levels),
-                LIST_RULES.name: _listing(self._rules),
-                LIST_SWITCHES.name: _listing(self._switches),
-                LIST_LINKS.name: _listing(self._links),
-                LIST_CANDIDATES.name: _listing(self._candidates),
-                LIST_LOADS.name: _listing(self._loads),
-                LIST_DROPS.name: _listing(self._drops),
-                LIST_CONTROLLERS.name: _listing(self._controllers),
-                EXPLAIN.name: grpc.unary_unary_rpc_method_handler(
-                    self._explain, EXPLAIN.request.FromString, EXPLAIN.response.SerializeToString
-                ),
+                LIST_JOBS.name: self._listing(LIST_JOBS, self._jobs),
+                LIST_FLOWS.name: self._listing(LIST_FLOWS, self._flows),
+                LIST_LEVELS.name: self._listing(LIST_LEVELS, self._levels),
+                LIST_RULES.name: self._listing(LIST_RULES, self._rules),
+                LIST_SWITCHES.name: self._listing(LIST_SWITCHES, self._switches),
+                LIST_LINKS.name: self._listing(LIST_LINKS, self._links),
+                LIST_CANDIDATES.name: self._listing(LIST_CANDIDATES, self._candidates),
+                LIST_LOADS.name: self._listing(LIST_LOADS, self._loads),
+                LIST_DROPS.name: self._listing(LIST_DROPS, self._drops),
+                LIST_CONTROLLERS.name: self._listing(LIST_CONTROLLERS, self._controllers),
+                EXPLAIN.name: self._calls.unary(EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name),
             },
         )
 
@@ -128,18 +132,11 @@ class OperationsService:
             )
         return (state,)
 
-    async def _explain(
-        self,
-        request: wire.ExplainRequest,
-        context: grpc.aio.ServicerContext[wire.ExplainRequest, wire.Explanation],
-    ) -> wire.Explanation:
+    async def _explain(self, request: wire.ExplainRequest, _: Caller) -> wire.Explanation:
         decision = self._planner.decision
         if decision is None:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "nothing has been planned yet")
-        try:
-            return self._explanation(decision, request.name)
-        except NothingToExplainError as error:
-            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+            raise NothingPlannedError("nothing has been planned yet")
+        return self._explanation(decision, request.name)
 
     def _explanation(self, decision: Decision, name: str) -> wire.Explanation:
         explainer = Explainer(decision, self._registry.fabric)
@@ -155,16 +152,13 @@ class OperationsService:
     def _lease_s(self, job: RegisteredJob) -> float:
         return max(0.0, self._registry.lease_end_s(job.request.name) - self._clock.now_s())
 
+    def _listing(
+        self, method: Method[wire.ListRequest, StateT], states: Callable[[], Iterable[StateT]]
+    ) -> "grpc.RpcMethodHandler[bytes, StateT]":
+        """A handler that streams the states, so that a long list needs no large message."""
 
-def _listing(states: Callable[[], Iterable[StateT]]) -> "grpc.RpcMethodHandler[wire.ListRequest, StateT]":
-    """A handler that streams the states, so that a long list needs no large message."""
+        async def answer(_: wire.ListRequest, __: Caller) -> AsyncIterator[StateT]:
+            for state in states():
+                yield state
 
-    async def handle(
-        _: wire.ListRequest, __: grpc.aio.ServicerContext[wire.ListRequest, StateT]
-    ) -> AsyncIterator[StateT]:
-        for state in states():
-            yield state
-
-    return grpc.unary_stream_rpc_method_handler(
-        handle, wire.ListRequest.FromString, lambda message: message.SerializeToString()
-    )
+        return self._calls.streaming(method, _VIEWER, answer)

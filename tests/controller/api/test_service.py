@@ -10,13 +10,16 @@ import grpc
 import grpc.aio
 import pytest
 
+from controller.access.authenticator import Anybody
+from controller.api.calls import Calls
 from controller.api.context import ServiceContext
-from controller.api.service import SERVER_OPTIONS, ControllerService
+from controller.api.service import ControllerService
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext
 from controller.planning.directives import DirectivePublisher, JobDirectives
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
+from controller.process.server import SERVER_OPTIONS
 from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from controller.telemetry.report_checks import RejectReason
@@ -74,6 +77,7 @@ async def _served(
             southbound=southbound,
             telemetry=telemetry,
             clock=clock,
+            calls=Calls(Anybody(agents=True)),
         )
     )
     driven = DrivenTimeService(planner, southbound, PortStateTable(routing.fabric.switches), clock)

@@ -1,0 +1,1 @@
+"""Who may do what: identities from certificates and tokens, their roles, tenants and quotas, and the server's TLS."""
