@@ -50,29 +50,34 @@ class Credentials:
             _check_token("token", self.token)
 
     @classmethod
-    def from_environment(cls) -> Self:
-        """Read TRAINYARD_CA, _CERTIFICATE, _KEY, _TOKEN and _TOKEN_FILE; what is empty counts as not set.
+    def from_environment(
+        cls,
+        *,
+        ca: Path | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        token_file: Path | None = None,
+    ) -> Self:
+        """Read TRAINYARD_CA, _CERTIFICATE, _KEY, _TOKEN and _TOKEN_FILE, except for what is given.
 
-        Raises ValueError as the constructor does, naming the variables' fields.
+        A given ``token_file`` replaces a token as well. An empty variable counts as not set. Raises ValueError as the
+        constructor does.
         """
 
         def of(name: str) -> str | None:
             return os.environ.get(f"TRAINYARD_{name}") or None
 
-        def file_of(name: str) -> Path | None:
+        def file_of(name: str, given: Path | None) -> Path | None:
             path = of(name)
-            return None if path is None else Path(path)
+            return given if given is not None or path is None else Path(path)
 
-        try:
-            return cls(
-                ca=file_of("CA"),
-                certificate=file_of("CERTIFICATE"),
-                key=file_of("KEY"),
-                token=of("TOKEN"),
-                token_file=file_of("TOKEN_FILE"),
-            )
-        except ValueError as error:
-            raise ValueError(f"environment variables TRAINYARD_*: {error}") from None
+        return cls(
+            ca=file_of("CA", ca),
+            certificate=file_of("CERTIFICATE", certificate),
+            key=file_of("KEY", key),
+            token=of("TOKEN") if token_file is None else None,
+            token_file=file_of("TOKEN_FILE", token_file),
+        )
 
     @property
     def has_files(self) -> bool:
