@@ -14,6 +14,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 from hostlib.blocking import BlockingClient
 from hostlib.client import Client
+from hostlib.credentials import Credentials
 from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.start_shift import StartShift
 from hostlib.types import (
@@ -34,6 +35,7 @@ __all__ = [
     "BlockingClient",
     "Client",
     "ControllerError",
+    "Credentials",
     "Directives",
     "FiveTuple",
     "Flow",

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from hostlib import checks
+from hostlib.addresses import check_address
 from hostlib.connection import Connection
+from hostlib.credentials import Credentials
 from hostlib.telemetry.host_agent import AgentStatus, HostAgent
 from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interface
 from hostlib.telemetry.probe_agent import ProbeAgent
@@ -27,8 +30,15 @@ _LOG = logging.getLogger(__name__)
 
 _CONTROLLER = "127.0.0.1:4790"
 
-_LAST_PORT = 0xFFFF
 _EPILOG = "Runs until SIGTERM or SIGINT and prints its status on SIGUSR1. Needs CAP_NET_RAW; see --leave-probes."
+
+_CREDENTIALS = {
+    "ca": "certificates of the CAs that controllers are trusted by",
+    "certificate": "the agent's own certificate",
+    "key": "its key",
+    "token-file": "file with the bearer token that tells who the agent is",
+}
+"""Options, all of them files, with what they contain."""
 
 _FILTER_NEEDS = "the filter needs Linux 6.6, CAP_NET_ADMIN and CAP_BPF"
 
@@ -41,14 +51,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interfaces = [find_interface(asked) for asked in options.nic]
         _check_different(interfaces)
         owner_token = _owner_token(options.owner_token_file)
+        credentials = _credentials(options)
     except InterfaceError as error:
         print(f"--nic {error}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"--owner-token-file {options.owner_token_file}: {error.strerror}", file=sys.stderr)
         return 2
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     try:
-        asyncio.run(_serve(options, interfaces, owner_token))
+        asyncio.run(_serve(options, interfaces, owner_token, credentials))
     except OSError as error:
         print(f"the agent failed: {error}", file=sys.stderr)
         return 1
@@ -84,6 +98,8 @@ def _parser() -> argparse.ArgumentParser:
         help="file with the token that identifies this host's agent, created where missing; without it, a restarted"
         " agent waits until the lease of the previous one ends",
     )
+    for name, what in _CREDENTIALS.items():
+        add(f"--{name}", type=Path, metavar="FILE", help=f"{what}; default: TRAINYARD_{name.upper().replace('-', '_')}")
     add("--leave-probes", action="store_true", help="let the host's own protocols see probes, and answer them")
     add("--every-s", type=_seconds, default=60.0, metavar="SECONDS", help="interval between status lines")
     add("--json", action="store_true", help="print the status as JSON, one object a line")
@@ -101,10 +117,10 @@ def _seconds(text: str) -> float:
 
 
 def _host_port(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"expected HOST:PORT with a port up to {_LAST_PORT}, got {text!r}")
-    return text
+    try:
+        return check_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("address: ")) from None
 
 
 def _check_different(interfaces: Sequence[Interface]) -> None:
@@ -115,16 +131,31 @@ def _check_different(interfaces: Sequence[Interface]) -> None:
 
 
 def _owner_token(file: Path | None) -> str | None:
-    """Read the token in a file that only the owner may read; create it where missing. Raises OSError on failure."""
+    """Read the token in a file that only the owner may read; create it where missing.
+
+    Raises OSError where that is not possible, and ValueError, naming the file, for what is no token.
+    """
     if file is None:
         return None
     with contextlib.suppress(FileExistsError):
         file.touch(mode=0o600, exist_ok=False)
         file.write_text(secrets.token_hex(16))
-    return file.read_text().strip()
+    return checks.name(str(file), file.read_text(errors="replace").strip())
 
 
-async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], owner_token: str | None) -> None:
+def _credentials(options: argparse.Namespace) -> Credentials:
+    """Return the credentials of the options, and of the environment for those not given. Raises ValueError."""
+    credentials = Credentials.from_environment(
+        ca=options.ca, certificate=options.certificate, key=options.key, token_file=options.token_file
+    )
+    for address in options.controller or [_CONTROLLER]:
+        credentials.check(address)
+    return credentials
+
+
+async def _serve(
+    options: argparse.Namespace, interfaces: Sequence[Interface], owner_token: str | None, credentials: Credentials
+) -> None:
     """Probe until a signal ends the process. Raises OSError if the host's NICs cannot send or receive probes."""
     stop, asked = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -136,7 +167,9 @@ async def _serve(options: argparse.Namespace, interfaces: Sequence[Interface], o
         if not options.leave_probes:
             for interface in interfaces:
                 _add_ingress_filter(interface, stack)
-        connection = await stack.enter_async_context(Connection(options.controller or [_CONTROLLER], owner_token))
+        connection = await stack.enter_async_context(
+            Connection(options.controller or [_CONTROLLER], owner_token, credentials=credentials)
+        )
         session = await _session()
         rates_bps = {interface.address: interface.rate_bps for interface in interfaces}
         agent = HostAgent(ProbeAgent(options.host, rates_bps, session), sockets, connection)

@@ -8,6 +8,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -15,9 +16,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from hostlib import checks
 from hostlib.client import Client
-from hostlib.errors import RefusedError
+from hostlib.credentials import Credentials
+from hostlib.errors import RefusalReason, RefusedError
 from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
+
+_LOG = logging.getLogger(__name__)
 
 _PATIENCE_S = 1.0
 """Wait for calls that the thread answers at once; only an overloaded machine takes longer."""
@@ -39,14 +44,17 @@ class BlockingClient:
     that nothing is known.
     """
 
-    def __init__(self, address: str | Sequence[str], owner_token: str | None = None) -> None:
-        self._client = Client(address, owner_token)
+    def __init__(
+        self, address: str | Sequence[str], owner_token: str | None = None, credentials: Credentials | None = None
+    ) -> None:
+        self._client = Client(address, owner_token, credentials=credentials)
         self.owner_token = self._client.owner_token
         self._loop = asyncio.new_event_loop()
         self._pid = os.getpid()
         self._closing = asyncio.Event()
         self._closed = threading.Event()
         self._ready = threading.Event()
+        self._failure: RefusedError | None = None
         self._thread = threading.Thread(target=self._serve, name="trainyard", daemon=True)
         self._thread.start()
         self._ready.wait(_PATIENCE_S)
@@ -103,10 +111,11 @@ class BlockingClient:
 
     def refusal(self, job: str) -> RefusedError | None:
         """See ``Client.refusal``."""
-        return self._do(self._client.refusal, job)
+        return self._failure or self._do(self._client.refusal, job)
 
     def acknowledged(self, job: str, timeout_s: float) -> bool:
         """See ``Client.acknowledged``."""
+        timeout_s = checks.number("timeout_s", timeout_s)
         return bool(self._wait(self._client.acknowledged(job, timeout_s), timeout_s + _PATIENCE_S))
 
     def directives(self, job: str) -> Iterator[Directives]:
@@ -120,8 +129,16 @@ class BlockingClient:
         return os.getpid() == self._pid and self._thread.is_alive() and not self._closed.is_set()
 
     def _serve(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._until_closed())
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._until_closed())
+        except Exception as error:
+            _LOG.exception("the thread of the host library failed, and jobs run on without a controller")
+            self._failure = RefusedError(
+                RefusalReason.FAILED, f"the host library failed: {type(error).__name__}: {error}"
+            )
+        finally:
+            self._ready.set()
 
     async def _until_closed(self) -> None:
         async with self._client:
@@ -131,15 +148,23 @@ class BlockingClient:
     def _do(
         self, call: Callable[_Parameters, _Result], *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> _Result | None:
-        """Run a call in the thread and return its result; None if that is not possible."""
+        """Run a call in the thread and return its result; None if it takes too long or the thread is gone.
+
+        A call that takes too long is made all the same: what a job has reported is not lost.
+        """
 
         async def answer() -> _Result:
             return call(*args, **kwargs)
 
-        return self._wait(answer(), _PATIENCE_S)
+        return self._wait(answer(), _PATIENCE_S, is_patient=False)
 
-    def _wait(self, work: Coroutine[Any, Any, _Result], timeout_s: float | None) -> _Result | None:
-        """Run work in the thread; return None if it takes too long or the thread is gone."""
+    def _wait(
+        self, work: Coroutine[Any, Any, _Result], timeout_s: float | None, *, is_patient: bool = True
+    ) -> _Result | None:
+        """Run work in the thread; return None if it takes too long or the thread is gone.
+
+        Work that takes too long is cancelled where the caller was patient, and goes on where it was not.
+        """
         if not self._is_alive:
             work.close()
             return None
@@ -154,9 +179,18 @@ class BlockingClient:
                 return None
             except TimeoutError:
                 if end_s is not None and time.monotonic() >= end_s:
+                    if not is_patient:
+                        future.add_done_callback(_log_late_error)
+                        return None
                     break
         future.cancel()
         return None
+
+
+def _log_late_error(call: "concurrent.futures.Future[Any]") -> None:
+    error = None if call.cancelled() else call.exception()
+    if error is not None:
+        _LOG.error("a call of the host library failed after it had returned: %s", error)
 
 
 async def _next_of(stream: AsyncIterator[Directives]) -> Directives | None:

@@ -6,19 +6,28 @@ one loop closes, events of another can be lost, and a training job may run loops
 
 import asyncio
 import contextlib
+import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeVar
 
 import grpc
 
+from hostlib.credentials import Credentials
 from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.wire.methods import Method, RequestT, ResponseT
+
+_LOG = logging.getLogger(__name__)
+
+_CHECK_S = 1.0
+"""How often to look for renewed credentials, at most."""
 
 _REASONS = {
     grpc.StatusCode.INVALID_ARGUMENT: RefusalReason.INVALID,
     grpc.StatusCode.NOT_FOUND: RefusalReason.UNKNOWN_JOB,
     grpc.StatusCode.ALREADY_EXISTS: RefusalReason.CONFLICT,
+    grpc.StatusCode.UNAUTHENTICATED: RefusalReason.UNAUTHENTICATED,
     grpc.StatusCode.PERMISSION_DENIED: RefusalReason.NOT_OWNER,
     grpc.StatusCode.RESOURCE_EXHAUSTED: RefusalReason.EXHAUSTED,
     grpc.StatusCode.UNIMPLEMENTED: RefusalReason.UNSUPPORTED,
@@ -40,12 +49,18 @@ class Channel:
     """Calls to the controller at ``address`` (``host:port``). Close it after use.
 
     Calls raise RefusedError if the controller refuses. They raise UnreachableError if it does not answer in time, or if
-    it answers that it is not the active controller.
+    it answers that it is not the active controller. ``credentials`` are those of the environment by default. Where
+    their files change, the next call makes a new connection, which ends the calls of the old one. The constructor
+    raises ValueError for credentials that cannot be used.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, credentials: Credentials | None = None) -> None:
         self.address = address
-        self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        self._credentials = credentials = credentials or Credentials.from_environment()
+        self._contents, self._metadata = credentials.contents(), credentials.metadata()
+        self._channel = credentials.channel(address, _CHANNEL_OPTIONS)
+        self._checked_s = time.monotonic()
+        self._problem: str | None = None
         self._streams: set[grpc.Call] = set()
 
     def close(self) -> None:
@@ -59,13 +74,15 @@ class Channel:
 
     async def call(self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None) -> ResponseT:
         """Send a request and return the response."""
+        self._renew()
         loop = asyncio.get_running_loop()
         answered = loop.create_future()
-        call = self._channel.unary_unary(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        ).future(request, timeout=deadline_s)
+        with _closed_is_unreachable():
+            call = self._channel.unary_unary(
+                method.path,
+                request_serializer=method.request.SerializeToString,
+                response_deserializer=method.response.FromString,
+            ).future(request, timeout=deadline_s, metadata=self._metadata)
         call.add_done_callback(lambda _: _tell(loop, _answer, answered))
         try:
             await answered
@@ -79,23 +96,25 @@ class Channel:
         self, method: Method[RequestT, ResponseT], request: RequestT, deadline_s: float | None
     ) -> AsyncIterator[ResponseT]:
         """Send a request and yield the responses."""
+        self._renew()
         loop = asyncio.get_running_loop()
-        received: asyncio.Queue[ResponseT | grpc.RpcError | None] = asyncio.Queue()
+        received: asyncio.Queue[ResponseT | Exception | None] = asyncio.Queue()
         has_room = threading.Semaphore()
-        call = self._channel.unary_stream(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        )(request, timeout=deadline_s)
+        with _closed_is_unreachable():
+            call = self._channel.unary_stream(
+                method.path,
+                request_serializer=method.request.SerializeToString,
+                response_deserializer=method.response.FromString,
+            )(request, timeout=deadline_s, metadata=self._metadata)
 
         def read() -> None:
             """Read one message at a time, so that flow control holds back the controller."""
-            end: grpc.RpcError | None = None
+            end: Exception | None = None
             try:
                 for response in call:
                     has_room.acquire()
                     _tell(loop, received.put_nowait, response)
-            except grpc.RpcError as error:
+            except Exception as error:  # raised where the responses are awaited
                 end = error
             _tell(loop, received.put_nowait, end)
 
@@ -105,12 +124,42 @@ class Channel:
             while (response := await received.get()) is not None:
                 if isinstance(response, grpc.RpcError):
                     raise error_of(response)
+                if isinstance(response, Exception):
+                    raise response
                 has_room.release()
                 yield response
         finally:
             self._streams.discard(call)
             call.cancel()
             has_room.release()
+
+    def _renew(self) -> None:
+        """Take over credentials whose files have changed; keep those from before where the new ones cannot be used."""
+        now_s = time.monotonic()
+        if not self._credentials.has_files or now_s < self._checked_s + _CHECK_S:
+            return
+        self._checked_s = now_s
+        try:
+            contents, self._metadata = self._credentials.contents(), self._credentials.metadata()
+            if contents != self._contents:
+                former, self._channel = self._channel, self._credentials.channel(self.address, _CHANNEL_OPTIONS)
+                self._contents = contents
+                former.close()
+            problem = None
+        except ValueError as error:
+            problem = str(error)
+        if problem is not None and problem != self._problem:
+            _LOG.warning("%s: still using the credentials from before: %s", self.address, problem)
+        self._problem = problem
+
+
+@contextlib.contextmanager
+def _closed_is_unreachable() -> Iterator[None]:
+    """Raise UnreachableError where gRPC refuses a call, as on a closed channel."""
+    try:
+        yield
+    except ValueError as error:
+        raise UnreachableError(str(error)) from None
 
 
 def error_of(error: grpc.RpcError) -> ControllerError:

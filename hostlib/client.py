@@ -1,17 +1,23 @@
 """Client for asyncio: keeps the controller informed about training jobs and receives directives."""
 
 import asyncio
-import contextlib
+import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
+from hostlib import checks
+from hostlib.addresses import unique_addresses
 from hostlib.connection import Connection
+from hostlib.credentials import Credentials
 from hostlib.errors import ControllerError, RefusedError
-from hostlib.failover_channel import unique_addresses
 from hostlib.job_session import Clock, JobSession, WallClock
+from hostlib.reachability import Reachability
 from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
+
+_LOG = logging.getLogger(__name__)
 
 _FAREWELL_S = 1.0
 
@@ -38,24 +44,35 @@ class Client:
 
     Calls that report something return at once. They raise ValueError for what no controller could accept, and nothing
     else. Delivery happens in the background and is repeated after every loss; ``acknowledged`` waits for it. Leases are
-    renewed by ``clock``. A refused job keeps running without the controller; ``refusal`` has the reason.
+    renewed by ``clock``. A refused job keeps running without the controller; ``refusal`` has the reason. The log has
+    one warning where no controller can be reached, and one line when it answers again.
 
     ``address`` is ``host:port``, or several of them, of which the client finds the active controller. Jobs belong to
-    whoever knows ``owner_token`` (None: a random one); the processes of one job share it.
+    whoever knows ``owner_token`` (None: a random one); the processes of one job share it. ``credentials`` are those of
+    the environment by default. Raises ValueError for an address that is not HOST:PORT, and for credentials that cannot
+    be used.
     """
 
     def __init__(
-        self, address: str | Sequence[str], owner_token: str | None = None, clock: Clock | None = None
+        self,
+        address: str | Sequence[str],
+        owner_token: str | None = None,
+        clock: Clock | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
+        self.owner_token = secrets.token_hex(16) if owner_token is None else checks.name("owner_token", owner_token)
         self._addresses = unique_addresses(address)
+        self._credentials = credentials or Credentials.from_environment()
+        for each in self._addresses:
+            self._credentials.check(each)
+        self._reachability = Reachability(self._addresses)
         self._clock = clock or WallClock()
         self._sessions: dict[str, JobSession] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._connection = Connection(self._addresses, self.owner_token)
+        self._connection = Connection(self._addresses, self.owner_token, credentials=self._credentials)
         return self
 
     async def __aexit__(
@@ -76,32 +93,34 @@ class Client:
 
     def register_job(self, job: Job) -> None:
         """Register a job and keep its lease. Raises ValueError if another job has that name in this client."""
-        known = self._sessions.get(job.name)
+        known = self._sessions.get(checks.instance("job", job, Job).name)
         if known is None:
-            self._sessions[job.name] = session = JobSession(job, self._clock)
-            self._running[job.name] = asyncio.create_task(session.run(self._connection))
+            self._sessions[job.name] = session = JobSession(job, self._clock, self._reachability)
+            self._running[job.name] = running = asyncio.create_task(session.run(self._connection))
+            running.add_done_callback(partial(_note_end, session))
         elif (known.job.hosts, known.job.gpus) != (job.hosts, job.gpus):
             raise ValueError(f"another job is registered as {job.name!r}")
 
     def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
         """Register the flow groups that every iteration of a job repeats."""
-        self._session(job).add_flow_groups(flow_groups)
+        self._session(job).add_flow_groups(checks.items("flow_groups", flow_groups, FlowGroup))
 
     def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """Report that flow groups of an iteration start to send."""
-        self._session(job).note_instances(flow_groups, GroupInstance(iteration))
+        self._session(job).note_instances(checks.items("flow_groups", flow_groups, str), GroupInstance(iteration))
 
     def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """Report that all flows of these groups have arrived. Starting the next iteration implies it."""
-        self._session(job).note_instances(flow_groups, GroupInstance(iteration, has_ended=True))
+        instance = GroupInstance(iteration, has_ended=True)
+        self._session(job).note_instances(checks.items("flow_groups", flow_groups, str), instance)
 
     def report_profile(self, job: str, profile: Profile) -> None:
         """Replace the profile of a job."""
-        self._session(job).report_profile(profile)
+        self._session(job).report_profile(checks.instance("profile", profile, Profile))
 
     def deregister(self, job: str) -> None:
         """Withdraw a job with its flow groups. A job that is not registered here is ignored."""
-        session = self._sessions.pop(job, None)
+        session = self._sessions.pop(checks.instance("job", job, str), None)
         if session is not None:
             farewell = asyncio.create_task(self._withdraw(session, self._running.pop(job)))
             self._farewells.add(farewell)
@@ -123,11 +142,12 @@ class Client:
         return dict(self._session(job).assignments)
 
     def refusal(self, job: str) -> RefusedError | None:
-        """Return why the controller refuses a job; None if it does not."""
+        """Return why a job is not registered: the controller refuses it, or the library failed; None if neither."""
         return self._session(job).refusal
 
     async def acknowledged(self, job: str, timeout_s: float) -> bool:
         """Wait until the controller has acknowledged everything reported about a job; return False on time-out."""
+        timeout_s = checks.number("timeout_s", timeout_s)
         session = self._session(job)
         try:
             async with asyncio.timeout(timeout_s):
@@ -141,7 +161,7 @@ class Client:
         await self._session(job).lost()
 
     def _session(self, job: str) -> JobSession:
-        if job not in self._sessions:
+        if checks.instance("job", job, str) not in self._sessions:
             raise ValueError(f"job {job!r} is not registered")
         return self._sessions[job]
 
@@ -149,7 +169,19 @@ class Client:
         """Deregister once; if no controller answers, the lease runs out."""
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        with contextlib.suppress(ControllerError, TimeoutError):
+        try:
             async with asyncio.timeout(_FAREWELL_S):
                 await self._connection.deregister(session.job.name)
-        await session.end()
+        except (ControllerError, TimeoutError):
+            pass
+        except Exception:
+            _LOG.exception("job %s: could not be withdrawn, so its lease will run out", session.job.name)
+        finally:
+            await session.end()
+
+
+def _note_end(session: JobSession, running: asyncio.Task[None]) -> None:
+    """Show an error that has ended a session; nobody awaits its task."""
+    error = None if running.cancelled() else running.exception()
+    if error is not None:
+        session.record_failure(error)

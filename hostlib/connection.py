@@ -3,12 +3,16 @@
 It is meant for tools and tests. Training jobs use ``Client``, which retries and survives controllers.
 """
 
+import math
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from hostlib.failover_channel import FailoverChannel, unique_addresses
+from hostlib import checks
+from hostlib.addresses import unique_addresses
+from hostlib.credentials import Credentials
+from hostlib.failover_channel import FailoverChannel
 from hostlib.messages import (
     batches,
     directives_from_wire,
@@ -39,12 +43,21 @@ class Connection:
 
     Jobs registered over it belong to whoever knows ``owner_token`` (None: a random one). Every method raises
     RefusedError if the controller refuses and UnreachableError if no address answers, each within ``deadline_s``
-    seconds. Close it after use, or use it as an async context manager.
+    seconds. ``credentials`` are those of the environment by default. Close it after use, or use it as an async context
+    manager.
+
+    Raises ValueError for an address that is not HOST:PORT, and for credentials that cannot be used.
     """
 
-    def __init__(self, address: str | Sequence[str], owner_token: str | None = None, deadline_s: float = 10.0) -> None:
-        self.owner_token = secrets.token_hex(16) if owner_token is None else owner_token
-        self._channel = FailoverChannel(unique_addresses(address))
+    def __init__(
+        self,
+        address: str | Sequence[str],
+        owner_token: str | None = None,
+        deadline_s: float = 10.0,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self.owner_token = secrets.token_hex(16) if owner_token is None else checks.name("owner_token", owner_token)
+        self._channel = FailoverChannel(unique_addresses(address), credentials)
         self._deadline_s = deadline_s
 
     async def __aenter__(self) -> Self:
@@ -62,7 +75,10 @@ class Connection:
     async def register_job(self, job: Job, age_s: float = 0.0) -> float:
         """Register a job that arrived ``age_s`` ago and start its lease; return the lease's length in seconds."""
         request = job_to_wire(job, self.owner_token, age_s)
-        return (await self._channel.call(methods.REGISTER_JOB, request, self._deadline_s)).lease_s
+        lease_s = (await self._channel.call(methods.REGISTER_JOB, request, self._deadline_s)).lease_s
+        if not 0 < lease_s < math.inf:
+            raise ValueError(f"lease_s: the controller answered {lease_s}, which is no time")
+        return lease_s
 
     async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
         """Register the flow groups of a job; return the 5-tuple of every flow.

@@ -17,14 +17,16 @@ class RefusalReason(StrEnum):
     """No job of that name is registered."""
     CONFLICT = "conflict"
     """The name is taken by another job or flow group."""
+    UNAUTHENTICATED = "unauthenticated"
+    """The client has not shown who it is: certificate or token are missing, expired or unknown."""
     NOT_OWNER = "not owner"
-    """The job belongs to another client."""
+    """The job belongs to another client, or the client's role does not allow the call."""
     EXHAUSTED = "exhausted"
     """A limit is reached: source ports, requests per second, or the size of what is registered."""
     UNSUPPORTED = "unsupported"
     """The controller does not know this call."""
     FAILED = "failed"
-    """The controller could not do it, for example because its database failed."""
+    """The controller could not do it, for example because its database failed; or this library could not."""
 
 
 class ControllerError(Exception):

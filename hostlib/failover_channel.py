@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 
 from hostlib.channel import Channel
+from hostlib.credentials import Credentials
 from hostlib.errors import ControllerError, UnreachableError
 from hostlib.wire.methods import Method, RequestT, ResponseT
 
@@ -12,11 +13,12 @@ class FailoverChannel:
 
     A passive controller refuses to answer. Once another address has answered, streams from the previous one are
     cancelled, since its controller may no longer be active. Calls raise what ``Channel`` raises; UnreachableError means
-    that no address answered.
+    that no address answered. The constructor raises ValueError for credentials that cannot be used.
     """
 
-    def __init__(self, addresses: Sequence[str]) -> None:
-        self._channels = [Channel(address) for address in addresses]
+    def __init__(self, addresses: Sequence[str], credentials: Credentials | None = None) -> None:
+        credentials = credentials or Credentials.from_environment()
+        self._channels = [Channel(address, credentials) for address in addresses]
         self._current = self._channels[0]
 
     def close(self) -> None:
@@ -68,14 +70,6 @@ class FailoverChannel:
         former, self._current = self._current, channel
         if former is not channel:
             former.end_streams()
-
-
-def unique_addresses(address: str | Sequence[str]) -> tuple[str, ...]:
-    """Return one or several addresses, each once. Raises ValueError if there is none."""
-    addresses = (address,) if isinstance(address, str) else tuple(dict.fromkeys(address))
-    if not all(addresses) or not addresses:
-        raise ValueError("address: expected HOST:PORT, or a list of them")
-    return addresses
 
 
 def _all_of(errors: Sequence[UnreachableError]) -> UnreachableError:

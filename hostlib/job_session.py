@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from hostlib.connection import Connection
-from hostlib.errors import ControllerError, RefusalReason, RefusedError
+from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
+from hostlib.reachability import Reachability
 from hostlib.types import Directives, FiveTuple, FlowGroup, GroupInstance, Job, Profile
 
 _LOG = logging.getLogger(__name__)
@@ -45,15 +46,20 @@ class WallClock:
 
 
 class JobSession:
-    """The wanted state of a job; ``assignments`` and ``newest`` hold the controller's answers."""
+    """The wanted state of a job; ``assignments`` and ``newest`` hold the controller's answers.
 
-    def __init__(self, job: Job, clock: Clock) -> None:
+    ``refusal`` is why the job is not registered: the controller refuses it, or the session itself has failed.
+    """
+
+    def __init__(self, job: Job, clock: Clock, reachability: Reachability) -> None:
         self.job = job
         self.assignments: dict[str, tuple[FiveTuple, ...]] = {}
         self.newest: Directives | None = None
         self.refusal: RefusedError | None = None
         self.is_over = False
         self._clock = clock
+        self._reachability = reachability
+        self._failure = ""
         self._arrived_s = clock.now_s()
         self._groups: dict[str, FlowGroup] = {}
         self._instances: dict[str, GroupInstance] = {}
@@ -127,6 +133,9 @@ class JobSession:
                 await self._stay_registered(connection)
             except ControllerError as error:
                 self._record_error(error)
+            except Exception as error:
+                self.record_failure(error)
+                retry_s = _LAST_RETRY_S
             self._is_known = False
             await self._notify()
             await asyncio.sleep(retry_s)
@@ -141,6 +150,7 @@ class JobSession:
         age_s = self._clock.now_s() - self._arrived_s
         self._period_s = await connection.register_job(job, age_s) / _HEARTBEATS_PER_LEASE
         self._known_profile = job.profile
+        self._reachability.note_answer()
         await self._flush(connection)
         self._heartbeat_due_s = self._clock.now_s() + self._period_s
         self._is_known, self.refusal = True, None
@@ -206,8 +216,20 @@ class JobSession:
             self.newest = directives
             await self._notify()
 
+    def record_failure(self, error: BaseException) -> None:
+        """Record an error that nobody expected as a refusal, and log it once."""
+        failure = f"{type(error).__name__}: {error}"
+        if failure != self._failure:
+            _LOG.error("job %s: its session failed, and it runs without: %s", self.job.name, failure, exc_info=error)
+        self._failure = failure
+        self.refusal = RefusedError(RefusalReason.FAILED, f"the host library failed: {failure}")
+
     def _record_error(self, error: ControllerError) -> None:
-        """Record a refusal and log it once. Absent and restarted controllers are normal and not logged."""
+        """Record a refusal and log it once. A restarted controller is normal and not logged."""
+        if isinstance(error, UnreachableError):
+            self._reachability.note_silence(str(error), self._clock.now_s())
+            return
+        self._reachability.note_answer()
         if isinstance(error, RefusedError) and error.reason is not RefusalReason.UNKNOWN_JOB:
             if self.refusal is None or str(self.refusal) != str(error):
                 _LOG.error("job %s: the controller refused it, and it runs without: %s", self.job.name, error)
@@ -219,10 +241,12 @@ class JobSession:
 
 
 async def _first_of(*events: Awaitable[object]) -> None:
-    """Return as soon as one of the awaitables does."""
+    """Return as soon as one of the awaitables does; raises what it raises."""
     tasks = [asyncio.ensure_future(event) for event in events]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
     finally:
         for task in tasks:
             task.cancel()

@@ -1,8 +1,24 @@
-"""Types of the host library: what a training job reports, and the directives it receives."""
+"""Types of the host library: what a training job reports, and the directives it receives.
 
+What a job reports is checked when it is made: a value of a wrong type or out of range raises ValueError, naming the
+field. Lists become tuples, and NumPy's numbers Python's.
+"""
+
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+
+from hostlib import checks
+from hostlib.checks import MAX_32, MAX_ITERATION, MAX_PORT, MAX_SIZE_BYTES
+
+_FIVE_TUPLE_FIELDS = (("protocol", 0xFF), ("source_port", MAX_PORT), ("destination_port", MAX_PORT))
+
+_set = object.__setattr__
+
+
+def _is_int(value: object, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +33,11 @@ class Profile:
     comm_start: float
     work: float
 
+    def __post_init__(self) -> None:
+        _set(self, "compute_s", checks.number("compute_s", self.compute_s))
+        _set(self, "comm_start", checks.number("comm_start", self.comm_start, most=1.0))
+        _set(self, "work", checks.number("work", self.work))
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -30,6 +51,15 @@ class Job:
     gpus: int
     profile: Profile | None = None
 
+    def __post_init__(self) -> None:
+        checks.name("name", self.name)
+        _set(self, "hosts", checks.names("hosts", self.hosts))
+        if not self.hosts:
+            raise ValueError("hosts: expected at least one host")
+        _set(self, "gpus", checks.integer("gpus", self.gpus, 1, MAX_32))
+        if self.profile is not None:
+            checks.instance("profile", self.profile, Profile)
+
 
 @dataclass(frozen=True, slots=True)
 class Nic:
@@ -37,6 +67,11 @@ class Nic:
 
     host: str
     index: int = 0
+
+    def __post_init__(self) -> None:
+        checks.name("host", self.host)
+        if not _is_int(self.index, MAX_32):
+            _set(self, "index", checks.integer("index", self.index, 0, MAX_32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +83,14 @@ class FiveTuple:
     protocol: int
     source_port: int
     destination_port: int
+
+    def __post_init__(self) -> None:
+        for field, most in _FIVE_TUPLE_FIELDS:
+            value = getattr(self, field)
+            if not _is_int(value, most):
+                _set(self, field, checks.integer(field, value, 0, most))
+        checks.instance("source_address", self.source_address, IPv4Address)
+        checks.instance("destination_address", self.destination_address, IPv4Address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +109,20 @@ class Flow:
     five_tuple: FiveTuple | None = None
     held_source_port: int | None = None
 
+    def __post_init__(self) -> None:
+        # Jobs make very many of them, so what is right is found quickly.
+        if not isinstance(self.source, Nic) or not isinstance(self.destination, Nic):
+            checks.instance("source", self.source, Nic)
+            checks.instance("destination", self.destination, Nic)
+        if not _is_int(self.size_bytes, MAX_SIZE_BYTES):
+            _set(self, "size_bytes", checks.integer("size_bytes", self.size_bytes, 0, MAX_SIZE_BYTES))
+        if type(self.offset_s) is not float or not 0.0 <= self.offset_s < math.inf:
+            _set(self, "offset_s", checks.number("offset_s", self.offset_s))
+        if self.five_tuple is not None:
+            checks.instance("five_tuple", self.five_tuple, FiveTuple)
+        if self.held_source_port is not None:
+            _set(self, "held_source_port", checks.integer("held_source_port", self.held_source_port, 0, MAX_PORT))
+
 
 @dataclass(frozen=True, slots=True)
 class FlowGroup:
@@ -73,6 +130,10 @@ class FlowGroup:
 
     name: str
     flows: tuple[Flow, ...]
+
+    def __post_init__(self) -> None:
+        checks.name("name", self.name)
+        _set(self, "flows", checks.items("flows", self.flows, Flow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +150,10 @@ class GroupInstance:
 
     iteration: int
     has_ended: bool = False
+
+    def __post_init__(self) -> None:
+        _set(self, "iteration", checks.integer("iteration", self.iteration, 0, MAX_ITERATION))
+        checks.instance("has_ended", self.has_ended, bool)
 
 
 @dataclass(frozen=True, slots=True)

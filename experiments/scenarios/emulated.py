@@ -22,6 +22,7 @@ from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
 from hostlib.client import Client
+from hostlib.credentials import Credentials
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from p4src import P4INFO, PROGRAM
 from policies.policy import Policy
@@ -61,7 +62,7 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
         config = _config(scenario, policy, network, f"127.0.0.1:{port}")
         process = await stack.enter_async_context(ControllerProcess(config, is_driven=True))
         job_clock = DrivenClock()
-        client = await stack.enter_async_context(Client(process.address, clock=job_clock))
+        client = await stack.enter_async_context(Client(process.address, clock=job_clock, credentials=Credentials()))
         agents = {
             job.name: JobAgent(client, job, connections, scenario.steering, isolated_s=isolated_s[job.name])
             for job in jobs

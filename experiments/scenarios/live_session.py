@@ -14,6 +14,7 @@ from experiments.scenarios.job_agent import JobAgent
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.run_record import PlanSummary
 from hostlib.connection import Connection
+from hostlib.credentials import Credentials
 from hostlib.telemetry.probe_agent import ProbeAnswer, ProbeExchange
 
 _RENEWALS_PER_LEASE = 3
@@ -118,7 +119,7 @@ class LiveSession:
         return ControllerAnswer(settled.plan_number, settled.next_timer_s)
 
     def _connect(self) -> None:
-        self._connection = Connection(self._process.address, self._owner_token)
+        self._connection = Connection(self._process.address, self._owner_token, credentials=Credentials())
         self._time = DrivenTime(self._process.address)
 
     async def _disconnect(self) -> None:

@@ -1,7 +1,7 @@
 """gRPC channels and servers, and the host library's channel, over the network in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -188,9 +188,7 @@ class MemoryHostChannel:
 
 
 @contextmanager
-def in_memory(
-    network: Network, host_connection: Callable[[Sequence[str], str | None], HostConnection]
-) -> Iterator[None]:
+def in_memory(network: Network, host_connection: Callable[..., HostConnection]) -> Iterator[None]:
     """Make all connections over this network meanwhile; those of jobs are made by ``host_connection``.
 
     finsy would read the P4Info for every switch of every controller; here they share one.
@@ -198,7 +196,7 @@ def in_memory(
     with (
         patch("finsy.pbutil.from_text", cache(from_text)),
         patch("grpc.aio.insecure_channel", lambda address, *_, **__: MemoryChannel(network, address)),
-        patch("hostlib.failover_channel.Channel", lambda address: MemoryHostChannel(network, address)),
+        patch("hostlib.failover_channel.Channel", lambda address, *_: MemoryHostChannel(network, address)),
         patch("hostlib.client.Connection", host_connection),
     ):
         yield

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from controller.registry.jobs import FlowGroupInstance
 from controller.registry.registry import Registry
 from hostlib.connection import Connection
+from hostlib.credentials import Credentials
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 from tests.chaos.jobs import on_the_wire
 from topologies.addressing import FiveTuple as WireFiveTuple
@@ -132,8 +133,10 @@ def _ends(five_tuple: WireFiveTuple) -> WireFiveTuple:
 class NotedConnection(Connection):
     """A connection of the host library that records acknowledgements in a ledger."""
 
-    def __init__(self, ledger: Ledger, address: Sequence[str], owner_token: str | None) -> None:
-        super().__init__(address, owner_token)
+    def __init__(
+        self, ledger: Ledger, address: Sequence[str], owner_token: str | None, credentials: Credentials | None = None
+    ) -> None:
+        super().__init__(address, owner_token, credentials=credentials)
         self._ledger = ledger
 
     async def register_job(self, job: Job, age_s: float = 0.0) -> float:

@@ -182,12 +182,12 @@ def test_two_jobs_of_one_client_do_not_disturb_each_other() -> None:
     async def scenario(_: Served, client: Client) -> None:
         client.register_job(GPT)
         client.register_job(BERT)
-        bad = FlowGroup("bad", (Flow(Nic("h1"), Nic("h3"), 1, offset_s=-1.0),))
+        bad = FlowGroup("bad", (Flow(Nic("h1"), Nic("h3", index=7), 1),))
         client.register_flow_groups("bert", [bad])
         client.register_flow_groups("gpt", [RING])
         assert await client.acknowledged("gpt", PATIENCE_S)
         assert not await client.acknowledged("bert", PATIENCE_S)
-        assert "flow_groups[0].flows[0].offset_s" in str(client.refusal("bert"))
+        assert "flow_groups[0].flows[0].destination.nic" in str(client.refusal("bert"))
         assert client.refusal("gpt") is None
 
     _run(scenario)

@@ -12,7 +12,7 @@ import grpc
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.methods import EXPLAIN, StateT
 from controller.leadership.leader_gate import NOT_LEADING
-from hostlib.failover_channel import unique_addresses
+from hostlib.addresses import unique_addresses
 from hostlib.wire.methods import Method
 
 _DEADLINE_S = 30.0

@@ -8,6 +8,7 @@ from typing import Self
 from experiments.scenarios.driven import driven_time_pb2 as wire
 from experiments.scenarios.driven.service import SETTLE
 from hostlib.channel import Channel
+from hostlib.credentials import Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class DrivenTime:
     """Moves the clock of the controller at ``address`` (``host:port``); an async context manager, or to be closed."""
 
     def __init__(self, address: str) -> None:
-        self._channel = Channel(address)
+        self._channel = Channel(address, Credentials())
 
     async def __aenter__(self) -> Self:
         return self

@@ -304,8 +304,8 @@ def test_refused_flow_names_the_field_and_changes_nothing(run: Run) -> None:
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
         await client.register_job(GPT)
         await client.settle(0.0)
-        bad = FlowGroup("bad", (replace(RING.flows[0], size_bytes=(1 << 63) + 1),))
-        with pytest.raises(RefusedError, match=r"flow_groups\[1\].flows\[0\].size_bytes") as refusal:
+        bad = FlowGroup("bad", (replace(RING.flows[0], destination=Nic("h2", index=7)),))
+        with pytest.raises(RefusedError, match=r"flow_groups\[1\].flows\[0\].destination.nic") as refusal:
             await client.register_flow_groups("gpt", [RING, bad])
         assert refusal.value.reason is RefusalReason.INVALID
         assert (await client.settle(0.0)).plan_number == 1
