@@ -43,7 +43,7 @@ def tune_for_latency() -> None:
 
 
 def run(config: ControllerConfig) -> None:
-    """Run a controller in this process until SIGTERM or SIGINT, with its log on stderr.
+    """Run a controller in this process until SIGTERM or SIGINT, with its log on stderr. SIGHUP is logged.
 
     Raises:
         OSError: The address cannot be bound.
@@ -78,8 +78,14 @@ async def serve(config: ControllerConfig, external_time: ExternalTime | None = N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, _reload)
     with suppress(asyncio.CancelledError):
         await serving
+
+
+def _reload() -> None:
+    """Handle SIGHUP, which asks daemons to read their files anew."""
+    _LOG.warning("SIGHUP: nothing to reload")
 
 
 async def _serve(config: ControllerConfig, external_time: ExternalTime | None) -> None:

@@ -78,6 +78,18 @@ def test_it_plans_and_stops_on_a_signal(number: signal.Signals) -> None:
         assert process.wait(timeout=PATIENCE_S) == 0
 
 
+@pytest.mark.slow
+def test_it_logs_sighup_and_goes_on() -> None:
+    with _running() as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == "SIGHUP: nothing to reload\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == 0
+
+
 def test_the_daemon_has_no_service_that_moves_its_time() -> None:
     async def settle(address: str) -> RefusedError:
         async with asyncio.timeout(PATIENCE_S), DrivenTime(address) as time:
