@@ -16,7 +16,6 @@ Unknown keys are refused. ``load_config`` reports all problems of a file at once
 import re
 import socket
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -27,6 +26,7 @@ from controller.access.options import UNLIMITED, JwtOptions, Quotas, ServerTls
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
+from hostlib.addresses import is_loopback
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.ecmp import FabricHash
@@ -48,15 +48,6 @@ def check_host_port(address: str) -> str:
     if matched is None or int(matched[1]) > _LAST_PORT:
         raise ValueError(f"expected HOST:PORT with a port up to {_LAST_PORT}")
     return address
-
-
-def is_loopback(address: str) -> bool:
-    """Whether nobody outside this machine can reach HOST:PORT."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 HostPort = Annotated[str, AfterValidator(check_host_port)]

@@ -77,10 +77,10 @@ def parse_tokens(content: bytes) -> Mapping[str, KnownToken]:
 def token_entry(token: str, name: str, role: Role, tenant: str, expires: datetime | None) -> str:
     """The line of a file of tokens for a new token. Raises IdentityError."""
     identity(name, role, tenant)
-    entry: dict[str, str | datetime] = {"name": name, "role": str(role)}
+    entry = {"name": name, "role": str(role)}
     if tenant:
         entry["tenant"] = tenant
     entry["sha256"] = token_hash(token)
     if expires is not None:
-        entry["expires"] = expires.astimezone(UTC)
-    return str(yaml.safe_dump([entry], default_flow_style=True, sort_keys=False, width=1_000)).strip()[1:-1]
+        entry["expires"] = expires.astimezone(UTC).isoformat(timespec="seconds")
+    return str(yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=1_000)).strip()

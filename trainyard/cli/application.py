@@ -68,6 +68,14 @@ class Commands(LazyGroup):
             imported("trainyard.cli.controller:controller"),
             "Run the controller until SIGTERM or SIGINT; the rules stay on the switches.",
         ),
+        "certificates": LazyCommand(
+            imported("trainyard.cli.identities:certificates"),
+            "Make a small certificate authority for a trial, and certificates that it signs.",
+        ),
+        "token": LazyCommand(
+            imported("trainyard.cli.identities:token"),
+            "Make a random token: print it on stderr, and its line for the controller's file of tokens on stdout.",
+        ),
         "show": LazyCommand(
             imported("trainyard.cli.show:show"), "Show what a running controller knows and has decided."
         ),

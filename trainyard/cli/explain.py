@@ -9,18 +9,25 @@ from rich.console import Console
 
 from controller.api.operations import operations_pb2 as wire
 from experiments.report.numbers import count, percent, quantity
+from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
 from trainyard.cli.options import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
 from trainyard.cli.output import path_words
-from trainyard.cli.show import connect_or_exit, message_object, profile_words
+from trainyard.cli.show import message_object, profile_words
 
 NameArgument = Annotated[str, typer.Argument(metavar="JOB|JOB/GROUP/FLOW", help="A job, or one of its flows.")]
 
 
 def explain(
-    name: NameArgument, controller: ControllerOption = DEFAULT_CONTROLLER, as_json: AnswerJsonOption = False
+    name: NameArgument,
+    controller: ControllerOption = DEFAULT_CONTROLLER,
+    as_json: AnswerJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Explain why a running controller gave a job its level, or a flow its path."""
-    with connect_or_exit(controller) as operations:
+    with connect_or_exit(controller, Shown(ca, certificate, key, token_file)) as operations:
         explanation = operations.explain(name)
     if as_json:
         print(json.dumps(message_object(explanation)))

@@ -1,8 +1,7 @@
 """``trainyard show``: what a running controller knows and has decided, as tables or JSON."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -14,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.client import Operations, OperationsError, UnknownNameError
 from controller.api.operations.methods import (
     LIST_CANDIDATES,
     LIST_CONTROLLERS,
@@ -27,10 +25,9 @@ from controller.api.operations.methods import (
     LIST_RULES,
     LIST_SWITCHES,
 )
-from controller.config import check_host_port
 from experiments.report.numbers import count, counted, percent, quantity
 from hostlib.wire.methods import Method
-from trainyard.cli.exits import fail, refuse
+from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
 from trainyard.cli.options import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
 from trainyard.cli.output import number_table, path_words
 
@@ -56,39 +53,22 @@ SubjectArgument = Annotated[
 
 
 def show(
-    what: SubjectArgument, controller: ControllerOption = DEFAULT_CONTROLLER, as_json: AnswerJsonOption = False
+    what: SubjectArgument,
+    controller: ControllerOption = DEFAULT_CONTROLLER,
+    as_json: AnswerJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Show what a running controller knows and has decided."""
     view = _VIEWS[what]
-    with connect_or_exit(controller) as operations:
+    with connect_or_exit(controller, Shown(ca, certificate, key, token_file)) as operations:
         states = operations.list(view.listing)
     if as_json:
         print(json.dumps({what: [message_object(state) for state in states]}))
     else:
         Console().print(view.table(states))
-
-
-@contextmanager
-def connect_or_exit(addresses: Sequence[str]) -> Iterator[Operations]:
-    """Yield a client of the active controller at these addresses.
-
-    The command ends where an address is malformed, no controller answers, or it does not know a name.
-    """
-    problems = []
-    for address in addresses:
-        try:
-            check_host_port(address)
-        except ValueError as error:
-            problems.append(f"--controller {address!r}: {error}")
-    if problems:
-        refuse(*problems)
-    try:
-        with Operations(addresses) as operations:
-            yield operations
-    except UnknownNameError as error:
-        refuse(str(error))
-    except OperationsError as error:
-        fail(str(error))
 
 
 def message_object(message: Message) -> dict[str, Any]:

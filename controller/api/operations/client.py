@@ -13,6 +13,7 @@ from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.methods import EXPLAIN, StateT
 from controller.leadership.leader_gate import NOT_LEADING
 from hostlib.addresses import unique_addresses
+from hostlib.credentials import Credentials
 from hostlib.wire.methods import Method
 
 _DEADLINE_S = 30.0
@@ -34,7 +35,8 @@ class UnknownNameError(OperationsError):
 class Operations:
     """A connection to the controller at ``address``, or to whichever of several leads.
 
-    Where none of several leads, a call waits for a while until one does.
+    Where none of several leads, a call waits for a while until one does. ``credentials`` tell who calls; None: those
+    of the environment. Raises ValueError for an address or credentials that cannot be used.
 
     Example::
 
@@ -43,8 +45,9 @@ class Operations:
             print(operations.explain("gpt").job.reason)
     """
 
-    def __init__(self, address: str | Sequence[str]) -> None:
-        self._channels = {each: grpc.insecure_channel(each) for each in unique_addresses(address)}
+    def __init__(self, address: str | Sequence[str], credentials: Credentials | None = None) -> None:
+        self._credentials = credentials or Credentials.from_environment()
+        self._channels = {each: self._credentials.channel(each) for each in unique_addresses(address)}
         self._threads = ThreadPoolExecutor(len(self._channels))
 
     def __enter__(self) -> Self:
@@ -62,7 +65,7 @@ class Operations:
 
         def ask(channel: grpc.Channel) -> Sequence[StateT]:
             call = channel.unary_stream(method.path, method.request.SerializeToString, method.response.FromString)
-            return tuple(call(wire.ListRequest(), timeout=_DEADLINE_S))
+            return tuple(call(wire.ListRequest(), timeout=_DEADLINE_S, metadata=self._credentials.metadata()))
 
         return [*self._ask(ask)]
 
@@ -71,7 +74,8 @@ class Operations:
 
         def ask(channel: grpc.Channel) -> wire.Explanation:
             call = channel.unary_unary(EXPLAIN.path, EXPLAIN.request.SerializeToString, EXPLAIN.response.FromString)
-            return call(wire.ExplainRequest(name=name), timeout=_DEADLINE_S)
+            request = wire.ExplainRequest(name=name)
+            return call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata())
 
         return self._ask(ask)
 

@@ -270,7 +270,10 @@ def test_an_address_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as ended:
         agent.main(["--host", "here", "--nic", "lo@1", "--controller", "h:1", "--controller", "nowhere"])
     assert ended.value.code == 2
-    assert "argument --controller: expected HOST:PORT with a port from 1 to 65535, got 'nowhere'" in capsys.readouterr().err
+    assert (
+        "argument --controller: expected HOST:PORT with a port from 1 to 65535, got 'nowhere'"
+        in capsys.readouterr().err
+    )
 
 
 def test_without_the_capability_it_says_which(cabled: Namespaces) -> None:
