@@ -32,6 +32,7 @@ from controller.registry.errors import (
     UnknownJobError,
 )
 from hostlib.wire.methods import Method, RequestT, ResponseT
+from topologies.printable import printable
 
 _LOG = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Calls:
     ) -> None:
         self.refusals: Counter[tuple[str, str]] = Counter()
         self.rate_limiter = RateLimiter()
-        self._authenticator = authenticator or Anybody()
+        self.authenticator = authenticator or Anybody()
         self._quotas = quotas
         self._record = record
         self._connections = ConnectionTable(lambda: asyncio.get_running_loop().time())
@@ -160,7 +161,7 @@ class Calls:
         """Identify the caller, and read the request. Raises the errors of a refusal."""
         peer = context.peer()
         try:
-            identity = self._authenticator.identify(context)
+            identity = self.authenticator.identify(context)
         except UnauthenticatedError:
             await self.rate_limiter.spend(_address_of(peer), _FAILED_IDENTITY_UNITS)
             raise
@@ -199,7 +200,7 @@ class Calls:
         self._record_call(call, problem)
         if call.caller is None or status is grpc.StatusCode.PERMISSION_DENIED:
             self._log_refusal(call, context.peer(), problem)
-        await context.abort(status, problem[:_MOST_DETAILS])
+        await context.abort(status, printable(problem, _MOST_DETAILS))
 
     def _record_call(self, call: "_Call[Any, Any]", problem: str = "") -> None:
         if self._record is None or call.subject is None or call.caller is None:
@@ -215,7 +216,7 @@ class Calls:
         if len(self._logged_s) > 1_000:
             self._logged_s.clear()
         self._logged_s[address] = now_s
-        _LOG.warning("%s from %s refused: %s", call.method.name, peer, problem[:_MOST_DETAILS])
+        _LOG.warning("%s from %s refused: %s", call.method.name, peer, printable(problem))
 
 
 class _Call(Generic[RequestT, ResponseT]):

@@ -119,6 +119,7 @@ class ControllerCore:
                 bytes_per_count=config.bytes_per_count,
                 **keep,
             )
+        self.calls = calls_of(config)
         context = ServiceContext(
             registry=self.registry,
             planner=self.planner,
@@ -126,7 +127,7 @@ class ControllerCore:
             southbound=southbound,
             telemetry=self.telemetry,
             clock=clock,
-            calls=calls_of(config),
+            calls=self.calls,
             profiling=results,
             store=store,
             name=None if config.leadership is None else config.leadership.name,
