@@ -212,11 +212,14 @@ def test_tokens_and_certificates_are_renewed_without_a_restart(tmp_path: Path) -
                 (tmp_path / "tokens.yaml").unlink()
                 second = trial.token("nightly", Role.JOB, "vision")
                 # Whoever has copied the withdrawn token gets nowhere.
+
+                async def heartbeats() -> None:
+                    while True:
+                        await connection.heartbeat("gpt")
+                        await asyncio.sleep(0.1)
+
                 with pytest.raises(RefusedError) as refused:
-                    async with asyncio.timeout(PATIENCE_S):
-                        while True:
-                            await connection.heartbeat("gpt")
-                            await asyncio.sleep(0.1)
+                    await asyncio.wait_for(heartbeats(), PATIENCE_S)
                 assert refused.value.reason is RefusalReason.UNAUTHENTICATED
             trial.authority.server("renewed", ["localhost", "127.0.0.1"], days=2).write(tmp_path, "controller")
             await asyncio.sleep(1.1)
