@@ -18,7 +18,6 @@ import socket
 from pathlib import Path
 from typing import Annotated, Self
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from controller.errors import DaemonError
@@ -26,7 +25,9 @@ from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
+from topologies.documents import DocumentError, read_document
 from topologies.ecmp import FabricHash
+from topologies.files import shown_path
 from topologies.problems import problem_of_error
 from topologies.specification import Topology
 from topologies.steering import Steering
@@ -145,26 +146,21 @@ class ControllerConfig(BaseModel):
         return self
 
 
-class ConfigError(DaemonError, ValueError):
+class ConfigError(DaemonError, DocumentError):
     """A configuration that cannot be used; ``messages`` has one line per problem: file, key path and problem."""
-
-    def __init__(self, messages: tuple[str, ...]) -> None:
-        super().__init__("\n".join(messages))
-        self.messages = messages
 
 
 def load_config(path: Path) -> ControllerConfig:
     """Read the configuration from a YAML file. Raises ConfigError with all its problems."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError((f"{path}: cannot be read: {error.strerror}",)) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError((f"{path}: is not a text file",)) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError((f"{path}: invalid YAML: {' '.join(str(error).split())}",)) from error
+        document = read_document(path)
+    except DocumentError as error:
+        raise ConfigError(error.messages) from error
+    problems = list(document.problems)
     try:
-        return ControllerConfig.model_validate(document)
+        config = ControllerConfig.model_validate(document.contents)
     except ValidationError as error:
-        problems = [problem_of_error(fault, document, ControllerConfig) for fault in error.errors()]
-        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
+        problems += [problem_of_error(fault, document.contents, ControllerConfig) for fault in error.errors()]
+    if problems:
+        raise ConfigError(tuple(f"{shown_path(path)}: {problem}" for problem in problems))
+    return config
