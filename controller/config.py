@@ -25,6 +25,7 @@ from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
+from topologies.bounds import at_least
 from topologies.documents import DocumentError, read_document
 from topologies.ecmp import FabricHash
 from topologies.files import shown_path
@@ -49,6 +50,9 @@ def check_host_port(address: str) -> str:
 
 HostPort = Annotated[str, AfterValidator(check_host_port)]
 """The address of a listener: a host name or an IP address, and a port (0 for any that is free)."""
+
+
+_Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
 
 
 class SwitchAddress(BaseModel):
@@ -80,7 +84,7 @@ class RecordConfig(BaseModel):
 
     plans: Annotated[int, Field(ge=1)] = 10_000
     """How many of the last Plans are kept."""
-    audit_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    audit_days: _Positive = 30.0
     """For how many days the requests to switches are kept."""
 
 
@@ -104,9 +108,9 @@ class ControllerConfig(BaseModel):
     seed: int = 1
     """The seed of the policy's randomness."""
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8
-    lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    lease_s: _Positive = 30.0
     """The lease of a job: it is removed this long after its last heartbeat."""
-    policy_time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 30.0
+    policy_time_limit_s: _Positive | None = 30.0
     """A longer decision is abandoned, and the Plan before stays in force; None: no limit."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
@@ -114,7 +118,7 @@ class ControllerConfig(BaseModel):
     database: Annotated[str, Field(min_length=1)] | None = None
     """A path (SQLite) or an SQLAlchemy URL; None: no state outlives the process."""
     record: RecordConfig = RecordConfig()
-    utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = UTILISATION_WINDOW_US
+    utilisation_window_us: _Positive = UTILISATION_WINDOW_US
     """The length of the windows in which switches count bytes."""
     reads_ports: bool = True
     """Whether the controller asks switches by gNMI which ports are up."""
@@ -122,7 +126,7 @@ class ControllerConfig(BaseModel):
     """Damping of cables that flap; None: a cable that is up is used."""
     profiling: ProfilingOptions = ProfilingOptions()
     """Measurement of jobs that report no profile."""
-    bytes_per_count: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    bytes_per_count: _Positive = 1.0
     """The bytes for which one byte that switches count stands: more than 1 where rates and sizes are scaled down."""
     leadership: LeadershipConfig | None = None
     """Set where several controllers share the database; None: this is the only one."""

@@ -123,7 +123,7 @@ class _Composer:
             raise _refusal(event.start_mark, "expected a single document, another begins here")
         return content
 
-    def _value(self, event: yaml.Event, location: Location, depth: int) -> _Value:
+    def _value(self, event: Any, location: Location, depth: int) -> _Value:
         if isinstance(event, yaml.AliasEvent):
             value = self._anchored.get(event.anchor)
             if value is None:
@@ -140,7 +140,7 @@ class _Composer:
             self._anchored[event.anchor] = value
         return value
 
-    def _content(self, event: yaml.Event, location: Location, depth: int) -> Any:
+    def _content(self, event: Any, location: Location, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
             try:
                 return scalar_of(event)
@@ -178,7 +178,7 @@ class _Composer:
                 found.setdefault(name, value)
         return found
 
-    def _key(self, event: yaml.ScalarEvent, location: Location) -> str | None:
+    def _key(self, event: Any, location: Location) -> str | None:
         try:
             name = scalar_of(event)
         except ScalarError as error:
@@ -197,7 +197,7 @@ class _Composer:
             raise _refusal(event.start_mark, "expected mappings to merge")
         return mappings
 
-    def _events(self, end: type[yaml.Event]) -> Iterator[yaml.Event]:
+    def _events(self, end: type[yaml.Event]) -> Iterator[Any]:
         while not isinstance(event := self._loader.get_event(), end):
             yield event
 

@@ -75,7 +75,7 @@ def read_lines(path: Path, patience_s: float = PATIENCE_S) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(path: Path, patience_s: float) -> Iterator[io.BufferedReader]:
+def _opened(path: Path, patience_s: float) -> "Iterator[io.BufferedReader[_Descriptor]]":
     """Open a regular file or a pipe. Raises FileError, also for what fails while the context lasts."""
     try:
         # Opening a device may do something, and opening a FIFO would wait for its writer.

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import Any
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -30,7 +31,7 @@ _Resolver.add_implicit_resolver(
     re.compile(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
     list("-+.0123456789"),
 )
-_RESOLVER = _Resolver()
+_RESOLVER: Any = _Resolver()
 _CONSTRUCTOR = SafeConstructor()
 _CONSTRUCT = {
     _TAG + "null": _CONSTRUCTOR.construct_yaml_null,
