@@ -8,6 +8,7 @@ from pathlib import Path
 from controller.config import ConfigError, load_config
 from controller.errors import DaemonError
 from controller.process.daemon import run
+from topologies.printable import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,12 +18,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = load_config(parser.parse_args(arguments).config)
     except ConfigError as error:
-        print(*error.messages, sep="\n", file=sys.stderr)
+        print(*map(printable, error.messages), sep="\n", file=sys.stderr)
         return 2
     try:
         run(config)
     except (OSError, DaemonError) as error:
-        print(f"the controller failed: {error}", file=sys.stderr)
+        print(printable(f"the controller failed: {error}"), file=sys.stderr)
         return 1
     return 0
 

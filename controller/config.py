@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from controller.access.options import UNLIMITED, JwtOptions, Quotas, ServerTls
@@ -29,7 +28,10 @@ from controller.profiling.options import ProfilingOptions
 from hostlib.addresses import is_loopback
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
+from topologies.bounds import at_least
+from topologies.documents import DocumentError, read_document
 from topologies.ecmp import FabricHash
+from topologies.files import shown_path
 from topologies.names import PlainName
 from topologies.problems import problem_of_error
 from topologies.specification import Topology
@@ -52,6 +54,9 @@ def check_host_port(address: str) -> str:
 
 HostPort = Annotated[str, AfterValidator(check_host_port)]
 """The address of a listener: a host name or an IP address, and a port (0 for any that is free)."""
+
+
+_Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
 
 
 class SwitchAddress(BaseModel):
@@ -83,7 +88,7 @@ class RecordConfig(BaseModel):
 
     plans: Annotated[int, Field(ge=1)] = 10_000
     """How many of the last Plans are kept."""
-    audit_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    audit_days: _Positive = 30.0
     """For how many days the requests to switches are kept."""
 
 
@@ -121,9 +126,9 @@ class ControllerConfig(BaseModel):
     seed: int = 1
     """The seed of the policy's randomness."""
     num_levels: Annotated[int, Field(ge=1, le=8)] = 8
-    lease_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    lease_s: _Positive = 30.0
     """The lease of a job: it is removed this long after its last heartbeat."""
-    policy_time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 30.0
+    policy_time_limit_s: _Positive | None = 30.0
     """A longer decision is abandoned, and the Plan before stays in force; None: no limit."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
@@ -131,7 +136,7 @@ class ControllerConfig(BaseModel):
     database: Annotated[str, Field(min_length=1)] | None = None
     """A path (SQLite) or an SQLAlchemy URL; None: no state outlives the process."""
     record: RecordConfig = RecordConfig()
-    utilisation_window_us: Annotated[float, Field(gt=0, allow_inf_nan=False)] = UTILISATION_WINDOW_US
+    utilisation_window_us: _Positive = UTILISATION_WINDOW_US
     """The length of the windows in which switches count bytes."""
     reads_ports: bool = True
     """Whether the controller asks switches by gNMI which ports are up."""
@@ -139,7 +144,7 @@ class ControllerConfig(BaseModel):
     """Damping of cables that flap; None: a cable that is up is used."""
     profiling: ProfilingOptions = ProfilingOptions()
     """Measurement of jobs that report no profile."""
-    bytes_per_count: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    bytes_per_count: _Positive = 1.0
     """The bytes for which one byte that switches count stands: more than 1 where rates and sizes are scaled down."""
     leadership: LeadershipConfig | None = None
     """Set where several controllers share the database; None: this is the only one."""
@@ -185,26 +190,21 @@ class ControllerConfig(BaseModel):
         return self
 
 
-class ConfigError(DaemonError, ValueError):
+class ConfigError(DaemonError, DocumentError):
     """A configuration that cannot be used; ``messages`` has one line per problem: file, key path and problem."""
-
-    def __init__(self, messages: tuple[str, ...]) -> None:
-        super().__init__("\n".join(messages))
-        self.messages = messages
 
 
 def load_config(path: Path) -> ControllerConfig:
     """Read the configuration from a YAML file. Raises ConfigError with all its problems."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError((f"{path}: cannot be read: {error.strerror}",)) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError((f"{path}: is not a text file",)) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError((f"{path}: invalid YAML: {' '.join(str(error).split())}",)) from error
+        document = read_document(path)
+    except DocumentError as error:
+        raise ConfigError(error.messages) from error
+    problems = list(document.problems)
     try:
-        return ControllerConfig.model_validate(document)
+        config = ControllerConfig.model_validate(document.contents)
     except ValidationError as error:
-        problems = [problem_of_error(fault, document, ControllerConfig) for fault in error.errors()]
-        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
+        problems += [problem_of_error(fault, document.contents, ControllerConfig) for fault in error.errors()]
+    if problems:
+        raise ConfigError(tuple(f"{shown_path(path)}: {problem}" for problem in problems))
+    return config

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from topologies.addressing import MAX_HOSTS, MAX_NICS_PER_HOST, MAX_PORTS_PER_SWITCH
+from topologies.bounds import at_least
 from topologies.fabric import Cable, Fabric, Pcie
 from topologies.problems import Problem, validation_error
 
@@ -14,7 +15,7 @@ from topologies.problems import Problem, validation_error
 Count = Annotated[int, Field(strict=True, gt=0, le=MAX_HOSTS)]
 NicCount = Annotated[int, Field(strict=True, gt=0, le=MAX_NICS_PER_HOST)]
 GpuCount = Annotated[int, Field(strict=True, gt=0, le=1024)]
-Gbps = Annotated[float, Field(strict=True, gt=0, le=1_000_000, allow_inf_nan=False)]
+Gbps = Annotated[float, Field(strict=True, gt=0, le=1_000_000, allow_inf_nan=False), at_least(1e-6)]
 DelayUs = Annotated[float, Field(strict=True, ge=0, le=1_000_000, allow_inf_nan=False)]
 
 

@@ -3,6 +3,8 @@
 PRINTABLE_LIMIT = 500
 """Characters of a text that a line of a log shows."""
 
+_LONGEST_NAME = 256
+
 
 def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
     r"""Return a text as one line of at most ``limit`` characters, which no terminal takes for a command.
@@ -15,6 +17,13 @@ def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
         return escaped
     mark = f"… ({len(text):,} characters)"
     return (escaped[: max(0, limit - len(mark))] + mark)[:limit]
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotation marks for a message: all of it if it may be a name, else its beginning and length."""
+    if len(name) <= _LONGEST_NAME:
+        return repr(name)
+    return f"{name[:_LONGEST_NAME]!r}… ({len(name):,} characters)"
 
 
 def _escaped(character: str) -> str:

@@ -9,6 +9,11 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, ValidationError
 
+from topologies.printable import printable, quoted
+
+_LONGEST = 300
+"""The most characters of a key or value that a message quotes."""
+
 Location = tuple[str | int, ...]
 """Keys and positions from the top of a document."""
 
@@ -34,9 +39,13 @@ class Problem:
     given: str | float | None = None
 
     def __str__(self) -> str:
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.location).lstrip(".")
-        text = self.message if self.given is None else f"{self.message}, got {self.given!r}"
+        path = "".join(map(_step, self.location)).lstrip(".")
+        text = self.message if self.given is None else f"{self.message}, got {printable(repr(self.given), _LONGEST)}"
         return f"{path}: {text}" if path else text
+
+
+def _step(step: str | int) -> str:
+    return f"[{step}]" if isinstance(step, int) else f".{printable(step, _LONGEST)}"
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
@@ -55,8 +64,9 @@ def problem_of_error(error: ErrorDetails, document: object, schema: type[BaseMod
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         tag = error["ctx"]["discriminator"].strip("'")
         given = error["ctx"].get("tag")
-        expected = f"expected one of {error['ctx']['expected_tags']}, got {given!r}" if given else _EXPECTED["missing"]
-        return Problem((*location, tag), expected)
+        if not given:
+            return Problem((*location, tag), _EXPECTED["missing"])
+        return Problem((*location, tag), f"expected one of {error['ctx']['expected_tags']}, got {quoted(str(given))}")
     if error["type"] == "extra_forbidden":
         return Problem(location, f"unknown key; expected one of {', '.join(_known_keys(error['loc'], schema))}")
     if error["type"] == "too_short":

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from topologies.printable import printable
+
 OnProgress = Callable[[float, float], None]
 """Called with the time reached and the time expected at the end, both in (virtual) seconds; the end may be infinite."""
 
@@ -16,7 +18,7 @@ OnProgress = Callable[[float, float], None]
 def counted(what: str, total: int, *, show: bool = True) -> Iterator[Callable[[], None]]:
     """Show how many of ``total`` are done; call what is yielded for each of them."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn(escape(what)), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), _text(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not (show and _can_show(console))) as bars:
         task = bars.add_task("", total=total)
         yield lambda: bars.advance(task)
@@ -28,7 +30,7 @@ def progress(what: str) -> Iterator[OnProgress]:
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
-        TextColumn(escape(what)),
+        _text(what),
         BarColumn(),
         TextColumn("{task.fields[reached]}"),
         TimeElapsedColumn(),
@@ -43,6 +45,10 @@ def progress(what: str) -> Iterator[OnProgress]:
                 bars.update(task, completed=now_s, reached=f"{now_s:.1f} s")
 
         yield on_progress
+
+
+def _text(what: str) -> TextColumn:
+    return TextColumn(escape(printable(what)))
 
 
 def _can_show(console: Console) -> bool:

@@ -6,7 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from topologies.bounds import at_least
+
+_Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
 
 _TIMER_DIGITS = 6
 """Holds end at whole microseconds, which a clock of picoseconds represents exactly."""

@@ -4,7 +4,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from topologies.bounds import at_least
+
+_Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
 
 
 class ProfilingOptions(BaseModel):

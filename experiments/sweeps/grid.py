@@ -1,7 +1,6 @@
 """The grid of a sweep: every scenario under every combination of settings, policies and seeds."""
 
 import copy
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,8 @@ from experiments.scenarios.backend import Backend, unsupported_on
 from experiments.sweeps.cases import Case, CaseDescription, versions
 from policies.enforcement import Enforcement
 from policies.registry import DEFAULT_POLICY, policy_names
-from workloads.loading import ScenarioError, load_scenario, parse_values, read_document
+from topologies.documents import parse_values
+from workloads.loading import ScenarioError, read_scenario_document, scenario_of
 from workloads.scenario import Scenario
 from workloads.validation import find_problems
 
@@ -131,10 +131,9 @@ class ScenarioFile:
         Raises:
             ScenarioError: The file is not a valid scenario; the error lists every problem.
         """
-        scenario = load_scenario(path, policies)
-        document, _ = read_document(path)
-        policy = scenario.policy or DEFAULT_POLICY
-        return cls(path, scenario.name, policy, hashlib.sha256(path.read_bytes()).hexdigest(), document)
+        document = read_scenario_document(path)
+        scenario = scenario_of(path, document, policies)
+        return cls(path, scenario.name, scenario.policy or DEFAULT_POLICY, document.sha256, document.contents)
 
 
 def read_files(paths: Iterable[Path], *, allow_policy_import: bool = False) -> list[ScenarioFile]:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.printable import printable
+from topologies.printable import printable, quoted
 
 
 def test_plain_text_stays() -> None:
@@ -29,3 +29,9 @@ def test_the_result_is_printable_and_never_longer_than_the_limit(text: str, limi
     shown = printable(text, limit)
     assert shown.isprintable()
     assert len(shown) <= limit
+
+
+def test_names_are_quoted_whole_and_others_cut() -> None:
+    assert quoted("gpt\x1b") == r"'gpt\x1b'"
+    assert quoted("j" * 256) == repr("j" * 256)
+    assert quoted("j" * 100_000) == f"{'j' * 256!r}… (100,000 characters)"

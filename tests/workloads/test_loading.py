@@ -68,7 +68,7 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
         (("jobs", 0, "name"), "", "jobs[0].name: expected at least 1 character, got ''"),
         (("jobs", 0, "name"), "j" * 257, "jobs[0].name: expected at most 256 characters, got 'jjj"),
         (("jobs", 0, "name"), "a/b", "jobs[0].name: expected printable characters and no slash, got 'a/b'"),
-        (("jobs", 0, "name"), "a\x1b[m", "jobs[0].name: expected printable characters and no slash, got 'a\\x1b[m'"),
+        (("jobs", 0, "name"), "a\u2028m", "jobs[0].name: expected printable characters and no slash, got 'a\\u2028m'"),
         (("jobs", 0, "hosts", 1), "h9", "jobs[0].hosts[1]: expected a host of the topology (h0, h1, h2, h3), got 'h9'"),
         (("jobs", 0, "hosts", 1), "h0", "jobs[0].hosts[1]: expected every host once, 'h0' is there twice"),
         (("jobs", 0, "hosts", 1), 3, "jobs[0].hosts[1]: expected a valid string, got 3"),
@@ -105,7 +105,7 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
         ),
         (("measure",), {"from_s": 2, "to_s": 1}, "measure.to_s: expected more than from_s, which is 2.0, got 1"),
         (("scale",), 0, "scale: expected greater than 0, got 0"),
-        ((3,), 0, "[3]: expected text as a key"),
+        ((3,), 0, "3: expected text as a key"),
     ],
 )
 def test_one_mistake_is_named_with_its_key_path(
@@ -235,12 +235,11 @@ def test_graphs_must_hang_together(document: Document, refuse: Callable[[str], l
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name: [a", "line 1, column 9: "),
+        ("name: [a", "line 2, column 1: invalid YAML: "),
         ("", "expected a mapping"),
         ("- name", "expected a mapping"),
-        ("jobs: &all [*all]", "jobs[0]: expected a mapping"),
-        ("name: " + "[" * 5000, "invalid YAML: "),
-        ("name: 2024-13-45", "invalid YAML: "),
+        ("jobs: &all [*all]", "line 1, column 13: the alias *all stands for nothing that ends before it"),
+        ("name: " + "[" * 5000, "line 1, column 107: expected at most 100 levels of nesting"),
         ("name: !!python/object:os.system x", "line 1, column 7: "),
         ("[a, b]: c", "line 1, column 1: "),
     ],

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
 from trainyard.cli.exits import refuse
-from trainyard.cli.output import number_table
+from trainyard.cli.output import PrintableConsole, number_table
 from workloads.coflow_trace import CoflowTrace, CoflowTraceError, parse_coflow_trace
 
 FileArgument = Annotated[
@@ -50,7 +49,7 @@ def coflows(
         return
     table = number_table(f"{file.name} under {policy}", "Coflows", "Flows", "Average CCT", "p95 CCT", "Makespan")
     table.add_row(count(len(trace.names)), count(trace.num_flows), *map(seconds, measured.values()))
-    Console().print(table)
+    PrintableConsole().print(table)
 
 
 def _read_coflows(file: Path) -> CoflowTrace:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
 import typer
-from rich.console import Console
 
 from experiments.papers.catalogue import EVALUATIONS, EvaluationEntry
 from experiments.papers.collector import Collector
@@ -23,10 +22,10 @@ from experiments.report.findings import Findings
 from experiments.report.style import FigureFormat
 from experiments.sweeps import processes
 from experiments.sweeps.processes import Failure
-from trainyard.cli.exits import EXIT_STATUS, fail, refuse, terminable
+from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell, terminable
 from trainyard.cli.lazy_group import LazyCommand, LazyGroup
 from trainyard.cli.options import FigureFormatOption, FiguresOption, ReportOption, WorkersOption
-from trainyard.cli.output import ReportFiles, number_table
+from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
 from trainyard.progress import counted
 
 JsonOption = Annotated[
@@ -97,7 +96,7 @@ def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files:
     """Measure all cases; where the command is ended early, it reports the finished cases before."""
     files.prepare()
     for notice in evaluation.notices():
-        typer.echo(notice, err=True)
+        tell(notice)
     cases = evaluation.cases()
     collector = Collector(evaluation, cases)
     measured: list[Any] = []
@@ -140,7 +139,7 @@ def _measure(
 
 def _print_findings(findings: Findings) -> None:
     """Print tables and assumptions."""
-    console = Console()
+    console = PrintableConsole()
     console.print(findings.title, style="bold", markup=False, highlight=False)
     for table in findings.tables:
         shown = number_table(table.title, *table.columns, left=("Policy", "Model", "Variant"))

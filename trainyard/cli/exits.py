@@ -10,6 +10,11 @@ from typing import NoReturn
 
 import typer
 
+from topologies.printable import printable
+
+_MOST_LINES = 100
+_MOST_CHARACTERS = 4096
+
 EXIT_STATUS = "Exit status: 0 success; 1 a run or the controller failed; 2 bad input, nothing was started."
 
 
@@ -61,7 +66,14 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
+def tell(message: str) -> None:
+    """Write a line on stderr, with what a terminal could not show escaped."""
+    typer.echo(printable(message, _MOST_CHARACTERS), err=True)
+
+
 def _end(messages: tuple[str, ...], status: ExitStatus) -> NoReturn:
-    for message in messages:
-        typer.echo(message, err=True)
+    for message in messages[:_MOST_LINES]:
+        tell(message)
+    if len(messages) > _MOST_LINES:
+        tell(f"and {len(messages) - _MOST_LINES:,} more problems")
     raise typer.Exit(status)

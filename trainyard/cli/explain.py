@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from controller.api.operations import operations_pb2 as wire
 from experiments.report.numbers import count, percent, quantity
 from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
 from trainyard.cli.options import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
-from trainyard.cli.output import path_words
+from trainyard.cli.output import PrintableConsole, path_words
 from trainyard.cli.show import message_object, profile_words
 
 NameArgument = Annotated[str, typer.Argument(metavar="JOB|JOB/GROUP/FLOW", help="A job, or one of its flows.")]
@@ -32,7 +31,7 @@ def explain(
     if as_json:
         print(json.dumps(message_object(explanation)))
         return
-    console = Console()
+    console = PrintableConsole()
     for line in sentences(explanation):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -1,16 +1,18 @@
 """What commands print and write: tables, paths in words, report pages and figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from experiments.report.style import FigureFormat
+from topologies.printable import printable
 from trainyard.cli.exits import fail, refuse
 
 if TYPE_CHECKING:
@@ -18,6 +20,25 @@ if TYPE_CHECKING:
     from experiments.report.page import Report
     from experiments.scenarios.results import RunResult
     from experiments.sweeps.summary import Cell
+
+
+_LAYOUT = "\n\N{NO-BREAK SPACE}"
+
+
+class PrintableConsole(Console):
+    """A console that escapes what is not printable in what it shows, so that no name controls the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as a console does, with text escaped."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment("".join(map(_shown, segment.text)), segment.style)
+
+
+def _shown(character: str) -> str:
+    return character if character in _LAYOUT else printable(character)
 
 
 def number_table(title: str, *columns: str, left: Sequence[str] = ()) -> Table:
@@ -102,7 +123,7 @@ class ReportFiles:
         except OSError as error:
             fail(f"{error.filename or paths[0]}: cannot be written: {error.strerror}")
         for path in paths:
-            Console(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+            PrintableConsole(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +19,7 @@ from topologies.fabric import Path as FabricPath
 from trainyard.cli.exits import refuse
 from trainyard.cli.inputs import policies_for, read_scenario
 from trainyard.cli.options import AllowPolicyImportOption, JsonOption, PoliciesOption, ScenarioArgument
-from trainyard.cli.output import number_table, path_words
+from trainyard.cli.output import PrintableConsole, number_table, path_words
 from trainyard.plans import PlanResult, plan_scenario
 
 DifferenceOption = Annotated[
@@ -41,7 +41,7 @@ def plan(
     fabric = accepted.topology.build()
     if in_force is not None and in_force.topology.build() != fabric:
         refuse(f"{diff}: topology: expected the same as in {scenario}, or paths cannot be compared")
-    console = Console()
+    console = PrintableConsole()
     for chosen in policies_for(accepted, policy):
         try:
             before = None if in_force is None else plan_scenario(in_force, fabric, chosen).plan

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from controller.errors import StoreError
 from controller.record.facts import RecordError
 from controller.record.replay import Replayed, Verdict, replay_under
 from controller.record.replay import replay as replay_decisions
 from policies.registry import PolicyError, find_policy, load_policy
-from trainyard.cli.exits import ExitStatus, fail, refuse
+from topologies.printable import printable
+from trainyard.cli.exits import ExitStatus, fail, refuse, tell
 from trainyard.cli.inputs import load_policies
 from trainyard.cli.options import AllowPolicyImportOption
+from trainyard.cli.output import PrintableConsole
 from trainyard.cli.plan import difference_object, difference_view
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _dump(name: str, first: int, last: int, output: Path | None, connection: "Co
             gap = f" and lacks {before[1] + 1} to {after[0] - 1}" if before and after and first <= last else ""
             refuse(f"{name}: has no Plans {missing}; its record goes from {oldest} to {newest}{gap}")
         if newest < last < LAST_PLAN_NUMBER:
-            typer.echo(f"the record ends with Plan {newest}", err=True)
+            tell(f"the record ends with Plan {newest}")
     _write(text_of(record_lines(first, last, connection)), output)
 
 
@@ -160,9 +161,9 @@ def _show(replayed: Replayed) -> None:
     if not replayed.differs_in:
         typer.echo(line)
         return
-    jobs = ", ".join(replayed.differs_in)
+    jobs = printable(", ".join(replayed.differs_in))
     if replayed.difference.is_empty:
         typer.echo(f"{line} for {jobs}, only in ranks, orders or reasons")
         return
     typer.echo(f"{line} for {jobs}")
-    Console().print(difference_view(recorded.plan, replayed.plan, recorded.fabric))
+    PrintableConsole().print(difference_view(recorded.plan, replayed.plan, recorded.fabric))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +29,7 @@ from trainyard.cli.options import (
     ReportOption,
     ScenarioArgument,
 )
-from trainyard.cli.output import ReportFiles, number_table
+from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
 from trainyard.progress import progress
 from workloads.loading import SHIPPED_SCENARIOS
 from workloads.scenario import ProfileSource, Scenario
@@ -110,7 +109,7 @@ def _demonstrate(names: Sequence[str], policies: Sequence[str], files: ReportFil
     for scenario in scenarios:
         comparisons.append(list(_results(scenario, policies, Backend.EMULATOR)))
         _print_results(comparisons[-1])
-    Console().print(overview(comparisons))
+    PrintableConsole().print(overview(comparisons))
     files.save_runs(comparisons)
 
 
@@ -136,7 +135,7 @@ def _print_results(results: Sequence[RunResult]) -> None:
     tables = [utilisation(results), iteration_times(results)]
     if results[0].events:
         tables.append(between_events(results))
-    Console().print(*tables, sep="\n")
+    PrintableConsole().print(*tables, sep="\n")
 
 
 def utilisation(results: Sequence[RunResult]) -> Table:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from google.protobuf.message import Message
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -29,7 +28,7 @@ from experiments.report.numbers import count, counted, percent, quantity
 from hostlib.wire.methods import Method
 from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
 from trainyard.cli.options import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
-from trainyard.cli.output import number_table, path_words
+from trainyard.cli.output import PrintableConsole, number_table, path_words
 
 
 class Subject(StrEnum):
@@ -68,7 +67,7 @@ def show(
     if as_json:
         print(json.dumps({what: [message_object(state) for state in states]}))
     else:
-        Console().print(view.table(states))
+        PrintableConsole().print(view.table(states))
 
 
 def message_object(message: Message) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +22,7 @@ from experiments.sweeps.output import Executor, Output, OutputError, missing_cas
 from experiments.sweeps.ray_cluster import ClusterError, on_ray, require_ray
 from experiments.sweeps.summary import Cell, summarise
 from policies.enforcement import Enforcement
-from trainyard.cli.exits import fail, refuse, terminable
+from trainyard.cli.exits import fail, refuse, tell, terminable
 from trainyard.cli.inputs import load_policies
 from trainyard.cli.options import (
     AllowPolicyImportOption,
@@ -34,7 +33,7 @@ from trainyard.cli.options import (
     ReportOption,
     WorkersOption,
 )
-from trainyard.cli.output import ReportFiles, number_table
+from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
 from trainyard.progress import counted
 from workloads.loading import ScenarioError
 
@@ -129,12 +128,12 @@ def _run(grid: Sequence[Case], output: Output, path: Path, execution: Executor) 
     """Run the missing cases, and say on stderr how many of them the output has already."""
     left = missing_cases(grid, output)
     if output.cut_off:
-        typer.echo(f"{path}: its last line was cut off and is dropped", err=True)
+        tell(f"{path}: its last line was cut off and is dropped")
     if len(left) < len(grid):
         known = [output.lines.get(case.description.key) for case in grid]
         others = sum(line is not None and line.versions != grid[0].description.versions for line in known)
         note = f", {others} of them by other versions of Trainyard or its dependencies" if others else ""
-        typer.echo(f"{path} has {len(grid) - len(left)} of {len(grid)} runs{note}", err=True)
+        tell(f"{path} has {len(grid) - len(left)} of {len(grid)} runs{note}")
     with counted("runs", len(left)) as advance, closing(run_cases(left, output, execution)) as lines:
         for _ in lines:
             advance()
@@ -147,7 +146,7 @@ def _show(grid: Sequence[Case], output: Output, files: ReportFiles, *, as_json: 
         for cell in rows:
             print(json.dumps(asdict(cell)), flush=True)
     elif rows:
-        Console().print(_table(rows))
+        PrintableConsole().print(_table(rows))
     if any(cell.finished for cell in rows):
         files.save_sweep(rows)
 

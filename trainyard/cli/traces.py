@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from experiments.report.numbers import count, percent, quantity
-from trainyard.cli.exits import fail, interruptible, refuse
+from trainyard.cli.exits import fail, interruptible, refuse, tell
 from trainyard.cli.inputs import load_policies
-from trainyard.cli.output import number_table
+from trainyard.cli.output import PrintableConsole, number_table
 from trainyard.progress import progress
 from workloads.field_types import LONGEST_S
 from workloads.loading import ScenarioError
@@ -164,7 +163,7 @@ def _require_jobs(summary: TraceSummary, folder: Path) -> None:
     """Say on stderr which jobs are too large for the cluster; ends the command where no job is left."""
     if summary.too_large:
         names = ", ".join(job.request.name for job in summary.too_large)
-        typer.echo(f"left out, as they ask for more GPUs than there are: {names}", err=True)
+        tell(f"left out, as they ask for more GPUs than there are: {names}")
     if not summary.jobs:
         refuse(f"{folder}: expected jobs that ran on GPUs, none is left of the trace (trainyard trace says why)")
 
@@ -185,7 +184,7 @@ def _show(folder: Path, summary: TraceSummary, *, as_json: bool) -> None:
     gpu_hours = sum(job.request.gpus * job.request.run_time_s for job in summary.jobs) / 3600
     total = sum(job.request.gpus for job in summary.jobs)
     work.add_row(count(len(summary.jobs)), count(total), quantity(gpu_hours), count(len(summary.too_large)))
-    Console().print(rules, fit, work, sep="\n")
+    PrintableConsole().print(rules, fit, work, sep="\n")
 
 
 def _with_unit(value: float | None, unit: Unit) -> str:
@@ -274,4 +273,4 @@ def _print_results(name: str, scheduler: Scheduler, results: Sequence["TraceResu
             *map(count, (counts.decisions, counts.components, counts.iterations_computed)),
             *map(count, (counts.iterations_repeated, round(counts.iterations_extrapolated))),
         )
-    Console().print(used, slowed, took, sep="\n")
+    PrintableConsole().print(used, slowed, took, sep="\n")

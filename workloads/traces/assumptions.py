@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from topologies.fabric import Fabric
+from topologies.files import shown_path
 from topologies.problems import problem_of_error
 from topologies.specification import Topology
 from workloads.field_types import (
@@ -19,7 +20,7 @@ from workloads.field_types import (
     PositiveSeconds,
     ScenarioModel,
 )
-from workloads.loading import ScenarioError, read_document
+from workloads.loading import ScenarioError, read_scenario_document
 from workloads.models import MODELS, Model, ModelName
 
 SHIPPED_ASSUMPTIONS = Path(__file__).with_name("assumptions.yaml")
@@ -87,11 +88,12 @@ class Assumptions(ScenarioModel):
 
 def load_assumptions(path: Path = SHIPPED_ASSUMPTIONS) -> Assumptions:
     """Read an assumptions file. Raises ScenarioError with all its problems."""
-    document, problems = read_document(path)
+    document = read_scenario_document(path)
+    problems = list(document.problems)
     try:
-        assumptions = Assumptions.model_validate(document)
+        assumptions = Assumptions.model_validate(document.contents)
     except ValidationError as error:
-        problems += [problem_of_error(fault, document, Assumptions) for fault in error.errors()]
+        problems += [problem_of_error(fault, document.contents, Assumptions) for fault in error.errors()]
     if problems:
-        raise ScenarioError(tuple(f"{path}: {problem}" for problem in problems))
+        raise ScenarioError(tuple(f"{shown_path(path)}: {problem}" for problem in problems))
     return assumptions

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
-import yaml
 
-from controller.config import ControllerConfig
+from controller.config import ConfigError, load_config
 from controller.process.active_controller import ExternalTime
 from controller.process.core import ControllerCore
 from controller.process.daemon import serve
@@ -25,7 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML file of its configuration.")
     parser.add_argument("--start-s", type=float, default=0.0, metavar="SECONDS", help="Where its clock begins.")
     options = parser.parse_args(arguments)
-    config = ControllerConfig.model_validate(yaml.safe_load(options.config.read_text(encoding="utf-8")))
+    try:
+        config = load_config(options.config)
+    except ConfigError as error:
+        parser.error(str(error))
     if config.leadership is not None:
         parser.error("leadership: leases need real time, not a driven clock")
     clock = DrivenClock(options.start_s)
