@@ -58,7 +58,9 @@ async def emulated_switches(topology: ClosSpecification) -> AsyncIterator[tuple[
 
 
 @asynccontextmanager
-async def pinned_controller(folder: Path, log: Path | None = None, **options: object) -> AsyncIterator["PinnedController"]:
+async def pinned_controller(
+    folder: Path, log: Path | None = None, **options: object
+) -> AsyncIterator["PinnedController"]:
     """Run emulated switches, and a controller of them with a database in ``folder`` and the default leases."""
     async with emulated_switches(CLOS) as switches:
         config = ControllerConfig.model_validate(
