@@ -139,7 +139,7 @@ async def serve_without_switches(database: str | None = None) -> None:
     from controller.api.service import SERVER_OPTIONS
     from controller.clock import WallClock
     from controller.process.core import ControllerCore
-    from controller.process.daemon import tune_for_latency
+    from controller.process.latency import tune_for_latency
     from controller.southbound.recording import RecordingSouthbound
     from controller.store.store import Store
     from topologies.ecmp import hash_multipliers

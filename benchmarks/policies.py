@@ -30,7 +30,7 @@ from benchmarks.optima import FloatArray, edges_of, enumerated_k_cut, milp_k_cut
 from benchmarks.orders import IntArray, Mix
 from benchmarks.path_choice import path_ratios
 from benchmarks.provenance import print_figures, provenance
-from controller.process.daemon import tune_for_latency
+from controller.process.latency import tune_for_latency
 from experiments.papers.open_loop_policies import random_cases, tardiness_gap
 from policies.crux.correction_factor import GainOptions, correction_factors
 from policies.crux.max_k_cut import max_k_cut

@@ -34,7 +34,7 @@ from benchmarks.exchanges import Exchanges, reports_per_s, reports_per_s_by_grpc
 from benchmarks.period_error import period_errors
 from benchmarks.provenance import print_figures, provenance
 from controller.api.messages import probe_answer, probe_exchange
-from controller.process.daemon import tune_for_latency
+from controller.process.latency import tune_for_latency
 from controller.telemetry.telemetry import Telemetry
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall

@@ -89,6 +89,32 @@ class SerialExecutor(Executor):
             del taken, future, call
 
 
+class Worker:
+    """One thread for pure work that would hold the event loop; calls are made in the order in which they come.
+
+    Example::
+
+        worker = Worker("switches")
+        stages = await worker.run(partial(difference, held, desired), len(desired))
+    """
+
+    SMALL = 500
+    """Work on fewer items is done at once: the way to the thread and back would take longer."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = SerialExecutor(name)
+
+    async def run(self, call: Callable[[], _ResultT], items: int) -> _ResultT:
+        """Make a call that takes some microseconds for each of so many items."""
+        if items < self.SMALL:
+            return call()
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def close(self) -> None:
+        """End the thread once it has nothing left to do."""
+        self._executor.close(0.0)
+
+
 async def run_in_thread(call: Callable[[], _ResultT], name: str = "database") -> _ResultT:
     """Make a blocking call in a daemon thread of its own, which goes on where the caller is cancelled."""
     executor = SerialExecutor(name)

@@ -11,6 +11,7 @@ from controller.profiling.measured import ProfilingResults
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound
 from controller.telemetry.telemetry import Telemetry
+from controller.watchdog import Watchdog
 
 if TYPE_CHECKING:
     # SQLAlchemy is slow to import, and a controller without a database does not need it.
@@ -32,5 +33,7 @@ class ServiceContext:
     profiling: ProfilingResults = field(default_factory=ProfilingResults)
     store: "Store | None" = None
     """The database; None: no state outlives the process."""
+    watchdog: Watchdog = field(default_factory=Watchdog)
+    """How late the event loop is."""
     name: str | None = None
     """The controller's name among several; None: it is the only one."""

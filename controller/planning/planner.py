@@ -232,7 +232,7 @@ class Planner:
             self._recorder.record(number, snapshot, decided)
         if self._probed is not None:
             self._probed.set_rules(decision.rules)
-        await self._directives.publish(directives_of(decision))
+        await self._directives.publish(await asyncio.to_thread(directives_of, decision))
 
     async def _change_source_ports(self, draft: Draft) -> frozenset[FlowKey]:
         """Change the source ports that a draft asks for; returns the flows that have theirs now."""

@@ -79,6 +79,7 @@ async def active_controller(
                     controller.follow_ports,
                     controller.measure,
                     controller.record_silences,
+                    controller.watchdog.run,
                 )
                 running = [tasks.create_task(loop()) for loop in (loops if plans_by_itself else ())]
                 yield controller

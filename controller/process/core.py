@@ -27,6 +27,7 @@ from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
+from controller.watchdog import Watchdog
 from policies.enforcement import Enforcement
 from policies.policy import Policy
 from policies.registry import load_policy
@@ -72,6 +73,7 @@ class ControllerCore:
     ) -> None:
         self.southbound = southbound
         self.ports = PortStateTable(routing.fabric.switches)
+        self.watchdog = Watchdog()
         self._clock = clock
         self._has_store = store is not None
         policy = load_policy(config.policy)
@@ -130,6 +132,7 @@ class ControllerCore:
             calls=self.calls,
             profiling=results,
             store=store,
+            watchdog=self.watchdog,
             name=None if config.leadership is None else config.leadership.name,
         )
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (

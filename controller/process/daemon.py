@@ -1,11 +1,9 @@
 """The controller process: it listens, leads or stands by, and ends on a signal."""
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
@@ -16,6 +14,7 @@ from controller.clock import Clock, WallClock
 from controller.config import ControllerConfig
 from controller.planning.warm_up import warm_up
 from controller.process.active_controller import ExternalTime, active_controller
+from controller.process.latency import tune_for_latency
 from controller.process.server import Server
 from policies.registry import load_policy
 from topologies.ecmp import hash_multipliers
@@ -28,18 +27,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _WARM_UP_LIMIT_S = 120.0
-_SWITCH_INTERVAL_S = 0.0005
-_COLLECTION_THRESHOLDS = (50_000, 20, 50)
-
-
-def tune_for_latency() -> None:
-    """Tune this process so that calls are answered quickly while threads plan.
-
-    Threads switch more often, and the garbage collector runs less often: the controller has many small objects that
-    live long and form no cycles.
-    """
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    gc.set_threshold(*_COLLECTION_THRESHOLDS)
 
 
 def run(config: ControllerConfig) -> None:

@@ -25,14 +25,15 @@ class ControllerProcess:
     """A controller process, as an async context manager: it starts on entry and stops on exit.
 
     It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
-    ``address``, the same after a restart. Entering and ``restart`` raise ControllerProcessError where it does not
+    ``address``, the same after a restart, and logs to a file that is gone with it, or to ``log``. Entering and ``restart`` raise ControllerProcessError where it does not
     start.
     """
 
-    def __init__(self, config: ControllerConfig, *, is_driven: bool = False) -> None:
+    def __init__(self, config: ControllerConfig, *, is_driven: bool = False, log: Path | None = None) -> None:
         self.address = config.listen
         self._config = config
         self._is_driven = is_driven
+        self._log = log
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
@@ -43,6 +44,12 @@ class ControllerProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._stop()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self._process is not None
+        return self._process.pid
 
     async def kill(self) -> None:
         """Kill the process with SIGKILL, as a crash would."""
@@ -59,7 +66,7 @@ class ControllerProcess:
             path = Path(folder) / "controller.yaml"
             path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
             program = ("experiments.scenarios.driven", "--start-s", repr(start_s)) if self._is_driven else _PRODUCTION
-            with (Path(folder) / "errors").open("w+b") as errors:
+            with (self._log or Path(folder) / "errors").open("w+b") as errors:
                 self._process = await asyncio.create_subprocess_exec(
                     # -P: the working directory, which may be anybody's, hides no module of the controller.
                     *(sys.executable, "-P", "-m", *program, "--config", str(path)),

@@ -273,6 +273,9 @@ def controllers(states: Sequence[wire.ControllerState]) -> Table:
         if state.database:
             table.add_row("Database problem", Text(state.database_problem or "none"))
             table.add_row("Lost audit entries", count(state.lost_writes))
+        table.add_row("Worst stall", f"{state.worst_stall_s:.3f} s")
+        table.add_row("Stalls over 0.05 s", count(state.stalls))
+        table.add_row("Stalls over 0.25 s", count(state.long_stalls))
     return table
 
 

@@ -48,7 +48,7 @@ class ListRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ControllerState(_message.Message):
-    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem")
+    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem", "worst_stall_s", "stalls", "long_stalls")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,9 @@ class ControllerState(_message.Message):
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FAILED_DECISIONS_FIELD_NUMBER: _ClassVar[int]
     POLICY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    WORST_STALL_S_FIELD_NUMBER: _ClassVar[int]
+    STALLS_FIELD_NUMBER: _ClassVar[int]
+    LONG_STALLS_FIELD_NUMBER: _ClassVar[int]
     name: str
     term: int
     plan_number: int
@@ -69,7 +72,10 @@ class ControllerState(_message.Message):
     policy: str
     failed_decisions: int
     policy_problem: str
-    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ...) -> None: ...
+    worst_stall_s: float
+    stalls: int
+    long_stalls: int
+    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ..., worst_stall_s: _Optional[float] = ..., stalls: _Optional[int] = ..., long_stalls: _Optional[int] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority", "profile")

@@ -54,6 +54,7 @@ class OperationsService:
         self._telemetry = context.telemetry
         self._profiling = context.profiling
         self._store = context.store
+        self._watchdog = context.watchdog
         self._name = context.name
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -118,6 +119,9 @@ class OperationsService:
             policy=policy.name,
             failed_decisions=policy.num_failures,
             policy_problem=policy.problem,
+            worst_stall_s=self._watchdog.worst_stall_s,
+            stalls=self._watchdog.stalls,
+            long_stalls=self._watchdog.long_stalls,
         )
         if store is not None:
             database = store.database

@@ -1,6 +1,7 @@
 """Encode updates as P4Runtime messages, the recurring parts of flow rules only once."""
 
 from functools import lru_cache
+from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
@@ -14,8 +15,8 @@ _UPDATE_TYPES = {
     UpdateKind.DELETE: p4r.Update.DELETE,
 }
 
-_PARTS = 1 << 16
-"""Matches and actions that are cached: enough for all but the largest fabrics."""
+_PARTS = 1 << 18
+"""Match fields and actions that are cached: the addresses and ports of all flows, each once."""
 
 _Items = tuple[tuple[str, int], ...]
 
@@ -23,14 +24,14 @@ _Items = tuple[tuple[str, int], ...]
 class Encoder:
     """Encodes updates for the switches of one P4Info, ten times as fast as finsy.
 
-    The match of a flow is the same on every switch and in every Plan, and there are few actions, so both are cached.
-    Protocol buffers merge when their bytes are concatenated (Protocol Buffers, "Encoding").
+    Flows share their addresses and ports, and there are few actions, so both are cached. Protocol buffers merge when
+    their bytes are concatenated (Protocol Buffers, "Encoding").
     """
 
     def __init__(self, schema: P4Schema) -> None:
         self._schema = schema
         self._types = {kind: p4r.Update(type=number).SerializeToString() for kind, number in _UPDATE_TYPES.items()}
-        self._match = lru_cache(_PARTS)(self._encode_match)
+        self._field = lru_cache(_PARTS)(self._encode_field)
         self._action = lru_cache(_PARTS)(self._encode_action)
 
     def update(self, update: Update) -> p4r.Update:
@@ -44,14 +45,14 @@ class Encoder:
             case P4TableEntry(table_id=table, match=P4TableMatch() as match, action=P4TableAction() as action) if (
                 table == FLOW_TABLE
             ):
-                parts = self._types[update.kind] + self._match(tuple(match.items()))
+                parts = self._types[update.kind] + b"".join(map(self._field, match.items()))
                 if update.kind is not UpdateKind.DELETE:
                     parts += self._action(action.name, tuple(action.args.items()))
                 return p4r.Update.FromString(parts)
         return p4r.Update(type=_UPDATE_TYPES[update.kind], entity=entity.encode(self._schema))
 
-    def _encode_match(self, match: _Items) -> bytes:
-        return self._encode_part(P4TableEntry(FLOW_TABLE, match=P4TableMatch(match)))
+    def _encode_field(self, field: tuple[str, Any]) -> bytes:
+        return self._encode_part(P4TableEntry(FLOW_TABLE, match=P4TableMatch((field,))))
 
     def _encode_action(self, name: str, arguments: _Items) -> bytes:
         return self._encode_part(P4TableEntry(FLOW_TABLE, action=P4TableAction(name, **dict(arguments))))

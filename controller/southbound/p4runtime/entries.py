@@ -165,14 +165,18 @@ def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
         source_port=five_tuple.source_port,
         destination_port=five_tuple.destination_port,
     )
-    if rule.next_link is None:
-        action = P4TableAction("prioritise", level=rule.level)
-    elif rule.level is None:
-        action = P4TableAction("steer", next_hop=fabric.links[rule.next_link].source_port)
-    else:
-        next_hop = fabric.links[rule.next_link].source_port
-        action = P4TableAction("steer_and_prioritise", next_hop=next_hop, level=rule.level)
+    next_hop = None if rule.next_link is None else fabric.links[rule.next_link].source_port
+    action = _flow_action(next_hop, rule.level)
     return P4TableEntry(FLOW_TABLE, match=match, action=action)
+
+
+@lru_cache(1 << 14)  # few differ, and every rule has one
+def _flow_action(next_hop: int | None, level: int | None) -> P4TableAction:
+    if next_hop is None:
+        return P4TableAction("prioritise", level=level)
+    if level is None:
+        return P4TableAction("steer", next_hop=next_hop)
+    return P4TableAction("steer_and_prioritise", next_hop=next_hop, level=level)
 
 
 def job_entry(rule: JobRule, fabric: Fabric) -> P4TableEntry:

@@ -21,6 +21,7 @@ from finsy import (
 )
 from grpc.aio import UsageError
 
+from controller.background import Worker
 from controller.config import SwitchAddress
 from controller.rules.flow_rules import FlowRule, RulesBySwitch
 from controller.rules.job_rules import JobRule
@@ -56,6 +57,8 @@ _LOG = logging.getLogger(__name__)
 _AWAY = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.CANCELLED)
 _DEADLINE_S = 10.0
 """A switch that leaves a request unanswered for so long counts as away."""
+_READ_AT_ONCE = 100
+"""Entities that are read without letting others use the event loop."""
 
 
 class P4RuntimeSouthbound:
@@ -84,7 +87,10 @@ class P4RuntimeSouthbound:
             address.name: {} for address in addresses
         }
         self._fixed = {address.name: state_of(fixed_entries(address.name, routing)) for address in addresses}
-        self._writers = {name: SwitchWriter(name, base, on_write) for name, base in self._bases(routing).items()}
+        self._worker = Worker("switches")
+        self._writers = {
+            name: SwitchWriter(name, base, on_write, self._worker) for name, base in self._bases(routing).items()
+        }
         p4info = pipeline / "trainyard.p4info.txtpb"
         self._encoder = Encoder(P4Schema(p4info))
         self._grant = grant
@@ -116,17 +122,20 @@ class P4RuntimeSouthbound:
         for task in self._connecting:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
+        self._worker.close()
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""
-        await _all(writer.set_rules(self._state(name, rules.get(name, ()))) for name, writer in self._writers.items())
+        states = await self._states(rules)
+        await _all(writer.set_rules(states[name]) for name, writer in self._writers.items())
 
     async def reroute(self, rules: RulesBySwitch, routing: Routing) -> None:
         """See Southbound."""
         bases = await asyncio.to_thread(self._bases, routing)
+        states = await self._states(rules)
         await _all(
             writer.reroute(
-                self._state(name, rules.get(name, ())),
+                states[name],
                 bases[name],
                 {link.source_port for link in self._fabric.links_from[name] if link.index in routing.dead},
             )
@@ -190,6 +199,14 @@ class P4RuntimeSouthbound:
         """Return the base entries of all switches; unchanged ones are not made again."""
         return {name: fixed | state_of(route_entries(name, routing)) for name, fixed in self._fixed.items()}
 
+    async def _states(self, rules: RulesBySwitch) -> Mapping[str, State]:
+        """Return the rules of all switches as entities."""
+
+        def states() -> Mapping[str, State]:
+            return {name: self._state(name, rules.get(name, ())) for name in self._writers}
+
+        return await self._worker.run(states, sum(map(len, rules.values())))
+
     def _state(self, name: str, rules: Sequence[FlowRule | JobRule]) -> State:
         """Return the rules of a switch as entities; those it had before are not made again."""
         known = self._rules[name]
@@ -204,7 +221,7 @@ class P4RuntimeSouthbound:
 
     async def _on_ready(self, switch: Switch) -> None:
         if switch.is_primary:
-            access = self._accesses[switch.name] = _SwitchAccess(switch, self._encoder, self._grant)
+            access = self._accesses[switch.name] = _SwitchAccess(switch, self._encoder, self._grant, self._worker)
             await self._writers[switch.name].connect(access)
         else:
             self._on_lost(switch)
@@ -248,10 +265,11 @@ async def _outcome(work: Coroutine[Any, Any, None]) -> Exception | None:
 class _SwitchAccess:
     """Access to a switch that finsy keeps connected; see Access."""
 
-    def __init__(self, switch: Switch, encoder: Encoder, grant: Grant | None) -> None:
+    def __init__(self, switch: Switch, encoder: Encoder, grant: Grant | None, worker: Worker) -> None:
         self._switch = switch
         self._encoder = encoder
         self._grant = grant
+        self._worker = worker
 
     async def read(self) -> list[Entity]:
         """Read the controller's own entries, default entries, members and groups."""
@@ -263,8 +281,14 @@ class _SwitchAccess:
         ]
         # finsy declares the overloads of this asynchronous generator as coroutines.
         entities = cast("AsyncIterator[Entity]", self._switch.read(wanted))
+        found: list[Entity] = []
         async with self._own_errors():
-            return [entity async for entity in entities if is_own(entity)]
+            async for entity in entities:
+                if is_own(entity):
+                    found.append(entity)
+                if len(found) % _READ_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # one message has many, and finsy decodes each of them here
+        return found
 
     async def read_counters(self, wanted: Sequence[CounterEntry]) -> list[CounterEntry]:
         """Read counters.
@@ -279,7 +303,7 @@ class _SwitchAccess:
 
     async def write(self, updates: Sequence[Update]) -> None:
         """Write all updates in one request."""
-        messages = [self._encoder.update(update) for update in updates]
+        messages = await self._worker.run(lambda: list(map(self._encoder.update, updates)), 10 * len(updates))
         if self._grant is not None:
             await self._grant.granted()
         async with self._own_errors():

@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
+from controller.background import Worker
 from controller.errors import DaemonError
-from controller.southbound.p4runtime.difference import State, Update, UpdateKind, difference, state_of
+from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference, state_of
 from controller.southbound.p4runtime.entries import RULES, Entity, EntityKey, next_hop_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 
@@ -62,11 +64,18 @@ class SwitchWriter:
 
     Rules that the switch held at the first connection stay until ``forget_found``, so that a controller that has just
     started deletes nothing; a new rule in the place of one replaces it at once. ``problem`` says what is wrong, and is
-    empty where nothing is. ``on_write`` is called after every request.
+    empty where nothing is. ``on_write`` is called after every request. ``worker`` compares large states.
     """
 
-    def __init__(self, name: str, base: State, on_write: Callable[[SwitchWrite], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        base: State,
+        on_write: Callable[[SwitchWrite], None] | None = None,
+        worker: Worker | None = None,
+    ) -> None:
         self.name = name
+        self._worker = worker or Worker(name)
         self._on_write = on_write
         self._base = base
         self._held_base = base
@@ -205,20 +214,30 @@ class SwitchWriter:
         held, self._held = self._held, None
         base = self._base
         if held is None:
-            found = state_of(await access.read())
-            if self._found is None:
-                self._found = frozenset(key for key in found if key.kind in RULES)
-            flows = self._desired_flows(found)
-            stages = difference(found, {**base, **flows})
+            entities = await access.read()
+            flows, stages = await self._worker.run(partial(self._from_found, entities), len(entities) + len(base))
         else:
-            flows = self._desired_flows(held)
-            stages = difference(held, flows)
-            if base is not self._held_base:
-                stages += difference(self._held_base, base)
+            flows, stages = await self._worker.run(partial(self._from_held, held), len(held) + len(self._flows))
         for stage in stages:
             for first in range(0, len(stage), MAX_UPDATES_PER_WRITE):
                 await self._write(access, stage[first : first + MAX_UPDATES_PER_WRITE])
         self._held, self._held_base = flows, base
+
+    def _from_found(self, entities: Sequence[Entity]) -> tuple[State, tuple[Stage, ...]]:
+        """The rules that the switch is to have, and the updates to them from what was read."""
+        found = state_of(entities)
+        if self._found is None:
+            self._found = frozenset(key for key in found if key.kind in RULES)
+        flows = self._desired_flows(found)
+        return flows, difference(found, {**self._base, **flows})
+
+    def _from_held(self, held: State) -> tuple[State, tuple[Stage, ...]]:
+        """The same from the rules that it is known to hold."""
+        flows = self._desired_flows(held)
+        stages = difference(held, flows)
+        if self._base is not self._held_base:
+            stages += difference(self._held_base, self._base)
+        return flows, stages
 
     async def _write(self, access: Access, updates: Sequence[Update]) -> None:
         try:

@@ -1,0 +1,134 @@
+"""A watchdog over the event loop: how late a timer is, how often it was too late, and what held the loop."""
+
+import asyncio
+import gc
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+_LOG = logging.getLogger(__name__)
+
+PERIOD_S = 0.01
+"""The period of the timer."""
+STALL_S = 0.05
+"""A longer delay of the timer is a stall."""
+LONG_STALL_S = 0.25
+"""A longer stall is logged."""
+_LOOK_S = 0.1
+"""How often the second thread looks whether the timer is overdue."""
+_LOG_EVERY_S = 10.0
+_FRAMES_NAMED = 4
+
+
+class Watchdog:
+    """Measures the lateness of a timer in the event loop that calls ``run``.
+
+    A second thread looks at what the loop does while the timer is overdue.
+
+    Attributes:
+        worst_stall_s: The longest delay of the timer so far.
+        stalls: How many delays were longer than STALL_S.
+        long_stalls: How many of them were longer than LONG_STALL_S.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
+        self.worst_stall_s = 0.0
+        self.stalls = 0
+        self.long_stalls = 0
+        self._now_s = now_s
+        self._on_stall: Callable[[float], None] = _ignore
+        self._due_s: float | None = None
+        self._seen = ""
+        self._logged_s: float | None = None
+        self._not_logged = 0
+
+    @property
+    def overdue_s(self) -> float:
+        """How long the timer is overdue by now; 0 where it is not."""
+        return 0.0 if self._due_s is None else max(0.0, self._now_s() - self._due_s)
+
+    def follow(self, on_stall: Callable[[float], None]) -> None:
+        """Call ``on_stall`` after every stall, with its length in seconds."""
+        self._on_stall = on_stall
+
+    async def run(self) -> None:
+        """Watch the running event loop until cancelled."""
+        ended = threading.Event()
+        looking = threading.Thread(target=self._look, args=(threading.get_ident(), ended), name="watchdog", daemon=True)
+        collections = _Collections(self._now_s)
+        gc.callbacks.append(collections)
+        looking.start()
+        try:
+            while True:
+                self._due_s = self._now_s() + PERIOD_S
+                await asyncio.sleep(PERIOD_S)
+                self.note(self.overdue_s, collections.taken_s())
+        finally:
+            self._due_s = None
+            gc.callbacks.remove(collections)
+            ended.set()
+
+    def note(self, late_s: float, collecting_s: float = 0.0) -> None:
+        """Count a delay of the timer, of which garbage collection took ``collecting_s``."""
+        seen, self._seen = self._seen, ""
+        self.worst_stall_s = max(self.worst_stall_s, late_s)
+        if late_s <= STALL_S:
+            return
+        self.stalls += 1
+        self._on_stall(late_s)
+        if late_s <= LONG_STALL_S:
+            return
+        self.long_stalls += 1
+        now_s = self._now_s()
+        if self._logged_s is not None and now_s < self._logged_s + _LOG_EVERY_S:
+            self._not_logged += 1
+            return
+        collecting = f"; garbage collection took {collecting_s:.2f} s of it" if collecting_s > STALL_S else ""
+        before = f"; {self._not_logged} others since the last such line" if self._not_logged else ""
+        _LOG.warning(
+            "the event loop stood still for %.2f s%s%s%s", late_s, f", {seen}" if seen else "", collecting, before
+        )
+        self._logged_s, self._not_logged = now_s, 0
+
+    def _look(self, loop_thread: int, ended: threading.Event) -> None:
+        """Note what the loop does while the timer is overdue, until ended. Runs in a thread of its own."""
+        while not ended.wait(_LOOK_S):
+            if self.overdue_s > STALL_S:
+                frame = sys._current_frames().get(loop_thread)
+                if frame is not None and not self._seen:
+                    self._seen = f"in {_place(frame)}"
+
+
+class _Collections:
+    """How long garbage collections have taken; a callback of ``gc``."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._start_s = 0.0
+        self._taken_s = 0.0
+
+    def __call__(self, phase: str, _: dict[str, Any]) -> None:
+        if phase == "start":
+            self._start_s = self._now_s()
+        else:
+            self._taken_s += self._now_s() - self._start_s
+
+    def taken_s(self) -> float:
+        """The time they have taken since the last call of this method."""
+        taken_s, self._taken_s = self._taken_s, 0.0
+        return taken_s
+
+
+def _place(frame: FrameType) -> str:
+    """The innermost functions of a stack."""
+    stack = traceback.extract_stack(frame)[-_FRAMES_NAMED:]
+    return " < ".join(f"{each.name} ({each.filename.rpartition('/')[2]}:{each.lineno})" for each in reversed(stack))
+
+
+def _ignore(_: float) -> None:
+    pass
