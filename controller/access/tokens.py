@@ -19,6 +19,7 @@ import yaml
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from controller.access.identity import Identity, IdentityError, Role, identity
+from topologies.documents import parse_document
 
 TOKEN_BYTES = 32
 
@@ -56,9 +57,12 @@ def new_token() -> str:
 def parse_tokens(content: bytes) -> Mapping[str, KnownToken]:
     """Read a file of tokens; returns what each token stands for, by its hash. Raises ValueError."""
     try:
-        entries = TypeAdapter(tuple[TokenEntry, ...]).validate_python(yaml.safe_load(content))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"not YAML: {' '.join(str(error).split())}") from error
+        contents, repeated = parse_document(content.decode())
+        if repeated:
+            raise ValueError(str(repeated[0]))
+        entries = TypeAdapter(tuple[TokenEntry, ...]).validate_python(contents)
+    except UnicodeDecodeError as error:
+        raise ValueError("is not a text file") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -196,9 +196,11 @@ def _initial_state(
     config: ControllerConfig, routing: Routing, policy: Policy, clock: Clock, store: "Store | None"
 ) -> _InitialState:
     if store is None:
-        return _InitialState(Registry(routing.fabric, config.lease_s), clock.now_s() + config.lease_s)
+        return _InitialState(
+            Registry(routing.fabric, config.lease_s, quotas_of=config.quotas_of), clock.now_s() + config.lease_s
+        )
     return _InitialState(
-        store.registry(routing.fabric, config.lease_s),
+        store.registry(routing.fabric, config.lease_s, config.quotas_of),
         store.complete_from_s(config.lease_s),
         store.profiles(routing),
         store.recorder(config, policy, routing),

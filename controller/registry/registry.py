@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from controller.access.options import UNLIMITED
 from controller.registry.admission import (
     check_age,
     check_flow,
@@ -20,6 +21,7 @@ from controller.registry.journal import Journal
 from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest
 from controller.registry.source_ports import PortReservation
 from controller.registry.state import RegistryState
+from controller.registry.usage import QuotasOf
 from policies.flows import FlowKey
 from policies.job import Profile
 from topologies.addressing import FiveTuple
@@ -34,7 +36,8 @@ class Registry:
 
     A method that refuses a request raises a RegistrationError and changes nothing. The caller passes the time; a lease
     ends ``lease_s`` seconds after it was last renewed. With a ``journal``, ``jobs`` shows a change only once ``commit``
-    has returned, and the change is undone where that raises; ``instances`` shows changes at once.
+    has returned, and the change is undone where that raises; ``instances`` shows changes at once. No tenant gets more
+    than ``quotas_of`` gives it.
 
     Example::
 
@@ -43,10 +46,16 @@ class Registry:
         await registry.commit()
     """
 
-    def __init__(self, fabric: Fabric, lease_s: float, journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        lease_s: float,
+        journal: Journal | None = None,
+        quotas_of: QuotasOf = lambda _: UNLIMITED,
+    ) -> None:
         self.fabric = fabric
         self.lease_s = lease_s
-        self._state = RegistryState(lease_s, journal)
+        self._state = RegistryState(lease_s, journal, quotas_of)
 
     @property
     def jobs(self) -> tuple[RegisteredJob, ...]:
@@ -99,7 +108,8 @@ class Registry:
             InvalidFieldError: A field has a value that it cannot have.
             ConflictError: Another job has the name; or the job has no profile, and its traffic could not be told apart
                 from another's.
-            ExhaustedError: The job has no profile, and switches have no room to count its traffic.
+            ExhaustedError: The job has no profile, and switches have no room to count its traffic; or the tenant's
+                quotas are used up.
         """
         check_job(request, self.fabric)
         check_age(age_s)
@@ -114,6 +124,7 @@ class Registry:
             others = (job.request for name, job in self._state.jobs.items() if name != request.name)
             measured = [other for other in others if other.profile is None]
             check_measurable(request, measured, self.fabric)
+        self._state.usage.check_job(tenant, known, 0.0 if request.profile is None else request.profile.work)
         if known is None:
             self._state.change(request.name, RegisteredJob(request, now_s - age_s, owner_token, tenant=tenant))
         elif known.request != request:
@@ -124,12 +135,13 @@ class Registry:
     def report_profile(self, name: str, profile: Profile) -> bool:
         """Replace the profile of a job, whether it was reported or measured; returns whether it differs.
 
-        Raises UnknownJobError and InvalidFieldError.
+        Raises UnknownJobError, InvalidFieldError, and ExhaustedError where the tenant may not claim so much work.
         """
         job = self._job(name)
         check_profile(profile)
         if profile == job.request.profile:
             return False
+        self._state.usage.check_job(job.tenant, job, profile.work)
         self._state.change(name, replace(job, request=replace(job.request, profile=profile)))
         return True
 
@@ -145,7 +157,7 @@ class Registry:
             UnknownJobError: The job is not registered.
             InvalidFieldError: A field has a value that it cannot have.
             ConflictError: A group of the name differs, or another flow holds a 5-tuple.
-            ExhaustedError: No source port, or no room, is left.
+            ExhaustedError: No source port, or no room, is left, or the tenant's quotas are used up.
         """
         job = self._job(name)
         if requests and job.request.profile is None:
@@ -169,6 +181,7 @@ class Registry:
                 raise ConflictError(f"{field}.name: job {name!r} has another flow group {request.name!r}")
         new = tuple(group for group in registered.values() if group.name not in known)
         if new:
+            self._state.usage.check_flow_groups(job.tenant, new)
             self._state.change(name, replace(job, flow_groups=job.flow_groups + new))
             reservation.apply()
         return bool(new), tuple(registered.values())

@@ -15,6 +15,7 @@ from controller.registry.journal import (
     nothing_to_commit,
 )
 from controller.registry.source_ports import SourcePorts
+from controller.registry.usage import QuotasOf, TenantUsage
 
 _ValueT = TypeVar("_ValueT")
 
@@ -25,12 +26,13 @@ class RegistryState:
     With a ``journal``, changes are committed once ``commit`` has returned, and undone where it raises.
     """
 
-    def __init__(self, lease_s: float, journal: Journal | None) -> None:
+    def __init__(self, lease_s: float, journal: Journal | None, quotas_of: QuotasOf) -> None:
         self.jobs: dict[str, RegisteredJob] = {}
         self.committed_jobs: dict[str, RegisteredJob] = self.jobs
         self.leases = JobLeases(lease_s)
         self.instances: dict[str, dict[str, FlowGroupInstance]] = {}
         self.source_ports = SourcePorts()
+        self.usage = TenantUsage(quotas_of)
         self._journal = journal
         if journal is not None:
             self.committed_jobs = {}
@@ -41,6 +43,7 @@ class RegistryState:
         for stored in jobs:
             job, name = stored.job, stored.job.request.name
             self.jobs[name] = self.committed_jobs[name] = job
+            self.usage.replace(None, job)
             self.leases.restore(name, now_s, stored.silent_s)
             if stored.instances:
                 self.instances[name] = dict(stored.instances)
@@ -50,12 +53,15 @@ class RegistryState:
     def change(self, name: str, after: RegisteredJob) -> None:
         """Add a job, or replace the one of this name. To be called before its lease is renewed."""
         self._add_to_journal(self._change_to(name, after))
+        self.usage.replace(self.jobs.get(name), after)
         self.jobs[name] = after
 
     def remove(self, name: str) -> None:
         """Remove a job with all that belongs to it."""
         self._add_to_journal(self._change_to(name, None))
-        for _, five_tuple in self.jobs.pop(name).five_tuples:
+        job = self.jobs.pop(name)
+        self.usage.replace(job, None)
+        for _, five_tuple in job.five_tuples:
             self.source_ports.release(five_tuple)
         self.leases.drop(name)
         self.instances.pop(name, None)
@@ -127,6 +133,7 @@ class RegistryState:
             self.source_ports.release(five_tuple)
         for key, five_tuple in before.five_tuples if before else ():
             self.source_ports.take(five_tuple, key)
+        self.usage.replace(after, before)
         _put(self.jobs, name, before)
         if before is None:
             self.leases.drop(name)

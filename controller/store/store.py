@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Self
 
+from controller.access.options import UNLIMITED
 from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.errors import StoreError
@@ -12,6 +13,7 @@ from controller.record.codec import CONTROLLER, Setting
 from controller.registry.errors import InvalidFieldError
 from controller.registry.journal import Change, Journal
 from controller.registry.registry import Registry
+from controller.registry.usage import QuotasOf
 from controller.store import facts, jobs, leader_lease
 from controller.store.audit import AuditTrail
 from controller.store.database import Database
@@ -47,9 +49,9 @@ class Store:
         """
         return Store(self.database.guarded(partial(leader_lease.require_term, term)), self._clock, self.trail, term)
 
-    def registry(self, fabric: Fabric, lease_s: float) -> Registry:
+    def registry(self, fabric: Fabric, lease_s: float, quotas_of: QuotasOf = lambda _: UNLIMITED) -> Registry:
         """The registry as it was last committed, which commits its changes here; leases go on where they were."""
-        registry = Registry(fabric, lease_s, Journal(self._write))
+        registry = Registry(fabric, lease_s, Journal(self._write), quotas_of)
         try:
             registry.restore(self.database.read(partial(jobs.read_jobs, fabric)), self._clock.now_s())
         except InvalidFieldError as error:

@@ -25,8 +25,8 @@ class ControllerProcess:
     """A controller process, as an async context manager: it starts on entry and stops on exit.
 
     It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
-    ``address``, the same after a restart, and logs to a file that is gone with it, or to ``log``. Entering and ``restart`` raise ControllerProcessError where it does not
-    start.
+    ``address``, the same after a restart, and logs to a file that is gone with it, or to ``log``. Entering and
+    ``restart`` raise ControllerProcessError where it does not start.
     """
 
     def __init__(self, config: ControllerConfig, *, is_driven: bool = False, log: Path | None = None) -> None:

@@ -105,7 +105,7 @@ def test_other_tokens_are_refused(tmp_path: Path, call: Call, said: str) -> None
         ("- {name: a, role: viewer, token: x, sha256: " + "ab" * 32 + "}", r"0\.token"),
         ("- {name: a, role: viewer, sha256: " + "ab" * 32 + "}\n" * 2, None),
         ("hello", "tuple"),
-        ("- [", "not YAML"),
+        ("- [", "invalid YAML"),
     ],
 )
 def test_a_bad_file_of_tokens_is_refused_by_its_line(tmp_path: Path, text: str, said: str | None) -> None:
