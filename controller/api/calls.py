@@ -98,7 +98,7 @@ class Calls:
         self.rate_limiter = RateLimiter()
         self.authenticator = authenticator or Anybody()
         self._quotas = quotas
-        self._record = record
+        self.record = record
         self._connections = ConnectionTable(lambda: asyncio.get_running_loop().time())
         self._logged_s: dict[str, float] = {}
 
@@ -116,7 +116,8 @@ class Calls:
             method: The method.
             roles: Who may call it.
             answer: Makes the answer.
-            subject: What a request is about; calls of a method that has one stand in the audit trail.
+            subject: What a request is about; calls of a method that has one stand in the audit trail, unless a viewer
+                makes them.
         """
 
         async def handle(requests: AsyncIterator[bytes], context: _Context) -> ResponseT | None:
@@ -203,10 +204,12 @@ class Calls:
         await context.abort(status, printable(problem, _MOST_DETAILS))
 
     def _record_call(self, call: "_Call[Any, Any]", problem: str = "") -> None:
-        if self._record is None or call.subject is None or call.caller is None:
+        if self.record is None or call.subject is None or call.caller is None:
+            return
+        if not call.caller.identity.is_known or call.caller.identity.roles == {Role.VIEWER}:
             return
         subject = "" if call.request is None else call.subject(call.request)
-        self._record(call.caller.identity, call.method.name, subject, "refused" if problem else "done", problem)
+        self.record(call.caller.identity, call.method.name, subject, "refused" if problem else "done", problem)
 
     def _log_refusal(self, call: "_Call[Any, Any]", peer: str, problem: str) -> None:
         """Log a refusal to a stranger, or for a wrong role: at most one line every ten seconds for an address."""

@@ -30,6 +30,9 @@ from topologies.fabric import Fabric
 MAX_FLOWS = 1_000_000
 """Bounds the memory; ten times what the controller is meant to serve."""
 
+_MOST_WITHDRAWN = 10_000
+"""Withdrawals by operators that are remembered."""
+
 
 class Registry:
     """Jobs with their flow groups and leases.
@@ -56,6 +59,8 @@ class Registry:
         self.fabric = fabric
         self.lease_s = lease_s
         self._state = RegistryState(lease_s, journal, quotas_of)
+        self._withdrawn: dict[tuple[str, str], str] = {}
+        """By a job's name and owner token, the operator who has withdrawn it."""
 
     @property
     def jobs(self) -> tuple[RegisteredJob, ...]:
@@ -106,6 +111,7 @@ class Registry:
 
         Raises:
             InvalidFieldError: A field has a value that it cannot have.
+            NotOwnerError: An operator has withdrawn the job.
             ConflictError: Another job has the name; or the job has no profile, and its traffic could not be told apart
                 from another's.
             ExhaustedError: The job has no profile, and switches have no room to count its traffic; or the tenant's
@@ -113,6 +119,8 @@ class Registry:
         """
         check_job(request, self.fabric)
         check_age(age_s)
+        if (operator := self._withdrawn.get((request.name, owner_token))) is not None:
+            raise NotOwnerError(f"name: job {request.name!r} was withdrawn by operator {operator!r}")
         known = self._state.jobs.get(request.name)
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
@@ -245,6 +253,17 @@ class Registry:
             return False
         self._state.remove(name)
         return True
+
+    def withdraw(self, name: str, operator: str) -> None:
+        """Remove a job for an operator; its client cannot register it again until the controller restarts.
+
+        Raises UnknownJobError.
+        """
+        job = self._job(name)
+        if len(self._withdrawn) >= _MOST_WITHDRAWN:
+            self._withdrawn.pop(next(iter(self._withdrawn)))
+        self._withdrawn[name, job.owner_token] = operator
+        self.deregister(name)
 
     def expire(self, now_s: float) -> tuple[str, ...]:
         """Remove the jobs whose leases have ended; returns their names."""

@@ -266,6 +266,9 @@ def controllers(states: Sequence[wire.ControllerState]) -> Table:
         table.add_row("Plan in force", count(state.plan_number or None))
         table.add_row("Policy", Text(state.policy))
         table.add_row("Failed decisions", count(state.failed_decisions))
+        for refused in state.refusals:
+            of = f", tenant {refused.tenant}" if refused.tenant else ""
+            table.add_row("Refused calls", Text(f"{count(refused.calls)} {refused.status}{of}"))
         if state.policy_problem:
             table.add_row("Last failure", Text(state.policy_problem))
         table.add_row("Last recorded Plan", count(state.recorded_plan_number or None))

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 import grpc
 
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.methods import EXPLAIN, StateT
+from controller.api.operations.methods import EXPLAIN, WITHDRAW, StateT
 from controller.leadership.leader_gate import NOT_LEADING
 from hostlib.addresses import unique_addresses
 from hostlib.credentials import Credentials
@@ -78,6 +78,16 @@ class Operations:
             return call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata())
 
         return self._ask(ask)
+
+    def withdraw(self, job: str) -> None:
+        """Withdraw a job, of whatever tenant. Raises OperationsError."""
+
+        def ask(channel: grpc.Channel) -> wire.Withdrawal:
+            call = channel.unary_unary(WITHDRAW.path, WITHDRAW.request.SerializeToString, WITHDRAW.response.FromString)
+            request = wire.WithdrawRequest(job=job)
+            return call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata())
+
+        self._ask(ask)
 
     def _ask(self, ask: Callable[[grpc.Channel], _AnswerT]) -> _AnswerT:
         """Ask all at once, and again those that do not lead; the first answer or refusal counts."""

@@ -43,12 +43,22 @@ STALE: Freshness
 UNSEEN: Freshness
 BLACK_HOLE: Freshness
 
+class WithdrawRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class Withdrawal(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ListRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ControllerState(_message.Message):
-    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem", "worst_stall_s", "stalls", "long_stalls")
+    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem", "worst_stall_s", "stalls", "long_stalls", "refusals")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +72,7 @@ class ControllerState(_message.Message):
     WORST_STALL_S_FIELD_NUMBER: _ClassVar[int]
     STALLS_FIELD_NUMBER: _ClassVar[int]
     LONG_STALLS_FIELD_NUMBER: _ClassVar[int]
+    REFUSALS_FIELD_NUMBER: _ClassVar[int]
     name: str
     term: int
     plan_number: int
@@ -75,7 +86,18 @@ class ControllerState(_message.Message):
     worst_stall_s: float
     stalls: int
     long_stalls: int
-    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ..., worst_stall_s: _Optional[float] = ..., stalls: _Optional[int] = ..., long_stalls: _Optional[int] = ...) -> None: ...
+    refusals: _containers.RepeatedCompositeFieldContainer[Refusals]
+    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ..., worst_stall_s: _Optional[float] = ..., stalls: _Optional[int] = ..., long_stalls: _Optional[int] = ..., refusals: _Optional[_Iterable[_Union[Refusals, _Mapping]]] = ...) -> None: ...
+
+class Refusals(_message.Message):
+    __slots__ = ("tenant", "status", "calls")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    status: str
+    calls: int
+    def __init__(self, tenant: _Optional[str] = ..., status: _Optional[str] = ..., calls: _Optional[int] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("name", "hosts", "gpus", "flow_groups", "flows", "lease_s", "rank", "level", "intensity", "correction_factor", "priority", "profile")

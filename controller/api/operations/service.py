@@ -23,6 +23,7 @@ from controller.api.operations.methods import (
     LIST_RULES,
     LIST_SWITCHES,
     SERVICE,
+    WITHDRAW,
     StateT,
 )
 from controller.api.operations.states import (
@@ -43,7 +44,7 @@ _VIEWER = (Role.VIEWER,)
 
 
 class OperationsService:
-    """Answers operators. It changes nothing."""
+    """Answers operators and viewers."""
 
     def __init__(self, context: ServiceContext) -> None:
         self._calls = context.calls
@@ -72,6 +73,9 @@ class OperationsService:
                 LIST_LOADS.name: self._listing(LIST_LOADS, self._loads),
                 LIST_DROPS.name: self._listing(LIST_DROPS, self._drops),
                 LIST_CONTROLLERS.name: self._listing(LIST_CONTROLLERS, self._controllers),
+                WITHDRAW.name: self._calls.unary(
+                    WITHDRAW, (Role.OPERATOR,), self._withdraw, subject=lambda request: request.job
+                ),
                 EXPLAIN.name: self._calls.unary(EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name),
             },
         )
@@ -119,6 +123,10 @@ class OperationsService:
             policy=policy.name,
             failed_decisions=policy.num_failures,
             policy_problem=policy.problem,
+            refusals=[
+                wire.Refusals(tenant=tenant, status=status, calls=calls)
+                for (tenant, status), calls in sorted(self._calls.refusals.items())
+            ],
             worst_stall_s=self._watchdog.worst_stall_s,
             stalls=self._watchdog.stalls,
             long_stalls=self._watchdog.long_stalls,
@@ -141,6 +149,12 @@ class OperationsService:
         if decision is None:
             raise NothingPlannedError("nothing has been planned yet")
         return self._explanation(decision, request.name)
+
+    async def _withdraw(self, request: wire.WithdrawRequest, caller: Caller) -> wire.Withdrawal:
+        self._registry.withdraw(request.job, caller.identity.name)
+        await self._registry.commit()
+        self._planner.mark_changed()
+        return wire.Withdrawal()
 
     def _explanation(self, decision: Decision, name: str) -> wire.Explanation:
         explainer = Explainer(decision, self._registry.fabric)
@@ -165,4 +179,4 @@ class OperationsService:
             for state in states():
                 yield state
 
-        return self._calls.streaming(method, _VIEWER, answer)
+        return self._calls.streaming(method, _VIEWER, answer, subject=lambda _: "")

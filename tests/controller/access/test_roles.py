@@ -11,8 +11,9 @@ import grpc.aio
 import pytest
 
 from controller.access.authority import Authority
-from controller.access.identity import Role
-from controller.api.operations.methods import EXPLAIN, LIST_CONTROLLERS, LIST_JOBS
+from controller.access.identity import Identity, Role
+from controller.api.operations import operations_pb2
+from controller.api.operations.methods import EXPLAIN, LIST_CONTROLLERS, LIST_JOBS, WITHDRAW
 from hostlib.connection import Connection
 from hostlib.credentials import Credentials
 from hostlib.errors import RefusalReason, RefusedError, UnreachableError
@@ -23,6 +24,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.access.secured import Secured, Trial, secured
 from tests.patience import PATIENCE_S
 
+OK = grpc.StatusCode.OK
 GPT = Job("gpt", ("h0", "h2"), 8, Profile(1.0, 0.5, 8.0))
 RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9),))
 JOB_CALLS = (
@@ -263,3 +265,60 @@ def test_undecodable_requests_are_refused_by_name_and_without_a_traceback(caplog
 def _of_another_authority(trial: Trial, folder: Path) -> Credentials:
     Authority.new(days=1).client("vision", Role.JOB, "vision", days=1).write(folder, "foreign")
     return Credentials(ca=trial.ca, certificate=folder / "foreign.pem", key=folder / "foreign.key")
+
+
+def test_an_operator_withdraws_a_job_whose_client_does_not_get_it_back(trial: Trial) -> None:
+    async def scenario() -> None:
+        async with (
+            secured(tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision"), "squatter") as squatter,
+            connected(controller, trial.certificate("job-speech"), "owner") as owner,
+        ):
+            await squatter.register_job(GPT)
+            request = operations_pb2.WithdrawRequest(job="gpt").SerializeToString()
+            for other in ("viewer", "job-vision", "job-speech", "agent-h0"):
+                status = await status_of(controller, trial.certificate(other), WITHDRAW.path, request)
+                assert status is grpc.StatusCode.PERMISSION_DENIED
+            with pytest.raises(RefusedError):
+                await owner.register_job(GPT)
+            assert await status_of(controller, trial.certificate("operator"), WITHDRAW.path, request) is OK
+            with pytest.raises(RefusedError, match="was withdrawn by operator 'alice'"):
+                await squatter.register_job(GPT)
+            await owner.register_job(GPT)
+            assert [job.tenant for job in controller.core.registry.jobs] == ["speech"]
+            unknown = operations_pb2.WithdrawRequest(job="none").SerializeToString()
+            status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, unknown)
+            assert status is grpc.StatusCode.NOT_FOUND
+
+    run(scenario)
+
+
+def test_calls_are_recorded_with_who_made_them(trial: Trial) -> None:
+    recorded: list[tuple[str, str, str, str]] = []
+
+    def record(caller: Identity, method: str, subject: str, outcome: str, _: str) -> None:
+        recorded.append((str(caller), method, subject, outcome))
+
+    async def scenario() -> None:
+        async with (
+            secured(tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision")) as vision,
+            connected(controller, trial.certificate("job-speech")) as speech,
+        ):
+            controller.core.calls.record = record
+            await vision.register_job(GPT)
+            await vision.heartbeat("gpt")
+            with pytest.raises(RefusedError):
+                await speech.deregister("gpt")
+            for client in ("operator", "viewer"):
+                await status_of(controller, trial.certificate(client), LIST_JOBS.path)
+            with pytest.raises(RefusedError):
+                await speech.register_job(Job("odd", ("h0", "nowhere"), 8))
+
+    run(scenario)
+    assert recorded == [
+        ("job 'vision' of tenant 'vision'", "RegisterJob", "gpt", "done"),
+        ("job 'speech' of tenant 'speech'", "DeregisterJob", "gpt", "refused"),
+        ("operator/viewer 'alice'", "ListJobs", "", "done"),
+        ("job 'speech' of tenant 'speech'", "RegisterJob", "odd", "refused"),
+    ]
