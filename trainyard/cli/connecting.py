@@ -46,7 +46,7 @@ def connect_or_exit(addresses: Sequence[str], shown: Shown) -> Iterator[Operatio
         try:
             check_address(address)
         except ValueError as error:
-            problems.append(f"--controller {address!r}: {str(error).removeprefix('address: ')}")
+            problems.append(str(error).replace("address:", "--controller:", 1))
     if problems:
         refuse(*problems)
     try:
