@@ -122,15 +122,13 @@ def test_a_name_that_nothing_has_is_bad_input(trainyard: Trainyard, address: str
 def test_addresses_that_are_none_are_bad_input(trainyard: Trainyard, address: str) -> None:
     ended = trainyard("show", "jobs", "--controller", address, "--controller", "nowhere", "--controller", "h:99999")
     assert ended.exit_code == 2
-    assert ended.stderr.splitlines() == [
-        f"--controller: expected HOST:PORT with a port from 1 to 65535, got {wrong!r}"
-        for wrong in ("nowhere", "h:99999")
-    ]
+    said = "--controller: expected HOST:PORT with a port from 1 to 65535, got"
+    assert ended.stderr.splitlines() == [f"{said} {wrong!r}" for wrong in ("nowhere", "h:99999")]
 
 
 def test_a_controller_shows_itself(trainyard: Trainyard, address: str) -> None:
     (state,) = json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout)["controller"]
-    expected = {"plan_number": 1, "policy": "crux", "failed_decisions": 0, "policy_problem": "", "refusals": []}
+    expected = {"plan_number": 1, "policy": "crux", "failed_decisions": 0, "policy_problem": ""}
     assert {name: state[name] for name in expected} == expected
     assert "database" not in state
     assert "none" in trainyard("show", "controller", "--controller", address).stdout
