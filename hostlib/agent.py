@@ -11,7 +11,6 @@ import logging
 import secrets
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,12 +24,15 @@ from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interfa
 from hostlib.telemetry.probe_agent import ProbeAgent
 from hostlib.telemetry.probe_ingress_filter import ProbeIngressFilter
 from hostlib.telemetry.sockets import ProbeSockets
+from hostlib.wire.session_window import SESSION_SILENCE_S
 
 _LOG = logging.getLogger(__name__)
 
 _CONTROLLER = "127.0.0.1:4790"
 
 _EPILOG = "Runs until SIGTERM or SIGINT and prints its status on SIGUSR1. Needs CAP_NET_RAW; see --leave-probes."
+
+_START_S = 1.2 * SESSION_SILENCE_S
 
 _CREDENTIALS = {
     "ca": "certificates of the CAs that controllers are trusted by",
@@ -170,9 +172,10 @@ async def _serve(
         connection = await stack.enter_async_context(
             Connection(options.controller or [_CONTROLLER], owner_token, credentials=credentials)
         )
-        session = await _session()
+        # The probes of an agent before this one still count as its own.
+        await asyncio.sleep(_START_S)
         rates_bps = {interface.address: interface.rate_bps for interface in interfaces}
-        agent = HostAgent(ProbeAgent(options.host, rates_bps, session), sockets, connection)
+        agent = HostAgent(ProbeAgent(options.host, rates_bps, secrets.randbits(32)), sockets, connection)
         nics = ", ".join(f"{nic.name} ({nic.address}, {nic.rate_bps / 1e9:g} Gbit/s)" for nic in interfaces)
         print(f"probing for {options.host} by {nics}", file=sys.stderr, flush=True)
         work = [asyncio.create_task(part) for part in (agent.run(), _print_status(agent, asked, options), stop.wait())]
@@ -192,13 +195,6 @@ def _add_ingress_filter(interface: Interface, stack: contextlib.AsyncExitStack) 
         _LOG.warning(
             "%s: the host's own protocols see probes and may answer them: %s: %s", interface.name, _FILTER_NEEDS, error
         )
-
-
-async def _session() -> int:
-    """Return a number greater than that of any earlier agent of this host: the second that begins now."""
-    session = int(time.time()) + 1
-    await asyncio.sleep(max(0.0, session - time.time()))
-    return session
 
 
 async def _print_status(agent: HostAgent, asked: asyncio.Event, options: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from controller.planning.directives import FlowDirective, JobDirectives
 from controller.registry.jobs import RegisteredFlowGroup
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.telemetry.exchange import ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
+from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from policies.flows import Flow
 from policies.job import Profile
@@ -17,6 +18,9 @@ from topologies.fabric import Fabric, Path
 
 Item = TypeVar("Item")
 
+
+_MAX_REASONS = 64
+"""Reasons for which a host's agent may drop packets; further ones are not read."""
 
 _FLOWS_PER_PAGE = 2_000
 """A message with so many flows has about half a mebibyte."""
@@ -66,7 +70,10 @@ def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignmen
 
 
 def probe_exchange(message: wire.ExchangeProbesRequest) -> ProbeExchange:
-    """Return the probe reports of a request."""
+    """Return the probe reports of a request: of too many, just enough to tell."""
+    reports, dropped = message.reports, message.dropped
+    if len(reports) > MAX_REPORTS:
+        reports = reports[: MAX_REPORTS + 1]
     return ProbeExchange(
         message.host,
         message.session,
@@ -84,10 +91,10 @@ def probe_exchange(message: wire.ExchangeProbesRequest) -> ProbeExchange:
                 report.age_ns,
                 report.stack,
             )
-            for report in message.reports
+            for report in reports
             for flow in (report.five_tuple,)
         ],
-        {dropped.reason: dropped.packets for dropped in message.dropped},
+        {one.reason: one.packets for one in dropped[:_MAX_REASONS]},
         message.targets_version,
     )
 

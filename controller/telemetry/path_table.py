@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
 from hostlib.telemetry.prober import CONFIRMATIONS
-from hostlib.wire.sequence_window import SequenceWindow
+from hostlib.wire.sequence_window import Arrival, SequenceWindow
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT
 from topologies.fabric import Path
 
@@ -61,6 +61,7 @@ class Outcome(Enum):
 
 # Looking up a member of an enum takes long, and this is done for every probe.
 IGNORED, UNCONFIRMED, ELSEWHERE, EXPECTED, MOVED, FORGOTTEN = Outcome
+_JUMP, _TOO_OLD = Arrival.JUMP, Arrival.TOO_OLD
 
 
 class PortEntry:
@@ -149,7 +150,9 @@ class PathTable:
                 return IGNORED
             entry = self._ports[port] = PortEntry(path_entry, self.routing)
             self._assign(port, entry, None, path_entry)
-        entry.window.note(port_sequence)
+        arrival = entry.window.note(port_sequence)
+        if arrival is _JUMP or arrival is _TOO_OLD:  # after an outage or a wrong number, count anew
+            entry.window = SequenceWindow()
         outcome = EXPECTED
         if entry.believed is not path_entry or entry.reported is not path_entry:
             outcome = self._record_change(port, entry, path_entry, now_s)

@@ -28,6 +28,9 @@ STALE_AFTER_S = 5.0
 _AGENT_REASONS = frozenset(str(reason) for reason in (*Malformed, *DropReason))
 """Why the agents of hosts drop packets."""
 
+_MAX_DROPPED = 1 << 48
+"""Packets that a host receives in a month at a hundred million a second."""
+
 _NS_PER_S = 1_000_000_000
 _MAX_AGE_NS = 10 * _NS_PER_S
 _EXPLORING_INTERVAL_S = 0.05
@@ -184,6 +187,8 @@ class Telemetry:
         reason = self.reporters.check_exchange(host, exchange.session, exchange.number, exchange.clock_ns, now_s)
         if reason is None and num_reports > MAX_REPORTS:
             reason = RejectReason.TOO_MANY
+        if reason is None and max(exchange.dropped.values(), default=0) > _MAX_DROPPED:
+            reason = RejectReason.COUNTS
         is_replayed = reason is RejectReason.REPLAYED_EXCHANGE
         if not is_replayed and (reason is not None or self.reporters.has_gap(host)):
             for pair in self._pairs_to.get(host, {}).values():
@@ -223,7 +228,8 @@ class Telemetry:
             return RejectReason.SOURCE_PORT
         if age_ns > _MAX_AGE_NS:
             return RejectReason.TOO_OLD
-        reason = pair.stream.check_probe(session, sequence, sent_ns, clock_ns - age_ns)
+        stream, came_s = pair.stream, now_s - age_ns / _NS_PER_S
+        reason = stream.check_probe(session, sequence, clock_ns - age_ns - sent_ns, came_s)
         if reason is not None:
             return reason
         path = pair.paths.get(path_octets) or self._decoder.decode(path_octets, pair.source, pair.destination)
@@ -235,9 +241,7 @@ class Telemetry:
             if path not in table.paths:
                 return RejectReason.NOT_A_CANDIDATE
             pair.paths[path_octets] = path
-        number = session << 32 | sequence
-        came_s = now_s - age_ns / _NS_PER_S
-        self.version += pair.monitor.record_probe(port, port_sequence, number, path, came_s)
+        self.version += pair.monitor.record_probe(port, port_sequence, stream.number_of(sequence), path, came_s)
         return path
 
     def _judge_links(self, host: str, now_s: float) -> None:

@@ -89,6 +89,8 @@ class HostAgent:
         self._connection = connection
         self._exchanges = 0
         self._problem: str | None = "the controller has not answered yet"
+        self._failure: str | None = None
+        """The newest error of the agent itself."""
         self._is_full = asyncio.Event()
         self._send_timer: asyncio.TimerHandle | None = None
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -99,7 +101,7 @@ class HostAgent:
         Raises OSError if an interface is gone.
         """
         for nic in self._nics.values():
-            nic.listen(partial(self._receive, nic))
+            nic.listen(partial(self._guarded, "receiving probes", partial(self._receive, nic)))
         exchanging = asyncio.create_task(self._exchange())
         try:
             await asyncio.wait((exchanging, self._failed), return_when=asyncio.FIRST_COMPLETED)
@@ -133,13 +135,24 @@ class HostAgent:
             self._problem,
         )
 
+    def _guarded(self, job: str, work: Callable[[], None]) -> None:
+        """Do a job of the loop; nobody else would notice an error of it."""
+        try:
+            work()
+        except Exception as error:
+            self._note_failure(job, error)
+
     def _send(self) -> None:
         """Send the probes that are due and schedule the next ones."""
         try:
             for probe in self._agent.probes(_now_s()):
                 self._nics[probe.five_tuple.source_address].send(probe)
         except OSError as error:
-            self._failed.set_exception(error)
+            if not self._failed.done():
+                self._failed.set_exception(error)
+        except Exception as error:
+            self._note_failure("sending probes", error)
+            self._send_timer = asyncio.get_running_loop().call_later(_LAST_RETRY_S, self._send)
         else:
             self._send_when_due()
 
@@ -172,11 +185,14 @@ class HostAgent:
                 self._note(f"still probing, and trying again: {error}")
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _LAST_RETRY_S)
+            except Exception as error:
+                self._note_failure("exchanges with the controller", error)
+                await asyncio.sleep(_LAST_RETRY_S)
             else:
                 retry_s = _FIRST_RETRY_S
                 self._exchanges += 1
                 self._agent.answered(answer, _now_s())
-                self._note(self._mismatch())
+                self._note(self._mismatch() or self._failure)
                 self._send_when_due()
 
     async def _until_due(self) -> None:
@@ -199,6 +215,13 @@ class HostAgent:
             f"the controller would have it probe from {theirs}, which no NIC of it has ({ours}):"
             f" look at --host {self._agent.host}, at --nic, and at the topology"
         )
+
+    def _note_failure(self, job: str, error: Exception) -> None:
+        """Log an error that nobody expected, once, and show it from now on."""
+        failure = f"{job} failed, and is tried again: {type(error).__name__}: {error}"
+        if failure != self._failure:
+            _LOG.error("%s: %s", self._agent.host, failure, exc_info=error)
+        self._failure = self._problem = failure
 
     def _note(self, problem: str | None) -> None:
         """Log a change of the problem between controller and host, once."""

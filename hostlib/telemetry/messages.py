@@ -2,10 +2,12 @@
 
 from ipaddress import IPv4Address
 
+from hostlib import checks
 from hostlib.telemetry.probe_agent import ProbeAnswer, ProbeExchange
 from hostlib.telemetry.prober import Pair, Target
 from hostlib.telemetry.receiver import ProbeReport
 from hostlib.wire import trainyard_pb2 as wire
+from hostlib.wire.int_md import TCP_PROTOCOL, UDP_PROTOCOL
 from hostlib.wire.methods import PROTOCOL_VERSION
 
 
@@ -44,13 +46,16 @@ def _report_to_wire(report: ProbeReport, clock_ns: int) -> wire.ProbeReport:
 
 
 def answer_from_wire(message: wire.ExchangeProbesResponse) -> ProbeAnswer:
-    """Convert the controller's answer."""
-    return ProbeAnswer(
-        message.interval_s, message.targets_version, tuple(_target_from_wire(target) for target in message.targets)
-    )
+    """Convert the controller's answer. Raises ValueError, naming the field, if nobody could act by it."""
+    interval_s = checks.number("interval_s", message.interval_s)
+    return ProbeAnswer(interval_s, message.targets_version, tuple(_target_from_wire(one) for one in message.targets))
 
 
 def _target_from_wire(message: wire.ProbeTarget) -> Target:
     ends = IPv4Address(message.source_address), IPv4Address(message.destination_address)
+    if message.protocol not in (UDP_PROTOCOL, TCP_PROTOCOL):
+        raise ValueError(f"targets.protocol: expected UDP or TCP, got {message.protocol}")
+    if max(message.source_ports, default=0) > checks.MAX_PORT or message.destination_port > checks.MAX_PORT:
+        raise ValueError(f"targets: a port is above {checks.MAX_PORT}")
     pair = Pair(*ends, message.protocol, message.destination_port)
     return Target(pair, tuple(message.source_ports), message.is_exploring)

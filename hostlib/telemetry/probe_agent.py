@@ -44,8 +44,8 @@ class ProbeAnswer:
 class ProbeAgent:
     """Probes for one host. The caller provides the time, carries packets, and talks to the controller.
 
-    ``rates_bps`` has the rates of the host's NICs by address. ``session`` must be greater than that of any earlier
-    agent of the host; an agent that starts uses the time of day in seconds.
+    ``rates_bps`` has the rates of the host's NICs by address. ``session``, of 32 bits, tells this run of the agent from
+    others; an agent that starts draws it at random.
     """
 
     def __init__(

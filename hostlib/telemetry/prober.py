@@ -80,8 +80,7 @@ class Pace:
 class Prober:
     """The probes of a host, NIC by NIC; ``rates_bps`` has the NICs' rates by address.
 
-    ``session`` must be greater than that of an earlier prober, whose probes it distinguishes from ours. ``level`` (0 to
-    7) selects the queues to sample.
+    ``session`` tells our probes from those of an earlier prober. ``level`` (0 to 7) selects the queues to sample.
     """
 
     def __init__(

@@ -7,7 +7,10 @@ from enum import StrEnum
 from ipaddress import IPv4Address
 
 from hostlib.telemetry.parsing import Malformed, MalformedProbeError, ReceivedProbe, parse_probe
-from hostlib.wire.sequence_window import Arrival, SequenceWindow
+from hostlib.wire.sequence_window import Arrival
+from hostlib.wire.session_window import SESSION_SILENCE_S, SessionWindow
+
+_NS_PER_S = 1_000_000_000
 
 MAX_WAITING = 16_384
 """Reports kept while no controller takes them; the oldest are dropped first."""
@@ -25,7 +28,7 @@ class DropReason(StrEnum):
     """Why a well-formed probe is not reported."""
 
     NOT_MINE = "for another host"
-    OLD_SESSION = "of a session that has ended"
+    OTHER_SESSION = "of another session than the one in force"
     REPEATED = "its number has come before, or cannot be told from such"
     JUMP = "its number is far ahead of all before"
     INCOMPLETE = "a switch had no room to answer"
@@ -42,11 +45,19 @@ class ProbeReport:
 
 @dataclass(slots=True)
 class _Stream:
-    """A sender's session between two NICs."""
+    """The probes between two NICs, and when the last one came."""
 
-    session: int
+    probes: SessionWindow
     newest_ns: int
-    window: SequenceWindow
+
+
+_DROPPED = {
+    Arrival.DUPLICATE: DropReason.REPEATED,
+    Arrival.TOO_OLD: DropReason.REPEATED,
+    Arrival.JUMP: DropReason.JUMP,
+    Arrival.OTHER_SESSION: DropReason.OTHER_SESSION,
+}
+"""Other arrivals are reported, also with a clock that has jumped, of which the controller judges."""
 
 
 class Receiver:
@@ -101,12 +112,11 @@ class Receiver:
         stream = self._streams.get(ends)
         if stream is None and len(self._streams) == MAX_STREAMS:
             return DropReason.OVERFLOW
-        if stream is None or stream.session < probe.mark.session:
-            stream = self._streams[ends] = _Stream(probe.mark.session, now_ns, SequenceWindow())
-        elif stream.session > probe.mark.session:
-            return DropReason.OLD_SESSION
-        arrival = stream.window.note(probe.mark.sequence)
-        if arrival.is_new:
-            stream.newest_ns = now_ns
-            return None if probe.is_complete else DropReason.INCOMPLETE
-        return DropReason.JUMP if arrival is Arrival.JUMP else DropReason.REPEATED
+        if stream is None:
+            stream = self._streams[ends] = _Stream(SessionWindow(SESSION_SILENCE_S), now_ns)
+        mark = probe.mark
+        arrival = stream.probes.note(mark.session, mark.sequence, now_ns - mark.sent_ns, now_ns / _NS_PER_S)
+        if arrival in _DROPPED:
+            return _DROPPED[arrival]
+        stream.newest_ns = now_ns
+        return None if probe.is_complete else DropReason.INCOMPLETE

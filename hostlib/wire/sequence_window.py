@@ -7,8 +7,8 @@ SIZE = 256
 
 _ONES = (1 << SIZE) - 1
 
-MAX_JUMP = 1 << 16
-"""A number further ahead of the newest is rejected."""
+MAX_JUMP = SIZE // 2
+"""A number further ahead of the newest is rejected; a wrong one that is not leaves the right ones in the window."""
 
 
 class Arrival(StrEnum):
@@ -19,6 +19,8 @@ class Arrival(StrEnum):
     DUPLICATE = "duplicate"
     TOO_OLD = "too old to tell"
     JUMP = "far ahead of all before"
+    OTHER_SESSION = "of another session than the one in force"
+    CLOCK = "sent at another time than its sender's clock says"
 
     @property
     def is_new(self) -> bool:
@@ -54,6 +56,21 @@ class SequenceWindow:
         """Share of the last 256 numbers, or of fewer at the start, that have not arrived."""
         span = min(SIZE, self._newest - self._first + 1)
         return 1 - self._bits.bit_count() / span if self.received else 0.0
+
+    @property
+    def newest(self) -> int:
+        """The highest number, -1 before the first."""
+        return self._newest
+
+    def is_unseen(self, number: int) -> bool:
+        """Return whether a number has certainly not been recorded."""
+        behind = self._newest - number
+        return behind < 0 or (behind < SIZE and not self._bits >> behind & 1)
+
+    def skip_to(self, number: int) -> None:
+        """Record a number above the newest, however far; what lies between is missing."""
+        self._newest, self._bits = number, 1
+        self.received += 1
 
     def note(self, number: int) -> Arrival:
         """Record the arrival of a number."""

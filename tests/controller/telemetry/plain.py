@@ -88,7 +88,8 @@ class PlainTelemetry:
             return RejectReason.SOURCE_PORT
         if report.age_ns > 10_000_000_000:
             return RejectReason.TOO_OLD
-        drop = stream.check_probe(report.session, report.sequence, report.sent_ns, request.clock_ns - report.age_ns)
+        travelled_ns = request.clock_ns - report.age_ns - report.sent_ns
+        drop = stream.check_probe(report.session, report.sequence, travelled_ns, now_s - report.age_ns / 1_000_000_000)
         if drop is not None:
             return drop
         try:
@@ -108,7 +109,7 @@ class PlainTelemetry:
         came_s = now_s - report.age_ns / 1_000_000_000
         for link, hop in zip(path[1:], hops, strict=True):
             self._measure(link, hop, request.host, came_s)
-        number = report.session << 32 | report.sequence
+        number = stream.number_of(report.sequence)
         self.version += candidates.record_probe(flow.source_port, report.port_sequence, number, path, came_s)
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 from controller.telemetry.path_table import PORTS_PER_PATH, REPORTS_TO_CONFIRM
 from controller.telemetry.probe_loss import PortLoss
 from hostlib.telemetry.prober import CONFIRMATIONS
-from hostlib.wire.sequence_window import SequenceWindow
+from hostlib.wire.sequence_window import Arrival, SequenceWindow
 from topologies.fabric import Path
 
 CandidateRow = tuple[Path, bool, tuple[int, ...], float | None, float]
@@ -77,7 +77,8 @@ class PlainCandidates:
                 return False
             self.ports[port] = PlainPort(path, self.routing)
         known = self.ports[port]
-        known.window.note(port_sequence)
+        if known.window.note(port_sequence) in (Arrival.JUMP, Arrival.TOO_OLD):
+            known.window = SequenceWindow()
         self.heard_s = now_s
         for passed_over in self.turns.take(port, port_sequence, number):
             self.miss(passed_over, now_s)

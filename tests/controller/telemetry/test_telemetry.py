@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.registry.errors import NotOwnerError
 from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.path_table import REPORTS_TO_CONFIRM, Freshness
-from controller.telemetry.report_checks import RejectReason
+from controller.telemetry.report_checks import SILENCE_S, RejectReason
 from controller.telemetry.telemetry import Telemetry
 from hostlib.telemetry.parsing import Malformed
 from hostlib.telemetry.probe_agent import MAX_REPORTS
@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[RejectReason, Change]] = {
     "source port": (RejectReason.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 1 << 20)),
     "well-known port": (RejectReason.SOURCE_PORT, lambda report: setattr(report.five_tuple, "source_port", 80)),
     "old": (RejectReason.TOO_OLD, lambda report: setattr(report, "age_ns", 11 * NS_PER_S)),
-    "old session": (RejectReason.OLD_SESSION, lambda report: setattr(report, "session", 0)),
+    "another session": (RejectReason.OTHER_SESSION, lambda report: setattr(report, "session", 1 << 31)),
     "doubled": (RejectReason.REPLAYED, lambda report: setattr(report, "sequence", 0)),
     "number": (RejectReason.NUMBER_JUMP, lambda report: setattr(report, "sequence", 1 << 31)),
     "sender's clock": (RejectReason.SENDER_CLOCK, lambda report: setattr(report, "sent_ns", 3 * NS_PER_S)),
@@ -262,13 +262,14 @@ def test_a_host_belongs_to_who_spoke_for_it_until_that_is_silent(controller: Con
 
 def test_an_exchange_counts_once(controller: Controller) -> None:
     report = controller.report(controller.paths[0])
-    controller.tell([report], number=5)
-    controller.tell([report], number=5)
-    controller.tell([report], number=4)
+    controller.tell([report], number=500)
+    controller.tell([report], number=500)
+    controller.tell([report], number=100)
+    controller.tell([report], number=1 << 60)
     controller.tell([report], session=0, number=9)
-    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 3}
-    controller.tell([report], session=2, number=0)
-    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 3, RejectReason.REPLAYED: 1}
+    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 4}
+    controller.tell([report], now_s=SILENCE_S, session=2, number=0)
+    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 4, RejectReason.REPLAYED: 1}
 
 
 def test_too_many_reports_are_not_read(controller: Controller) -> None:
@@ -285,6 +286,80 @@ def test_a_reporters_clock_that_jumps_is_not_believed_until_it_goes_on(controlle
         controller.tell([controller.report(controller.paths[0])], now_s=now_s, clock_ns=clock_ns)
     # The second time the pair's own sender seems to have travelled otherwise.
     assert controller.telemetry.rejected == {RejectReason.HOST_CLOCK: 1, RejectReason.SENDER_CLOCK: 1}
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        ({"session": (1 << 32) - 1}, RejectReason.OTHER_SESSION),
+        ({"sequence": (1 << 32) - 1}, RejectReason.NUMBER_JUMP),
+        ({"sent_ns": (1 << 64) - 1}, RejectReason.SENDER_CLOCK),
+    ],
+)
+def test_one_forged_report_shuts_out_no_other_probe(
+    controller: Controller, forged: dict[str, int], reason: RejectReason
+) -> None:
+    def forge(report: wire.ProbeReport) -> None:
+        for field, value in forged.items():
+            setattr(report, field, value)
+
+    controller.tell([controller.report(controller.paths[0])])
+    controller.tell([controller.report(controller.paths[0], change=forge)])
+    # Its clock counts as right again after it has gone on from where it was.
+    controller.tell([controller.report(controller.paths[0])])
+    before = controller.telemetry.rejected.copy()
+    for number, path in enumerate(controller.paths):
+        controller.tell([controller.report(path, port=50_000 + number) for _ in range(REPORTS_TO_CONFIRM)])
+    assert before[reason] in (1, 2)
+    assert controller.telemetry.rejected == before
+    assert set(controller.seen().values()) == {Freshness.FRESH}
+
+
+@pytest.mark.parametrize("forged", [{"session": (1 << 32) - 1}, {"number": 1 << 63}, {"clock_ns": (1 << 64) - 1}])
+def test_one_forged_exchange_shuts_out_a_host_for_a_second_at_most(
+    controller: Controller, forged: dict[str, int]
+) -> None:
+    now_s = 0.0
+    for now_s in (0.0, 0.25, 0.5):
+        controller.tell([], now_s)
+    controller.tell([], now_s + 0.01, **forged)
+    counted = []
+    for step in range(1, 10):
+        before = controller.telemetry.rejected.total()
+        controller.tell([controller.report(controller.paths[0])], now_s + step * 0.25)
+        counted.append(controller.telemetry.rejected.total() == before)
+    assert all(counted[4:])
+
+
+def test_an_agent_whose_number_came_from_the_future_is_believed_after_its_next_start(controller: Controller) -> None:
+    controller.tell([controller.report(controller.paths[0])], session=(1 << 32) - 1)
+    controller.tell([controller.report(controller.paths[0])], now_s=2 * SILENCE_S, session=1, number=0)
+    assert not controller.telemetry.rejected
+
+
+def test_what_was_known_of_an_agent_is_forgotten_with_its_lease(controller: Controller) -> None:
+    report = controller.report(controller.paths[0])
+    controller.tell([report], number=5)
+    controller.tell([report], now_s=LEASE_S - 1, number=5)
+    assert controller.telemetry.rejected == {RejectReason.REPLAYED_EXCHANGE: 1}
+    controller.tell([report], now_s=LEASE_S, number=5)
+    assert controller.telemetry.rejected[RejectReason.REPLAYED_EXCHANGE] == 1
+
+
+def test_counts_that_no_host_reaches_reject_the_exchange_and_nothing_grows(controller: Controller) -> None:
+    def told(dropped: list[wire.DroppedPackets], number: int) -> None:
+        report = controller.report(controller.paths[0])
+        request = wire.ExchangeProbesRequest(
+            host="h2", session=1, number=number, reports=[report], dropped=dropped, targets_version=(1 << 64) - 1
+        )
+        controller.telemetry.reporters.authorise("h2", "token", 0.0)
+        exchange(controller.telemetry, request, 0.0)
+
+    told([wire.DroppedPackets(reason=Malformed.VERSION, packets=(1 << 64) - 1)], 0)
+    assert controller.telemetry.rejected == {RejectReason.COUNTS: 1}
+    assert controller.telemetry.dropped_by_hosts == {}
+    told([wire.DroppedPackets(reason=f"{number}", packets=1) for number in range(10_000)], 1)
+    assert controller.telemetry.dropped_by_hosts == {"h2": {}}
 
 
 def test_what_agents_have_dropped_is_known_by_host(controller: Controller) -> None:

@@ -12,7 +12,10 @@ from hostlib.telemetry.probes import Mark, Probe, probe_packet
 from hostlib.telemetry.receiver import IDLE_NS, MAX_WAITING, Receiver
 from hostlib.types import FiveTuple
 from hostlib.wire import trainyard_pb2 as wire
+from hostlib.wire.sequence_window import MAX_JUMP
+from hostlib.wire.session_window import SESSION_SILENCE_S
 
+SILENCE_NS = round(SESSION_SILENCE_S * 1e9)
 HERE = IPv4Address("10.0.0.1")
 THERE = IPv4Address("10.0.2.1")
 FLOW = FiveTuple(THERE, HERE, 17, 50_000, 4791)
@@ -57,7 +60,7 @@ def test_what_is_not_reported_is_counted(receiver: Receiver) -> None:
         receiver.receive(refused, 1)
     assert {reason.name: count for reason, count in receiver.dropped.items()} == {
         "REPEATED": 1,
-        "OLD_SESSION": 1,
+        "OTHER_SESSION": 1,
         "JUMP": 1,
         "NOT_MINE": 1,
         "INCOMPLETE": 1,
@@ -68,10 +71,21 @@ def test_what_is_not_reported_is_counted(receiver: Receiver) -> None:
 
 def test_a_session_that_begins_anew_and_a_pair_that_was_silent_count_from_the_start(receiver: Receiver) -> None:
     receiver.receive(packet(5), 0)
-    receiver.receive(packet(0, session=2), 0)
-    receiver.forget_idle(IDLE_NS)
-    receiver.receive(packet(0, session=1), IDLE_NS)
+    receiver.receive(packet(0, session=2), SILENCE_NS)
+    receiver.forget_idle(SILENCE_NS + IDLE_NS)
+    receiver.receive(packet(0, session=1), SILENCE_NS + IDLE_NS)
     assert len(receiver.take_reports(9)) == 3
+
+
+@pytest.mark.parametrize("forged", [packet(0, session=(1 << 32) - 1), packet(1 << 31), packet(2 + MAX_JUMP)])
+def test_one_forged_probe_shuts_out_no_other_one(receiver: Receiver, forged: bytes) -> None:
+    for sequence in range(3):
+        receiver.receive(packet(sequence), sequence)
+    receiver.receive(forged, 3)
+    for sequence in range(3, 200):
+        receiver.receive(packet(sequence), sequence)
+    reported = {report.probe.mark.sequence for report in receiver.take_reports(MAX_WAITING)}
+    assert reported >= set(range(200))
 
 
 def test_without_a_controller_the_oldest_reports_go(receiver: Receiver) -> None:

@@ -17,12 +17,12 @@ def test_what_is_missing_is_what_has_not_come() -> None:
 
 def test_far_behind_and_far_ahead_are_not_believed() -> None:
     window = SequenceWindow()
-    window.note(0)
-    assert window.note(SIZE) is Arrival.NEW
+    for number in (0, MAX_JUMP, SIZE):
+        assert window.note(number) is Arrival.NEW
     assert window.note(0) is Arrival.TOO_OLD
     assert window.note(SIZE + MAX_JUMP + 1) is Arrival.JUMP
     assert window.note(SIZE + MAX_JUMP) is Arrival.NEW
-    assert window.recent_loss == 1 - 1 / SIZE
+    assert window.recent_loss == 1 - 2 / SIZE
 
 
 @given(st.lists(st.integers(0, 3 * SIZE), min_size=1))
@@ -30,7 +30,7 @@ def test_every_number_counts_once(numbers: list[int]) -> None:
     window, seen, newest, first = SequenceWindow(), set[int](), numbers[0], numbers[0]
     for number in numbers:
         arrival = window.note(number)
-        expected = number not in seen and newest - number < SIZE
+        expected = number not in seen and -MAX_JUMP <= newest - number < SIZE
         assert arrival.is_new == expected
         if expected:
             seen.add(number)
