@@ -31,12 +31,16 @@ class RegisteredFlowGroup:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredJob:
-    """A registered job with its flow groups in order of registration; whoever knows ``owner_token`` owns it."""
+    """A registered job with its flow groups in order of registration; whoever knows ``owner_token`` owns it.
+
+    ``tenant`` is empty where there are no identities.
+    """
 
     request: JobRequest
     arrival_s: float
     owner_token: str
     flow_groups: tuple[RegisteredFlowGroup, ...] = ()
+    tenant: str = ""
 
     @property
     def five_tuples(self) -> Iterator[tuple[FlowKey, FiveTuple]]:
