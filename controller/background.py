@@ -1,6 +1,7 @@
 """Work beside the event loop: a task that drains a queue, and a thread for calls that block."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
 from queue import SimpleQueue
@@ -9,11 +10,13 @@ from typing import Any, Generic, TypeVar
 
 from controller.errors import StoreError
 
+_LOG = logging.getLogger(__name__)
+
 _ResultT = TypeVar("_ResultT")
 
 
 class BackgroundTask:
-    """Runs ``work`` as one task at a time; ``work`` returns once nothing is left to do.
+    """Runs ``work`` as one task at a time; ``work`` returns once nothing is left to do. What it raises is logged.
 
     Example::
 
@@ -46,6 +49,8 @@ class BackgroundTask:
     async def _run(self) -> None:
         try:
             await self._work()
+        except Exception:
+            _LOG.exception("work in the background has failed")
         finally:
             self._task = None
 

@@ -6,6 +6,7 @@
 
     * ``UnknownOutcomeError``: it may have committed it, or may still do so.
     * ``OutOfTermError``: another controller leads now.
+    * ``LockedError``: another transaction holds the lock for too long.
 
   * ``RegistrationError`` (``controller.registry.errors``): a request that the registry refuses, with a subclass for
     each reason.
@@ -39,3 +40,7 @@ class UnknownOutcomeError(StoreError):
 
 class OutOfTermError(StoreError):
     """Another controller leads now; the database itself works."""
+
+
+class LockedError(StoreError):
+    """Another transaction has held the lock for longer than this one waits; nothing was changed."""

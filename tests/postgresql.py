@@ -38,6 +38,14 @@ class Server:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return f"postgresql+psycopg://trainyard@/{name}?host={self._folder}"
 
+    def execute(self, address: str, script: str) -> None:
+        """Execute statements on a database."""
+        import psycopg
+
+        name = address.partition("@/")[2].partition("?")[0]
+        with psycopg.connect(f"{self._conninfo} dbname={name}", autocommit=True) as connection:
+            connection.execute(script.encode())
+
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Have it stand still meanwhile: connections stay, and nothing is answered."""

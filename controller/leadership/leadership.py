@@ -104,7 +104,7 @@ class Leadership:
                 is_over = await self._lead(lease, lead)
             except StoreError as error:
                 _LOG.error("stepping down from term %d: %s", lease.term, error)
-                self.known = str(error)
+                self.known = "this controller has stepped down, and its log says why"
                 await asyncio.sleep(self._lease_s)
 
     async def _campaign(self) -> HeldLease:
@@ -128,7 +128,7 @@ class Leadership:
             except StoreError as error:
                 if not problem:
                     _LOG.warning("who leads is not known: %s", error)
-                problem, self.known = str(error), f"who leads is not known: {error}"
+                problem, self.known = str(error), "who leads is not known, since the database fails"
             await asyncio.sleep(OBSERVE_SHARE * self._lease_s)
 
     async def _take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:

@@ -7,7 +7,7 @@ have to agree, within the margin that the holder keeps.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 _RENEWAL_SHARE = 0.25
 """How often the holder renews the lease, as a share of it."""
@@ -25,13 +25,15 @@ class LeaseRecord:
     """The lease as the database has it.
 
     ``term`` counts take-overs and ``renewals`` the renewals of this term. Another controller may take the lease once
-    ``lease_s`` have passed without a renewal; 0: the lease was given back.
+    ``lease_s`` have passed without a renewal; 0: the lease was given back. ``session`` marks the holder's sessions on
+    the database, where they are known.
     """
 
     holder: str
     term: int
     renewals: int
     lease_s: float
+    session: str = field(default="", compare=False)
 
 
 VACANT = LeaseRecord("", 0, 0, 0.0)

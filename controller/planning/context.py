@@ -63,8 +63,8 @@ class PlannerContext:
     """The findings of probes; None: hosts do not probe."""
     links: LinkHealth | None = None
     """The health of links; None: all are up."""
-    grace_end_s: float | None = None
-    """Until when jobs of a former controller may come back, and their rules stay; None: one lease from now."""
+    grace_s: float | None = None
+    """For how long jobs of a former controller may come back, and their rules stay; None: one lease."""
     recorder: PlanRecorder | None = None
     """The record of Plans; None: there is none, and no Plan of a former controller is known."""
     policy_time_limit_s: float | None = None

@@ -74,8 +74,7 @@ class Planner:
         self._planning = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._changed = asyncio.Event()
-        grace_end_s = context.grace_end_s
-        self._grace_end_s = self._clock.now_s() + registry.lease_s if grace_end_s is None else grace_end_s
+        self._grace_end_s = self._clock.now_s() + (registry.lease_s if context.grace_s is None else context.grace_s)
         self._is_in_grace = True
 
     @property
@@ -87,6 +86,11 @@ class Planner:
     def recorded_number(self) -> int | None:
         """The number of the last recorded Plan; None where there is no record."""
         return None if self._recorder is None else self._recorder.recorded_number
+
+    @property
+    def grace_left_s(self) -> float:
+        """For how long rules that were found on switches are still kept."""
+        return max(0.0, self._grace_end_s - self._clock.now_s()) if self._is_in_grace else 0.0
 
     @property
     def next_timer_s(self) -> float | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from controller.api.operations.service import OperationsService
 from controller.api.service import ControllerService
 from controller.clock import Clock
 from controller.config import ControllerConfig
+from controller.errors import StoreError
 from controller.links.link_health import LinkHealth
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext, PlanRecorder
@@ -75,9 +77,9 @@ class ControllerCore:
         self.ports = PortStateTable(routing.fabric.switches)
         self.watchdog = Watchdog()
         self._clock = clock
-        self._has_store = store is not None
+        self._store = store
         policy = load_policy(config.policy)
-        initial = _initial_state(config, routing, policy, clock, store)
+        initial = _initial_state(config, routing, policy, store)
         self.registry = initial.registry
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry, config.hash)
@@ -101,7 +103,7 @@ class ControllerCore:
                 cadence=policy.rate_control(Enforcement.LEVELS).cadence,
                 probed=probed,
                 links=LinkHealth(routing.fabric, config.damping),
-                grace_end_s=initial.grace_end_s,
+                grace_s=initial.grace_s,
                 recorder=initial.recorder,
                 policy_time_limit_s=config.policy_time_limit_s,
             )
@@ -172,13 +174,19 @@ class ControllerCore:
             await self._profiles.flush()
 
     async def record_silences(self) -> None:
-        """Commit which jobs are silent, and changes with an uncertain outcome, now and then until cancelled."""
-        while self._has_store:
+        """Commit now and then until cancelled: which jobs are silent, what is left of the grace, what is uncertain."""
+        store = self._store
+        recorded_grace_s = math.inf
+        while store is not None:
             await asyncio.sleep(self.registry.silence_period_s)
             self.registry.record_silences(self._clock.now_s())
             try:
                 await self.registry.commit()
-            except CommitError as error:
+                if recorded_grace_s > 0:
+                    left_s = self.planner.grace_left_s
+                    await store.record_grace(left_s)
+                    recorded_grace_s = left_s
+            except (CommitError, StoreError) as error:
                 _LOG.warning("the silence of jobs: %s", error)
 
 
@@ -187,21 +195,18 @@ class _InitialState:
     """The state that a controller begins with; without a store it has no profiles and no recorder."""
 
     registry: Registry
-    grace_end_s: float
+    grace_s: float
     profiles: "ProfileStore | None" = None
     recorder: PlanRecorder | None = None
 
 
-def _initial_state(
-    config: ControllerConfig, routing: Routing, policy: Policy, clock: Clock, store: "Store | None"
-) -> _InitialState:
+def _initial_state(config: ControllerConfig, routing: Routing, policy: Policy, store: "Store | None") -> _InitialState:
     if store is None:
-        return _InitialState(
-            Registry(routing.fabric, config.lease_s, quotas_of=config.quotas_of), clock.now_s() + config.lease_s
-        )
+        registry = Registry(routing.fabric, config.lease_s, quotas_of=config.quotas_of)
+        return _InitialState(registry, config.lease_s)
     return _InitialState(
         store.registry(routing.fabric, config.lease_s, config.quotas_of),
-        store.complete_from_s(config.lease_s),
+        store.grace_s(config.lease_s),
         store.profiles(routing),
         store.recorder(config, policy, routing),
     )

@@ -3,26 +3,30 @@
 import asyncio
 import copy
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Self, TypeVar
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, update
+from sqlalchemy import Connection, Engine
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from controller.background import CancellableCall, SerialExecutor
-from controller.errors import OutOfTermError, StoreError, UnknownOutcomeError
-from controller.store.engine import engine_of, name_of, url_of
-from controller.store.schema import METADATA, PROPERTY, SCHEMA_VERSION
+from controller.errors import LockedError, OutOfTermError, StoreError, UnknownOutcomeError
+from controller.store.addresses import name_of, url_of, without_secrets
+from controller.store.engine import engine_of, path_of
+from controller.store.files import OpenedFile, UnfitFileError, prepare_file, remove_if_empty
+from controller.store.migration import Access, UnfitSchemaError, check_schema
+from controller.store.rows import DamagedRowError
 
 _LOG = logging.getLogger(__name__)
 
 _PATIENCE_S = 10.0
 _CLOSING_S = 2.0
-_VERSION = "schema_version"
-_OLDER_VERSIONS = (1,)
-"""They only lack tables, which are added."""
+_LOCK_NOT_AVAILABLE = "55P03"
+"""PostgreSQL's code for a lock that was waited for too long."""
 
 _ResultT = TypeVar("_ResultT")
 
@@ -62,21 +66,35 @@ class Database:
         self._patience_s = patience_s
         self._writer = SerialExecutor()
         self._guard: Callable[[Connection], None] = lambda _: None
+        self._file: OpenedFile | None = None
 
     @classmethod
-    def open(cls, address: str, *, may_be_new: bool = True) -> Self:
-        """Open the database at a path (SQLite) or an SQLAlchemy URL, and create missing tables if it ``may_be_new``.
+    def open(cls, address: str, access: Access = Access.CREATE) -> Self:
+        """Open the database at a path (SQLite) or an SQLAlchemy URL.
+
+        Waits are bounded, except with ``Access.READ``: what merely reads one has all the time it needs.
 
         Raises StoreError where it cannot be opened, does not exist, or was written by a newer version.
         """
         url = url_of(address)
-        with _own_errors(name_of(url)):
-            database = cls(engine_of(url, may_be_new=may_be_new))
-            check = partial(_check_schema, database.name, may_be_new=may_be_new)
+        path = None
+        with _own_errors(url):
+            path = path_of(url)
+            is_created = path is not None and prepare_file(path, may_be_new=access is Access.CREATE)
+            database = cls(engine_of(url, is_bounded=access is not Access.READ))
+            check = partial(check_schema, access)
             try:
-                database.write_now(check)
+                try:
+                    database.write_now(check)
+                except StoreError:
+                    database.write_now(check)  # another controller may just have created the tables
             except StoreError:
-                database.write_now(check)  # another controller may just have created the tables
+                database.close()
+                if is_created and path is not None:
+                    remove_if_empty(path)
+                raise
+            if path is not None and access is not Access.READ:
+                database._file = OpenedFile(path)
         return database
 
     def guarded(self, guard: Callable[[Connection], None]) -> Self:
@@ -87,7 +105,7 @@ class Database:
 
     def read(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """Do ``work``, which only reads, in one transaction. Raises StoreError."""
-        with _own_errors(self.name), self.engine.connect() as connection:
+        with _own_errors(self.engine.url), self.engine.connect() as connection:
             return work(connection)
 
     async def write(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
@@ -123,9 +141,12 @@ class Database:
 
     def write_now(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """Do ``work`` in one transaction, in this thread, however long it takes."""
-        with _own_errors(self.name), self.engine.begin() as connection:
+        with _own_errors(self.engine.url), self.engine.begin() as connection:
             self._guard(connection)
-            return work(connection)
+            result = work(connection)
+            if self._file is not None:
+                self._file.check()
+            return result
 
     def close(self) -> None:
         """Close the database once pending writes are done, or have taken too long."""
@@ -134,33 +155,28 @@ class Database:
 
 
 @contextmanager
-def _own_errors(name: str) -> Iterator[None]:
+def _own_errors(url: URL) -> Iterator[None]:
+    """Raise what may go wrong with a database as StoreError, on one line and without secrets."""
     try:
         yield
     except DBAPIError as error:
-        # A connection that breaks may do so while it commits.
-        kind = UnknownOutcomeError if error.connection_invalidated else StoreError
-        raise kind(f"{name}: {' '.join(str(error.orig).split())}") from error
+        raise _error_of_driver(error)(f"{name_of(url)}: {without_secrets(_text_of(error.orig), url)}") from error
     except NoSuchModuleError as error:
-        raise StoreError(f"{name}: no such kind of database is known") from error
-    except SQLAlchemyError as error:
-        raise StoreError(f"{name}: {error}") from error
+        raise StoreError(f"{name_of(url)}: no such kind of database is known") from error
     except ModuleNotFoundError as error:
-        raise StoreError(f"{name}: its driver {error.name!r} is not installed") from error
+        raise StoreError(f"{name_of(url)}: its driver {error.name!r} is not installed") from error
+    except (SQLAlchemyError, UnfitFileError, UnfitSchemaError, DamagedRowError) as error:
+        raise StoreError(f"{name_of(url)}: {without_secrets(str(error), url)}") from error
 
 
-def _check_schema(name: str, connection: Connection, *, may_be_new: bool) -> None:
-    if not inspect(connection).has_table(PROPERTY.name):
-        if not may_be_new:
-            raise StoreError(f"{name}: holds nothing of Trainyard")
-        METADATA.create_all(connection)
-        connection.execute(insert(PROPERTY), {"name": _VERSION, "value": SCHEMA_VERSION})
-        return
-    version = connection.scalar(select(PROPERTY.c.value).where(PROPERTY.c.name == _VERSION))
-    if version in _OLDER_VERSIONS:
-        if may_be_new:
-            METADATA.create_all(connection)
-            connection.execute(update(PROPERTY).where(PROPERTY.c.name == _VERSION).values(value=SCHEMA_VERSION))
-    elif version != SCHEMA_VERSION:
-        known = "none" if version is None else f"{version:g}"
-        raise StoreError(f"{name}: its schema has version {known}, and this Trainyard reads version {SCHEMA_VERSION}")
+def _error_of_driver(error: DBAPIError) -> type[StoreError]:
+    if error.connection_invalidated:  # which may happen while it commits
+        return UnknownOutcomeError
+    is_busy = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    return LockedError if is_busy or getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE else StoreError
+
+
+def _text_of(error: BaseException | None) -> str:
+    """What a driver says, without the details of PostgreSQL, which quote whole rows."""
+    primary = getattr(getattr(error, "diag", None), "message_primary", None)
+    return str(primary or error)

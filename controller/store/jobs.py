@@ -1,24 +1,16 @@
-"""Registered jobs as rows of the database."""
+"""Registered jobs are written as rows of the database; ``controller.store.stored_jobs`` reads them."""
 
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Executable, bindparam, delete, insert, select, update
 
-from controller.registry.admission import check_flow, check_job
-from controller.registry.errors import InvalidFieldError
-from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
+from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob
 from controller.registry.journal import Change, InstanceChange, JobChange, JobOverwrite, SilenceChange
-from controller.registry.requests import FlowRequest, JobRequest, NicReference
-from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, PROPERTY, SILENCE
-from policies.job import Profile
-from topologies.addressing import FiveTuple
-from topologies.fabric import Fabric
+from controller.store.batches import execute
+from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, SILENCE
 
 _Values = dict[str, Any]
 
@@ -41,8 +33,7 @@ def write_changes(changes: Iterable[Change], connection: Connection) -> None:
         batch.add(change)
     measured = _measured(batch.overwritten, connection)
     for statement, rows in (*batch.statements(), (insert(MEASURED), batch.still_valid(measured))):
-        if rows:
-            connection.execute(statement, rows)
+        execute(connection, statement, rows)
 
 
 def _measured(jobs: Collection[str], connection: Connection) -> list[_Values]:
@@ -137,29 +128,6 @@ class _GroupChanges:
         self.gone += [{"of_job": job, "at": position} for position in range(len(after), len(before))]
 
 
-def read_jobs(fabric: Fabric, connection: Connection) -> list[StoredJob]:
-    """Read all jobs, in order of their names. Raises InvalidFieldError where one does not fit the fabric."""
-    silences_s = {row.job: row.silent_s for row in connection.execute(select(SILENCE))}
-    instances: defaultdict[str, dict[str, FlowGroupInstance]] = defaultdict(dict)
-    for row in connection.execute(select(INSTANCE)):
-        instances[row.job][row.flow_group] = FlowGroupInstance(row.iteration, row.reference_s, row.has_ended)
-    rows = connection.execute(select(FLOW_GROUP).order_by(FLOW_GROUP.c.job, FLOW_GROUP.c.position))
-    groups = {job: list(of_job) for job, of_job in groupby(rows, attrgetter("job"))}
-    return [
-        StoredJob(_job_from(row, groups.get(row.name, ()), fabric), instances[row.name], silences_s.get(row.name, 0.0))
-        for row in connection.execute(select(JOB).order_by(JOB.c.name))
-    ]
-
-
-def complete_from_s(first_s: float, connection: Connection) -> float:
-    """From when on the registry knows every running job; ``first_s`` for the first controller on this database."""
-    name = "complete_from_s"
-    known = connection.scalar(select(PROPERTY.c.value).where(PROPERTY.c.name == name))
-    if known is None:
-        connection.execute(insert(PROPERTY), {"name": name, "value": first_s})
-    return first_s if known is None else float(known)
-
-
 def _job_values(job: RegisteredJob) -> _Values:
     request = job.request
     return {
@@ -171,6 +139,7 @@ def _job_values(job: RegisteredJob) -> _Values:
         "work": None if request.profile is None else request.profile.work,
         "arrival_s": job.arrival_s,
         "owner_token": job.owner_token,
+        "tenant": job.tenant,
     }
 
 
@@ -190,30 +159,3 @@ def _flow_values(flow: RegisteredFlow) -> list[Any]:
         *(five_tuple.source_address, five_tuple.destination_address, five_tuple.protocol),
         *(five_tuple.source_port, five_tuple.destination_port, flow.is_assigned),
     ]
-
-
-def _job_from(row: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> RegisteredJob:
-    profile = None if row.work is None else Profile(row.compute_s, row.comm_start, row.work)
-    request = JobRequest(row.name, tuple(json.loads(row.hosts)), row.gpus, profile)
-    try:
-        check_job(request, fabric)
-        flow_groups = tuple(_group_from(group, request, fabric) for group in groups)
-    except InvalidFieldError as error:
-        raise InvalidFieldError(f"job {row.name!r} was registered on another topology: {error}") from error
-    return RegisteredJob(request, row.arrival_s, row.owner_token, flow_groups)
-
-
-def _group_from(row: Row[Any], job: JobRequest, fabric: Fabric) -> RegisteredFlowGroup:
-    flows = [
-        _flow_from(values, job, fabric, f"flow_groups[{row.position}].flows[{number}]")
-        for number, values in enumerate(json.loads(row.flows))
-    ]
-    return RegisteredFlowGroup(row.name, tuple(flows))
-
-
-def _flow_from(values: Sequence[Any], job: JobRequest, fabric: Fabric, field: str) -> RegisteredFlow:
-    source_host, source_index, destination_host, destination_index, size_bytes, offset_s, *packet, is_assigned = values
-    five_tuple = FiveTuple(*packet)
-    ends = NicReference(source_host, source_index), NicReference(destination_host, destination_index)
-    source, destination = check_flow(FlowRequest(*ends, size_bytes, offset_s, five_tuple), job, fabric, field)
-    return RegisteredFlow(source, destination, size_bytes, offset_s, five_tuple, is_assigned)

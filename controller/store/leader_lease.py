@@ -1,14 +1,24 @@
 """The leader's lease as a row of the database, changed by compare-and-swap."""
 
 from functools import partial
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
-from controller.errors import OutOfTermError
+from controller.errors import LockedError, OutOfTermError
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.store.database import Database
+from controller.store.engine import BUSY_TIMEOUT_MS, limit_lock_wait
+from controller.store.fencing import fence, is_running
+from controller.store.process_mark import OWN_MARK
+from controller.store.rows import StoredRow, Text, checked_row
 from controller.store.schema import LEADERSHIP
+
+_LAST_TERM = (1 << 31) - 1
+_LONGEST_LEASE_S = 3600.0
+_LOCK_WAIT_S = 0.5
+"""How long a take-over waits for the lock before it fences the controller whose lease has ended."""
 
 
 class DatabaseLease:
@@ -31,8 +41,13 @@ class DatabaseLease:
         return await self.database.write(_read)
 
     async def take(self, seen: LeaseRecord, record: LeaseRecord) -> bool:
-        """See LeaseTable."""
-        return await self.database.write(partial(_take, seen, record))
+        """See LeaseTable. The controller of the record ``seen`` is fenced where it still holds the lock."""
+        take = partial(_take, seen, record)
+        try:
+            return await self.database.write(take)
+        except LockedError:
+            await self.database.write(partial(fence, seen.session))
+            return await self.database.write(take)
 
     async def renew(self, term: int) -> bool:
         """See LeaseTable."""
@@ -41,6 +56,10 @@ class DatabaseLease:
     async def give_back(self, term: int) -> None:
         """See LeaseTable."""
         await self.database.write(partial(_change, term, {"lease_s": 0.0}))
+
+    async def is_running(self, record: LeaseRecord) -> bool:
+        """Whether the controller of a record is known to be running, even without a lease that it renews."""
+        return await self.database.write(partial(is_running, record.session))
 
 
 def require_term(term: int, connection: Connection) -> None:
@@ -52,19 +71,36 @@ def require_term(term: int, connection: Connection) -> None:
         raise OutOfTermError(f"another controller has taken the lease since term {term}")
 
 
+class _LeaseRow(StoredRow):
+    holder: Text
+    term: Annotated[int, Field(ge=0, lt=_LAST_TERM)]
+    renewals: Annotated[int, Field(ge=0)]
+    lease_s: Annotated[float, Field(ge=0, le=_LONGEST_LEASE_S)]
+    session: Text
+
+
 def _read(connection: Connection) -> LeaseRecord:
-    row = connection.execute(select(LEADERSHIP)).one_or_none()
-    return VACANT if row is None else LeaseRecord(row.holder, row.term, row.renewals, row.lease_s)
+    found = connection.execute(select(LEADERSHIP).order_by(LEADERSHIP.c.number).limit(1)).one_or_none()
+    if found is None:
+        return VACANT
+    row = checked_row(_LeaseRow, LEADERSHIP.name, found.number, found)
+    return LeaseRecord(row.holder, row.term, row.renewals, row.lease_s, row.session)
 
 
 def _take(seen: LeaseRecord, record: LeaseRecord, connection: Connection) -> bool:
+    limit_lock_wait(_LOCK_WAIT_S, connection)
     values = {"holder": record.holder, "term": record.term, "renewals": record.renewals, "lease_s": record.lease_s}
-    if seen == VACANT:
-        # Of two controllers that are the first, the key of the row lets one.
-        connection.execute(insert(LEADERSHIP), {"number": 1, **values})
-        return True
-    is_seen = (LEADERSHIP.c.term == seen.term) & (LEADERSHIP.c.renewals == seen.renewals)
-    return _update(is_seen, values, connection)
+    values["session"] = OWN_MARK
+    try:
+        if seen == VACANT:
+            # Of two controllers that are the first, the key of the row lets one.
+            connection.execute(insert(LEADERSHIP), {"number": 1, **values})
+            return True
+        is_seen = (LEADERSHIP.c.term == seen.term) & (LEADERSHIP.c.renewals == seen.renewals)
+        return _update(is_seen, values, connection)
+    finally:
+        if connection.dialect.name == "sqlite":
+            limit_lock_wait(BUSY_TIMEOUT_MS / 1e3, connection)
 
 
 def _change(term: int, values: dict[str, Any], connection: Connection) -> bool:

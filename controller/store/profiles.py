@@ -2,11 +2,12 @@
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from functools import partial
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select
 
 from controller.background import BackgroundTask
@@ -16,11 +17,23 @@ from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare, transfer_s
 from controller.registry.jobs import RegisteredJob
 from controller.store.database import Database
+from controller.store.rows import Finite, StoredRow, checked_json, checked_row
 from controller.store.schema import JOB, MEASURED
 from topologies.fabric import Nic
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)
+
+_Rhythm = tuple[Finite, Finite, Finite, int, Finite]
+_Shares = list[tuple[str, int, str, int, list[int], Finite]]
+_Body = tuple[Finite, _Rhythm, _Shares]
+_BODY: TypeAdapter[_Body] = TypeAdapter(_Body)
+
+
+class _MeasuredRow(StoredRow):
+    job: str
+    arrival_s: Finite
+    body: str
 
 
 class ProfileStore:
@@ -32,17 +45,21 @@ class ProfileStore:
         self._waiting: dict[str, dict[str, Any]] = {}
         """By job, its last measurement that is not stored yet."""
         self._writing = BackgroundTask(self._write_all)
-        # An older database has no such table.
-        database.write_now(partial(MEASURED.create, checkfirst=True))
 
     def load(self, jobs: Iterable[RegisteredJob]) -> dict[str, Measured]:
         """The measurements of these jobs, by name; those that do not fit this fabric are left out."""
-        known = self._database.read(lambda connection: list(connection.execute(select(MEASURED))))
-        arrival_s = {job.request.name: job.arrival_s for job in jobs if job.request.profile is None}
-        found = {
-            row.job: self._measured(json.loads(row.body)) for row in known if arrival_s.get(row.job) == row.arrival_s
-        }
-        return {name: measured for name, measured in found.items() if measured is not None}
+        return self._database.read(partial(self._read, {job.request.name: job for job in jobs}))
+
+    def _read(self, jobs: Mapping[str, RegisteredJob], connection: Connection) -> dict[str, Measured]:
+        found = {}
+        for of_job in connection.execute(select(MEASURED)).all():
+            row = checked_row(_MeasuredRow, MEASURED.name, of_job.job, of_job)
+            job = jobs.get(row.job)
+            if job is not None and job.request.profile is None and job.arrival_s == row.arrival_s:
+                body = checked_json(_BODY, MEASURED.name, row.job, "body", row.body)
+                if (measured := self._measured(body)) is not None:
+                    found[row.job] = measured
+        return found
 
     def save(self, job: RegisteredJob, measured: Measured) -> None:
         """Store a job's measurement in the background, unless the job goes meanwhile.
@@ -70,7 +87,7 @@ class ProfileStore:
             except StoreError as error:
                 _LOG.error("what was measured of job %r is not stored: %s", name, error)
 
-    def _measured(self, body: Any) -> Measured | None:
+    def _measured(self, body: _Body) -> Measured | None:
         """Decode a measurement; None where a path is not of this fabric. The transfer time is that of its links now."""
         at_s, rhythm, shares = body
         found = []
@@ -85,7 +102,7 @@ class ProfileStore:
 
     def _nic(self, host: str, index: int) -> Nic | None:
         nics = self._routing.fabric.nics.get(host, ())
-        return nics[index] if index < len(nics) else None
+        return nics[index] if 0 <= index < len(nics) else None
 
 
 def _reference(nic: Nic) -> tuple[str, int]:

@@ -103,7 +103,9 @@ class Recorder:
     async def _write(self, row: PlanRow, snapshot: Snapshot, plan: Plan) -> None:
         try:
             known, rows = await asyncio.to_thread(self._rows_for, snapshot, plan)
-            await self._database.write(partial(facts.write_decision, row, rows, is_whole=self._known is None))
+            # Other writes come between these, so that registrations do not wait for a large Plan.
+            for step in facts.decision_steps(row, rows, is_whole=self._known is None):
+                await self._database.write(step)
         except StoreError as error:
             _LOG.error("plan %d is not in the record: %s", row.number, error)
             if isinstance(error, UnknownOutcomeError):
@@ -116,8 +118,11 @@ class Recorder:
                 await self._prune()
 
     async def _prune(self) -> None:
+        before_s = self._clock.now_s() - self._retention.audit_days * _DAY_S
         try:
-            await self._database.write(self._delete_old)
+            for delete_old in (partial(facts.prune, self._retention.plans), partial(audit.prune, before_s)):
+                while await self._database.write(delete_old):
+                    pass
         except StoreError as error:
             _LOG.error("the record is not pruned: %s", error)
 
@@ -133,10 +138,6 @@ class Recorder:
     def _rows_for(self, snapshot: Snapshot, plan: Plan) -> tuple[RecordedState, ChangeRows]:
         now = recorded_state(snapshot, plan, self._codec.setting, self._policy)
         return now, facts.change_rows(changed_facts(self._known or RecordedState(), now, self._codec))
-
-    def _delete_old(self, connection: Connection) -> None:
-        facts.prune(self._retention.plans, connection)
-        audit.prune(self._clock.now_s() - self._retention.audit_days * _DAY_S, connection)
 
     def _last_decision(self, connection: Connection) -> RecordedDecision | None:
         newest = facts.newest_plan(connection)

@@ -6,8 +6,8 @@ both leave as they are.
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 2
-"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; the others are the same."""
+SCHEMA_VERSION = 3
+"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; version 2 lacks ``call`` and two columns."""
 METADATA = MetaData()
 
 
@@ -27,7 +27,7 @@ PROPERTY = Table(
     Column("name", Text, primary_key=True),
     Column("value", Double, nullable=False),
 )
-"""Single values: the version of the schema, and the time from which on the registry knows every job."""
+"""Single values: the version of the schema, and for how long found rules are still kept."""
 
 JOB = Table(
     "job",
@@ -40,8 +40,9 @@ JOB = Table(
     Column("work", Double),
     Column("arrival_s", Double, nullable=False),
     Column("owner_token", Text, nullable=False),
+    Column("tenant", Text, nullable=False, server_default=""),
 )
-"""Registered jobs; a job that the controller measures has no profile."""
+"""Registered jobs; a job that the controller measures has no profile, and one without identities no tenant."""
 
 FLOW_GROUP = Table(
     "flow_group",
@@ -120,6 +121,21 @@ SWITCH_WRITE = Table(
 )
 """The audit trail: every request to change the entries of a switch, its Plan and its outcome."""
 
+CALL = Table(
+    "call",
+    METADATA,
+    _id(),
+    Column("time_s", Double, nullable=False, index=True),
+    Column("identity", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("problem", Text, nullable=False),
+)
+"""The audit trail's other part: calls of identities that changed something or tried to."""
+
 LEADERSHIP = Table(
     "leadership",
     METADATA,
@@ -128,5 +144,12 @@ LEADERSHIP = Table(
     Column("term", Integer, nullable=False),
     Column("renewals", Integer, nullable=False),
     Column("lease_s", Double, nullable=False),
+    Column("session", Text, nullable=False, server_default=""),
 )
-"""The leader's lease: one row, once it has been taken, with the controller that leads or led last."""
+"""The leader's lease: one row, once it has been taken, with the controller that leads or led last.
+
+``session`` marks the holder's process and its sessions (``controller.store.fencing``).
+"""
+
+COLUMNS_OF_VERSION_3 = (JOB.c.tenant, LEADERSHIP.c.session)
+"""Columns that tables of older versions lack."""

@@ -1,6 +1,7 @@
 """All that a controller stores in a database, from one start to the next."""
 
 import logging
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import Self
@@ -10,20 +11,23 @@ from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.errors import StoreError
 from controller.record.codec import CONTROLLER, Setting
-from controller.registry.errors import InvalidFieldError
 from controller.registry.journal import Change, Journal
 from controller.registry.registry import Registry
 from controller.registry.usage import QuotasOf
-from controller.store import facts, jobs, leader_lease
+from controller.store import facts, grace, jobs, leader_lease
 from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.profiles import ProfileStore
 from controller.store.recorder import Recorder
+from controller.store.stored_jobs import MisfitError, read_jobs
 from policies.policy import Policy
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)
+
+_MOST_NAMED = 8
+"""Jobs that a message names."""
 
 
 class Store:
@@ -53,14 +57,24 @@ class Store:
         """The registry as it was last committed, which commits its changes here; leases go on where they were."""
         registry = Registry(fabric, lease_s, Journal(self._write), quotas_of)
         try:
-            registry.restore(self.database.read(partial(jobs.read_jobs, fabric)), self._clock.now_s())
-        except InvalidFieldError as error:
-            raise StoreError(f"{self.database.name}: {error}") from error
+            stored = self.database.read(partial(read_jobs, fabric))
+        except MisfitError as error:
+            jobs_to_withdraw = " ".join(shlex.quote(job) for job in error.jobs[:_MOST_NAMED])
+            raise StoreError(
+                f"{self.database.name}: {error}. Correct the topology, or, while no controller runs:"
+                f" trainyard withdraw {jobs_to_withdraw}{' …' if len(error.jobs) > _MOST_NAMED else ''} --database"
+                f" {shlex.quote(self.database.name.removeprefix('database '))}"
+            ) from error
+        registry.restore(stored, self._clock.now_s())
         return registry
 
-    def complete_from_s(self, lease_s: float) -> float:
-        """From when on the registry knows all running jobs: after one lease where the database is new."""
-        return self.database.write_now(partial(jobs.complete_from_s, self._clock.now_s() + lease_s))
+    def grace_s(self, lease_s: float) -> float:
+        """For how long found rules are kept from now on, since jobs may not be known yet; at most one lease."""
+        return self.database.read(partial(grace.read_grace_s, lease_s))
+
+    async def record_grace(self, left_s: float) -> None:
+        """Store for how long found rules are still kept."""
+        await self.database.write(partial(grace.write_grace_s, left_s))
 
     def warn_of_other(self, config: ControllerConfig) -> None:
         """Log where the last recorded Plan was decided under another configuration than this one."""

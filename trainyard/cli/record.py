@@ -52,9 +52,10 @@ def dump(
     # The store brings SQLAlchemy and gRPC, which --help and bad options do not wait for.
     from controller.store.database import Database
     from controller.store.facts import LAST_PLAN_NUMBER
+    from controller.store.migration import Access
 
     try:
-        opened = Database.open(database, may_be_new=False)
+        opened = Database.open(database, Access.READ)
     except StoreError as error:
         refuse(str(error))
     final = LAST_PLAN_NUMBER if last is None else last

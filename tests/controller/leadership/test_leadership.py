@@ -271,7 +271,7 @@ def test_a_controller_that_has_stepped_down_does_not_claim_to_lead() -> None:
         table.is_away = True
         await _until(lambda: first.lease is None)
         await asyncio.sleep(_LEASE_S)
-        assert first.leadership.known == "who leads is not known: database x: is away"
+        assert first.leadership.known == "who leads is not known, since the database fails"
         table.record = LeaseRecord("second", 2, 0, _LEASE_S)
         table.is_away = False
         await asyncio.sleep(0.2 * _LEASE_S)

@@ -43,6 +43,7 @@ def _lives_twice(database: str, policy: str) -> None:
         await life.controller.planner.flush_record()
         decision, jobs = life.controller.planner.decision, life.controller.registry.jobs
         assert decision is not None
+        await life.store.record_grace(life.controller.planner.grace_left_s)
         life.start()
         assert life.controller.registry.jobs == jobs
         await life.controller.planner.settle()
@@ -206,7 +207,7 @@ def test_a_plan_that_cannot_be_written_leaves_a_gap_without_delay(
         await life.live(3)
         await life.controller.planner.flush_record()
         with monkeypatch.context() as patched:
-            patched.setattr("controller.store.facts.write_decision", full)
+            patched.setattr("controller.store.facts.decision_steps", full)
             await life.live(2)
             await life.controller.planner.flush_record()
         assert life.controller.planner.decision is not None

@@ -102,8 +102,8 @@ def test_requests_beyond_the_limit_are_lost_and_counted(
         _note(store.trail, 6)
         await store.close()
         assert store.trail.num_lost == 2
-        assert "requests to switches are not in the audit trail: 3 wait for the database" in caplog.text
-        assert "2 requests to switches are not in the audit trail" in caplog.text
+        assert "entries are not in the audit trail: 3 wait for the database" in caplog.text
+        assert "2 entries are not in the audit trail" in caplog.text
 
     asyncio.run(scenario())
     assert _written(store.database) == [1, 2, 3, 6]
@@ -119,6 +119,6 @@ def test_closing_does_not_wait_for_long(
         with held_up():
             _note(trail, 1, 2)
             await trail.close()
-            assert "2 requests to switches are not in the audit trail" in caplog.text
+            assert "2 entries are not in the audit trail" in caplog.text
 
     asyncio.run(scenario())

@@ -10,8 +10,9 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from controller.errors import StoreError
+from controller.store.addresses import url_of
 from controller.store.database import Database
-from controller.store.engine import url_of
+from controller.store.migration import Access
 from controller.store.schema import INSTANCE, METADATA, PROPERTY, SCHEMA_VERSION, SILENCE
 from tests.controller.store.registering import restored
 
@@ -64,8 +65,8 @@ def test_only_a_controller_adds_missing_tables_to_an_older_database(address: str
     database = Database.open(address)
     database.write_now(make_older)
     database.close()
-    for may_be_new, expected in ((False, 1), (True, SCHEMA_VERSION)):
-        database = Database.open(address, may_be_new=may_be_new)
+    for access, expected in ((Access.READ, 1), (Access.CREATE, SCHEMA_VERSION)):
+        database = Database.open(address, access)
         assert database.read(version) == expected
         database.close()
     restored(address)

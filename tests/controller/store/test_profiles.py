@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from controller.profiling.measured import Measured
 from controller.profiling.rhythm import Rhythm
@@ -13,7 +14,7 @@ from controller.registry.errors import CommitError
 from controller.registry.jobs import RegisteredJob
 from controller.registry.registry import Registry
 from controller.registry.requests import JobRequest
-from controller.store.schema import MEASURED
+from controller.store.schema import MEASURED, PROPERTY
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.job import Profile
@@ -176,6 +177,7 @@ def test_a_hanging_database_delays_nothing_and_the_newest_measurement_is_stored(
 def test_an_older_database_is_used(tmp_path: Path) -> None:
     life = Life(tmp_path / "db")
     life.store.database.write_now(MEASURED.drop)
+    life.store.database.write_now(lambda connection: connection.execute(update(PROPERTY).values(value=1)))
     life.end()
     life = Life(tmp_path / "db")
     assert life.known() == {}

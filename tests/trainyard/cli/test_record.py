@@ -23,7 +23,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         await life.live(5)
         await life.controller.flush()
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("controller.store.facts.write_decision", _full)
+            patched.setattr("controller.store.facts.decision_steps", _full)
             await life.live(1)
             await life.controller.flush()
         await life.live(1)
