@@ -1,5 +1,8 @@
 """TLS with certificates towards switches. Files are read for every connection, so that renewed ones are used."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import grpc
 from finsy.grpcutil import GRPCCredentialsTLS
 
@@ -8,10 +11,12 @@ from controller.tls_files import TlsFiles
 
 def finsy_credentials(files: TlsFiles | None) -> GRPCCredentialsTLS | None:
     """Return the credentials for a finsy switch, which reads the files by itself; None for plain text."""
-    return files and GRPCCredentialsTLS(cacert=files.ca, cert=files.certificate, private_key=files.key)
+    if files is None:
+        return None
+    return GRPCCredentialsTLS(cacert=files.ca, cert=files.certificate, private_key=files.key)
 
 
-def open_channel(address: str, files: TlsFiles | None, options: grpc.aio.ChannelArgumentType) -> grpc.aio.Channel:
+def open_channel(address: str, files: TlsFiles | None, options: Sequence[tuple[str, Any]]) -> grpc.aio.Channel:
     """Open a channel to HOST:PORT, in plain text without files.
 
     Raises:
