@@ -25,6 +25,7 @@ from controller.access.options import UNLIMITED, JwtOptions, Quotas, ServerTls
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
+from controller.tls_files import TlsFiles
 from hostlib.addresses import is_loopback
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
@@ -130,6 +131,10 @@ class ControllerConfig(BaseModel):
     """The lease of a job: it is removed this long after its last heartbeat."""
     policy_time_limit_s: _Positive | None = 30.0
     """A longer decision is abandoned, and the Plan before stays in force; None: no limit."""
+    switch_tls: TlsFiles | None = None
+    """The files for TLS with switches, P4Runtime and gNMI; None: plain text."""
+    read_back_s: Annotated[float, Field(ge=0.1, allow_inf_nan=False)] | None = 30.0
+    """How often every switch is read back, and what somebody else has changed is repaired; None: never."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
     """The folder of the compiled P4 program."""

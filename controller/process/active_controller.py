@@ -63,12 +63,19 @@ async def active_controller(
     """
     on_write = None if store is None else store.trail.record
     southbound = P4RuntimeSouthbound(
-        config.switches, routing, config.pipeline, config.election_id, on_write=on_write, grant=grant
+        config.switches,
+        routing,
+        config.pipeline,
+        config.election_id,
+        on_write=on_write,
+        grant=grant,
+        read_back_s=config.read_back_s if plans_by_itself else None,
+        tls=config.switch_tls,
     )
     # Reading a large registry takes time.
     controller = await run_in_thread(partial(ControllerCore, config, routing, southbound, clock, store, southbound))
     try:
-        async with GnmiPortMonitor(config.switches if config.reads_ports else (), controller.ports):
+        async with GnmiPortMonitor(config.switches if config.reads_ports else (), controller.ports, config.switch_tls):
             if plans_by_itself and config.reads_ports:
                 # Otherwise switches would first be programmed as if all links were up.
                 await _wait_at_most(_PORTS_LIMIT_S, controller.ports.all_heard())

@@ -19,12 +19,18 @@ from finsy.proto import gnmi
 
 from controller.config import SwitchAddress
 from controller.links.port_states import PortStateTable
+from controller.southbound.tls import open_channel
+from controller.tls_files import TlsFiles
+from topologies.printable import printable
 
 _LOG = logging.getLogger(__name__)
 
 _IF_INDEX = GNMIPath("interfaces/interface[name=*]/state/ifindex")
 _OPER_STATUS = GNMIPath("interfaces/interface[name=*]/state/oper-status")
 _UP = "UP"
+
+MAX_INTERFACES = 4096
+"""Interfaces of a switch; further ones are ignored."""
 
 _RETRY_S = 0.5
 _UNSERVED_RETRY_S = 60.0
@@ -40,8 +46,9 @@ class GnmiPortMonitor:
         await ports.all_ports()
     """
 
-    def __init__(self, addresses: Sequence[SwitchAddress], ports: PortStateTable) -> None:
+    def __init__(self, addresses: Sequence[SwitchAddress], ports: PortStateTable, tls: TlsFiles | None = None) -> None:
         self._addresses = tuple(addresses)
+        self._tls = tls
         self._ports = ports
         self._listening: list[asyncio.Task[None]] = []
 
@@ -58,22 +65,24 @@ class GnmiPortMonitor:
 
     async def _listen(self, address: SwitchAddress) -> None:
         """Subscribe, and again whenever the subscription ends, until cancelled."""
-        is_served = True
+        is_served, problem = True, ""
         while True:
             try:
-                async with grpc.aio.insecure_channel(address.gnmi or address.address, _CHANNEL_OPTIONS) as channel:
+                async with open_channel(address.gnmi or address.address, self._tls, _CHANNEL_OPTIONS) as channel:
                     await self._subscribe(address.name, channel)
+                problem = ""
             except GNMIClientError as error:
                 if error.code is GRPCStatusCode.UNIMPLEMENTED and is_served:
-                    _LOG.warning("switch %s: it tells no port states: %s", address.name, error.message)
+                    _LOG.warning("switch %s: it tells no port states: %s", address.name, printable(error.message))
                 is_served = error.code is not GRPCStatusCode.UNIMPLEMENTED
             except asyncio.CancelledError:
                 # grpc.aio also cancels the reader of a call that is closed under it.
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
-            except Exception:
-                # The known port states must not stay forever.
-                _LOG.exception("switch %s: its port states are not heard; trying again", address.name)
+            except Exception as error:
+                # The known port states must not stay forever. A switch may answer with anything.
+                if problem != (problem := printable(f"{type(error).__name__}: {error}")):
+                    _LOG.warning("switch %s: its port states are not heard; trying again: %s", address.name, problem)
             if is_served:
                 self._ports.remove(address.name)
                 await asyncio.sleep(_RETRY_S)
@@ -112,8 +121,11 @@ class InterfaceTable:
 
     def record(self, update: GNMIUpdate) -> None:
         """Record the new value of a leaf, or its deletion; ignore leaves that are unknown or unreadable."""
-        with suppress(KeyError, ValueError):
+        with suppress(KeyError, ValueError, RecursionError):
             name, leaf, value = update.path["name"], update.path.last, _scalar(update)
+            table = self._is_up if leaf == _OPER_STATUS.last else self._port_of
+            if len(table) >= MAX_INTERFACES and name not in table:
+                return
             if leaf == _OPER_STATUS.last:
                 self._is_up.pop(name, None)
                 if value is not None:

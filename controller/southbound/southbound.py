@@ -28,7 +28,8 @@ class SwitchCondition(StrEnum):
 class SwitchStatus:
     """A switch, its address and condition, and the problem if it has one.
 
-    ``num_rules`` counts the rules that it is known to hold, None where that is not known.
+    ``num_rules`` counts the rules that it is known to hold, None where that is not known. ``changed_ago_s`` is how long
+    it has been reached or away; ``drifted`` counts the entries that others had changed, and that were repaired.
     """
 
     name: str
@@ -37,6 +38,8 @@ class SwitchStatus:
     condition: SwitchCondition
     problem: str
     num_rules: int | None
+    changed_ago_s: float = 0.0
+    drifted: int = 0
 
 
 class Southbound(Protocol):

@@ -165,7 +165,7 @@ def rules(states: Sequence[wire.RuleState]) -> Table:
 
 def switches(states: Sequence[wire.SwitchState]) -> Table:
     """Return a row for every switch, with its rules and its connection."""
-    columns = ("Switch", "Address", "Device", "Rules", "Planned", "Condition", "Problem")
+    columns = ("Switch", "Address", "Device", "Rules", "Planned", "Drifted", "Condition", "For", "Problem")
     table = number_table(counted(len(states), "switch", "switches"), *columns, left=("Address", "Condition", "Problem"))
     for switch in states:
         condition = wire.Condition.Name(switch.condition).lower().replace("_", " ")
@@ -175,7 +175,9 @@ def switches(states: Sequence[wire.SwitchState]) -> Table:
             str(switch.device_id),
             count(switch.num_rules if switch.HasField("num_rules") else None),
             count(switch.num_planned_rules),
+            count(switch.drifted),
             condition,
+            f"{switch.changed_ago_s:,.0f} s",
             Text(switch.problem),
         )
     return table

@@ -214,7 +214,7 @@ class RuleState(_message.Message):
     def __init__(self, switch: _Optional[str] = ..., five_tuple: _Optional[str] = ..., port: _Optional[int] = ..., next_node: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
 
 class SwitchState(_message.Message):
-    __slots__ = ("name", "address", "device_id", "condition", "problem", "num_rules", "num_planned_rules")
+    __slots__ = ("name", "address", "device_id", "condition", "problem", "num_rules", "num_planned_rules", "changed_ago_s", "drifted")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +222,8 @@ class SwitchState(_message.Message):
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     NUM_RULES_FIELD_NUMBER: _ClassVar[int]
     NUM_PLANNED_RULES_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_AGO_S_FIELD_NUMBER: _ClassVar[int]
+    DRIFTED_FIELD_NUMBER: _ClassVar[int]
     name: str
     address: str
     device_id: int
@@ -229,7 +231,9 @@ class SwitchState(_message.Message):
     problem: str
     num_rules: int
     num_planned_rules: int
-    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., device_id: _Optional[int] = ..., condition: _Optional[_Union[Condition, str]] = ..., problem: _Optional[str] = ..., num_rules: _Optional[int] = ..., num_planned_rules: _Optional[int] = ...) -> None: ...
+    changed_ago_s: float
+    drifted: int
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., device_id: _Optional[int] = ..., condition: _Optional[_Union[Condition, str]] = ..., problem: _Optional[str] = ..., num_rules: _Optional[int] = ..., num_planned_rules: _Optional[int] = ..., changed_ago_s: _Optional[float] = ..., drifted: _Optional[int] = ...) -> None: ...
 
 class CandidateState(_message.Message):
     __slots__ = ("path", "freshness", "source_ports", "age_s", "loss")

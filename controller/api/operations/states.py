@@ -156,6 +156,8 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
             problem=status.problem,
             num_rules=status.num_rules,
             num_planned_rules=_num_planned(status.name, decision) if decision else 0,
+            changed_ago_s=status.changed_ago_s,
+            drifted=status.drifted,
         )
 
 

@@ -2,29 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from finsy import (
-    GRPCStatusCode,
-    P4ActionProfileGroup,
-    P4ActionProfileMember,
-    P4ClientError,
-    P4Schema,
-    P4TableEntry,
-    Switch,
-    SwitchEvent,
-    SwitchOptions,
-)
-from grpc.aio import UsageError
+from finsy import P4Schema, Switch, SwitchEvent, SwitchOptions
 
 from controller.background import Worker
 from controller.config import SwitchAddress
 from controller.rules.flow_rules import FlowRule, RulesBySwitch
 from controller.rules.job_rules import JobRule
+from controller.southbound.p4runtime.access import SwitchAccess
 from controller.southbound.p4runtime.counter_reading import (
     JOB_COUNTERS,
     CounterEntry,
@@ -32,33 +23,28 @@ from controller.southbound.p4runtime.counter_reading import (
     bytes_of_links,
     level_counters,
 )
-from controller.southbound.p4runtime.difference import State, Update, state_of
+from controller.southbound.p4runtime.difference import State, state_of
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import (
-    SETTINGS,
-    TABLES,
     Entity,
     EntityKey,
     fixed_entries,
     flow_entry,
-    is_own,
     job_entry,
     key_of,
     route_entries,
 )
 from controller.southbound.p4runtime.fencing import ArbitrationBarrier, Grant, first_election_id, use_election_ids
+from controller.southbound.p4runtime.reading import EntityReader
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, keep_connected
 from controller.southbound.p4runtime.writer import SwitchAwayError, SwitchRefusalError, SwitchWrite, SwitchWriter
-from controller.southbound.southbound import SwitchStatus
+from controller.southbound.reachability import Reachability
+from controller.southbound.southbound import SouthboundError, SwitchCondition, SwitchStatus
+from controller.southbound.tls import finsy_credentials
+from controller.tls_files import TlsFiles
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)
-
-_AWAY = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.CANCELLED)
-_DEADLINE_S = 10.0
-"""A switch that leaves a request unanswered for so long counts as away."""
-_READ_AT_ONCE = 100
-"""Entities that are read without letting others use the event loop."""
 
 
 class P4RuntimeSouthbound:
@@ -69,7 +55,8 @@ class P4RuntimeSouthbound:
 
     A switch that is away is retried until it is back; the pipeline is pushed only where it differs. With a ``grant`` it
     writes only while the grant lasts, once it is primary at all switches, with election ids of the term from
-    ``election_id`` on. Without one it bids ``election_id`` itself.
+    ``election_id`` on. Without one it bids ``election_id`` itself. Every ``read_back_s`` it reads each switch back and
+    repairs what somebody else has changed; None: it does not.
     """
 
     def __init__(
@@ -80,6 +67,8 @@ class P4RuntimeSouthbound:
         election_id: int,
         on_write: Callable[[SwitchWrite], None] | None = None,
         grant: Grant | None = None,
+        read_back_s: float | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         self._fabric = routing.fabric
         self._addresses = tuple(addresses)
@@ -92,13 +81,16 @@ class P4RuntimeSouthbound:
             name: SwitchWriter(name, base, on_write, self._worker) for name, base in self._bases(routing).items()
         }
         p4info = pipeline / "trainyard.p4info.txtpb"
-        self._encoder = Encoder(P4Schema(p4info))
+        schema = P4Schema(p4info)
+        self._encoder = Encoder(schema)
+        self._reader = EntityReader(schema)
         self._grant = grant
         options = SwitchOptions(
             p4info=p4info,
             p4blob=pipeline / "trainyard.json",
             initial_election_id=election_id,
             ready_handler=self._on_ready,
+            channel_credentials=finsy_credentials(tls),
         )
         self._switches = [
             Switch(address.name, address.address, options(device_id=address.device_id)) for address in addresses
@@ -109,19 +101,29 @@ class P4RuntimeSouthbound:
                 use_election_ids(switch, first_election_id(election_id, grant.term), barrier)
         for switch in self._switches:
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
-        self._accesses: dict[str, _SwitchAccess] = {}
-        self._connecting: list[asyncio.Task[None]] = []
+        self._accesses: dict[str, SwitchAccess] = {}
+        self._reachability = Reachability(addresses)
+        self._read_back_s = read_back_s
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        self._connecting = [asyncio.create_task(keep_connected(switch)) for switch in self._switches]
+        works = [keep_connected(switch, partial(self._reachability.away, switch.name)) for switch in self._switches]
+        works.append(self._reachability.run())
+        if (period_s := self._read_back_s) is not None:
+            # Spread over the period, so that switches and controller are never busy with all at once.
+            works += [
+                self._read_back(writer, number * period_s / len(self._writers), period_s)
+                for number, writer in enumerate(self._writers.values(), start=1)
+            ]
+        self._tasks = [asyncio.create_task(work) for work in works]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for task in self._connecting:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._connecting, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._worker.close()
 
     async def write(self, rules: RulesBySwitch) -> None:
@@ -187,12 +189,20 @@ class P4RuntimeSouthbound:
 
     def statuses(self) -> tuple[SwitchStatus, ...]:
         """See Southbound."""
-        return tuple(
-            SwitchStatus(
-                address.name, address.address, address.device_id, writer.condition, writer.problem, writer.num_rules
-            )
-            for address in self._addresses
-            for writer in (self._writers[address.name],)
+        return tuple(map(self._status, self._addresses))
+
+    def _status(self, address: SwitchAddress) -> SwitchStatus:
+        name = address.name
+        writer, reachability = self._writers[name], self._reachability
+        return SwitchStatus(
+            name,
+            address.address,
+            address.device_id,
+            writer.condition,
+            writer.problem or reachability.reason(name),
+            writer.num_rules,
+            reachability.changed_ago_s(name),
+            writer.num_drifted,
         )
 
     def _bases(self, routing: Routing) -> dict[str, State]:
@@ -220,23 +230,51 @@ class P4RuntimeSouthbound:
         return dict(entries.values())
 
     async def _on_ready(self, switch: Switch) -> None:
-        if switch.is_primary:
-            access = self._accesses[switch.name] = _SwitchAccess(switch, self._encoder, self._grant, self._worker)
-            await self._writers[switch.name].connect(access)
-        else:
+        if not switch.is_primary:
             self._on_lost(switch)
+            return
+        access = self._accesses[switch.name] = SwitchAccess(
+            switch, self._encoder, self._reader, self._grant, self._worker
+        )
+        writer = self._writers[switch.name]
+        try:
+            await writer.connect(access)
+        except SouthboundError as error:
+            # It is read and written anew over the next connection.
+            raise ConnectionLostError(writer.problem) from error
+        if writer.condition is SwitchCondition.CAUGHT_UP:
+            self._reachability.reached(switch.name)
 
     def _on_lost(self, switch: Switch) -> None:
         reason = f"lost to another controller, which has election id {switch.primary_id}"
-        _LOG.error("switch %s: %s", switch.name, reason)
         self._accesses.pop(switch.name, None)
         self._writers[switch.name].mark_lost(reason)
+        self._reachability.taken(switch.name, reason)
         if self._grant is not None:
             self._grant.doubt()
 
     def _on_away(self, switch: Switch) -> None:
         self._accesses.pop(switch.name, None)
         self._writers[switch.name].disconnect()
+
+    async def _read_back(self, writer: SwitchWriter, first_s: float, period_s: float) -> None:
+        """Read one switch back every ``period_s``, until cancelled."""
+        problem = ""
+        await asyncio.sleep(first_s)
+        while True:
+            try:
+                drift = await writer.read_back()
+            except SouthboundError as error:
+                if str(error) != problem:
+                    _LOG.warning("not read back: %s", error)
+                problem = str(error)
+            except Exception:
+                _LOG.exception("switch %s: not read back", writer.name)
+            else:
+                problem = ""
+                if drift is not None:
+                    _LOG.warning("switch %s: drift repaired: %s entries", writer.name, drift)
+            await asyncio.sleep(period_s)
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -260,86 +298,3 @@ async def _outcome(work: Coroutine[Any, Any, None]) -> Exception | None:
     except Exception as error:
         return error
     return None
-
-
-class _SwitchAccess:
-    """Access to a switch that finsy keeps connected; see Access."""
-
-    def __init__(self, switch: Switch, encoder: Encoder, grant: Grant | None, worker: Worker) -> None:
-        self._switch = switch
-        self._encoder = encoder
-        self._grant = grant
-        self._worker = worker
-
-    async def read(self) -> list[Entity]:
-        """Read the controller's own entries, default entries, members and groups."""
-        wanted = [
-            *(P4TableEntry(table) for table in TABLES),
-            *(P4TableEntry(table, is_default_action=True) for table in SETTINGS),
-            P4ActionProfileMember(),
-            P4ActionProfileGroup(),
-        ]
-        # finsy declares the overloads of this asynchronous generator as coroutines.
-        entities = cast("AsyncIterator[Entity]", self._switch.read(wanted))
-        found: list[Entity] = []
-        async with self._own_errors():
-            async for entity in entities:
-                if is_own(entity):
-                    found.append(entity)
-                if len(found) % _READ_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # one message has many, and finsy decodes each of them here
-        return found
-
-    async def read_counters(self, wanted: Sequence[CounterEntry]) -> list[CounterEntry]:
-        """Read counters.
-
-        Raises:
-            SwitchAwayError: The connection is lost.
-            SwitchRefusalError: The switch has no such counters.
-        """
-        counters = cast("AsyncIterator[CounterEntry]", self._switch.read(wanted))
-        async with self._own_errors():
-            return [counter async for counter in counters]
-
-    async def write(self, updates: Sequence[Update]) -> None:
-        """Write all updates in one request."""
-        messages = await self._worker.run(lambda: list(map(self._encoder.update, updates)), 10 * len(updates))
-        if self._grant is not None:
-            await self._grant.granted()
-        async with self._own_errors():
-            await self._switch.write(messages)
-
-    @asynccontextmanager
-    async def _own_errors(self) -> AsyncIterator[None]:
-        """Translate errors of finsy and gRPC into those of Access; reconnect to a switch that is away."""
-        try:
-            async with asyncio.timeout(_DEADLINE_S):
-                yield
-        except P4ClientError as error:
-            if error.code not in _AWAY:
-                raise SwitchRefusalError(str(error)) from error
-            self._reconnect()
-            raise SwitchAwayError(str(error)) from error
-        except TimeoutError as error:
-            self._reconnect()
-            raise SwitchAwayError(f"no answer within {_DEADLINE_S:g} s") from error
-        except (AssertionError, UsageError) as error:
-            # finsy and gRPC raise these when the connection is closed under a request.
-            raise SwitchAwayError("the connection is closed") from error
-        except asyncio.CancelledError as error:
-            # gRPC raises this for a request already sent, though the task that waits for it was not cancelled.
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
-            raise SwitchAwayError("the connection is closed") from error
-
-    def _reconnect(self) -> None:
-        """End the stream and begin again: it may stand although requests fail."""
-
-        async def fail() -> None:
-            raise ConnectionLostError
-
-        failing = fail()
-        try:
-            self._switch.create_task(failing)
-        except AssertionError:
-            failing.close()  # without a connection there is nothing to end

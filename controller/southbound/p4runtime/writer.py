@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from controller.background import Worker
 from controller.errors import DaemonError
-from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference, state_of
+from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
+from controller.southbound.p4runtime.drift import Drift, drift_between, may_have_drifted
 from controller.southbound.p4runtime.entries import RULES, Entity, EntityKey, next_hop_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
 
@@ -29,27 +30,31 @@ class SwitchRefusalError(DaemonError):
 class Access(Protocol):
     """Read and write access to one connected switch.
 
-    Both methods raise SwitchAwayError; ``write`` also raises SwitchRefusalError.
+    Both methods raise SwitchAwayError and SwitchRefusalError.
     """
 
-    async def read(self) -> list[Entity]:
-        """Read the controller's own entities."""
+    async def read(self, expected: State) -> dict[EntityKey, Entity]:
+        """Read the controller's own entities; those that do the same as an expected one are that very object."""
 
     async def write(self, updates: Sequence[Update]) -> None:
         """Write updates in one request."""
 
 
 class WriteOutcome(StrEnum):
-    """The outcome of a write request to a switch."""
+    """The outcome of a write request to a switch, or that its entries were found changed by somebody else."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
     UNANSWERED = "unanswered"
+    DRIFTED = "drifted"
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchWrite:
-    """A write request to a switch: the number of updates of each kind, the outcome, and the reason of a refusal."""
+    """A write request to a switch: the number of updates of each kind, the outcome, and the reason of a refusal.
+
+    Where the switch has drifted, the numbers are those of the updates that repair it.
+    """
 
     switch: str
     inserted: int
@@ -64,7 +69,8 @@ class SwitchWriter:
 
     Rules that the switch held at the first connection stay until ``forget_found``, so that a controller that has just
     started deletes nothing; a new rule in the place of one replaces it at once. ``problem`` says what is wrong, and is
-    empty where nothing is. ``on_write`` is called after every request. ``worker`` compares large states.
+    empty where nothing is; ``num_drifted`` counts the entries that others had changed, and that were repaired.
+    ``on_write`` is called after every request. ``worker`` compares large states.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class SwitchWriter:
         self._held: State | None = None
         self._access: Access | None = None
         self.problem = ""
+        self.num_drifted = 0
         self._lock = asyncio.Lock()
         self._caught_up = asyncio.Event()
         self._lost = asyncio.Event()
@@ -157,6 +164,36 @@ class SwitchWriter:
             self._away.clear()
             await self._catch_up()
 
+    async def read_back(self) -> Drift | None:
+        """Read the switch back and repair what somebody else has changed; return what that was, None if nothing.
+
+        It writes nothing while the switch is away, and what was written during the reading counts as no change. A
+        switch that refused its entries is given them again.
+
+        Raises:
+            SouthboundError: The switch refuses.
+        """
+        async with self._lock:
+            access = self._access
+            if access is not None and self._held is None:
+                await self._catch_up()
+            before = self._expected()
+        if access is None or before is None:
+            return None
+        # Without the lock, so that rules need not wait; any difference is confirmed with it.
+        try:
+            found = await access.read(before)
+        except SwitchAwayError:
+            self._drop(access)
+            return None
+        except SwitchRefusalError as refusal:
+            raise SouthboundError(f"switch {self.name!r}: {refusal}") from refusal
+        async with self._lock:
+            now = self._expected()
+            if self._access is not access or now is None or not may_have_drifted(found, before, now):
+                return None
+            return await self._repair(access, now)
+
     def disconnect(self) -> None:
         """Handle the loss of the connection."""
         self._access, self.problem = None, ""
@@ -189,12 +226,39 @@ class SwitchWriter:
         """Wait until the switch is not connected."""
         await self._away.wait()
 
+    def _expected(self) -> State | None:
+        """Return all that the switch is known to hold, None where that is not known."""
+        return None if self._held is None else {**self._held_base, **self._held}
+
+    async def _repair(self, access: Access, expected: State) -> Drift | None:
+        """Make the switch hold again what it is expected to; return what it did not."""
+        drift: list[Drift] = []
+
+        async def write_repairs() -> None:
+            held, self._held = self._held, None
+            found = await access.read(expected)
+            drifted = await self._worker.run(partial(drift_between, found, expected), len(expected))
+            if drifted is not None:
+                drift.append(drifted)
+                self._caught_up.clear()
+                self._report_drift(drifted)
+                stages = await self._worker.run(partial(difference, found, expected), len(expected))
+                await self._write_stages(access, stages)
+                self.num_drifted += drifted.total
+            self._held = held
+
+        await self._attempt(access, write_repairs())
+        return drift[0] if drift else None
+
     async def _catch_up(self) -> None:
         access = self._access
-        if access is None:
-            return
+        if access is not None:
+            await self._attempt(access, self._write_difference(access))
+
+    async def _attempt(self, access: Access, work: Coroutine[Any, Any, None]) -> None:
+        """Do work that leaves the switch caught up, unless it fails. Raises SouthboundError if the switch refuses."""
         try:
-            await self._write_difference(access)
+            await work
         except SwitchAwayError:
             self._drop(access)
         except SwitchRefusalError as refusal:
@@ -214,18 +278,20 @@ class SwitchWriter:
         held, self._held = self._held, None
         base = self._base
         if held is None:
-            entities = await access.read()
-            flows, stages = await self._worker.run(partial(self._from_found, entities), len(entities) + len(base))
+            found = await access.read({**base, **self._flows})
+            flows, stages = await self._worker.run(partial(self._from_found, found), len(found) + len(base))
         else:
             flows, stages = await self._worker.run(partial(self._from_held, held), len(held) + len(self._flows))
+        await self._write_stages(access, stages)
+        self._held, self._held_base = flows, base
+
+    async def _write_stages(self, access: Access, stages: Iterable[Stage]) -> None:
         for stage in stages:
             for first in range(0, len(stage), MAX_UPDATES_PER_WRITE):
                 await self._write(access, stage[first : first + MAX_UPDATES_PER_WRITE])
-        self._held, self._held_base = flows, base
 
-    def _from_found(self, entities: Sequence[Entity]) -> tuple[State, tuple[Stage, ...]]:
+    def _from_found(self, found: State) -> tuple[State, tuple[Stage, ...]]:
         """The rules that the switch is to have, and the updates to them from what was read."""
-        found = state_of(entities)
         if self._found is None:
             self._found = frozenset(key for key in found if key.kind in RULES)
         flows = self._desired_flows(found)
@@ -255,6 +321,11 @@ class SwitchWriter:
             kinds = Counter(update.kind for update in updates)
             inserted, modified, deleted = (kinds[kind] for kind in UpdateKind)
             self._on_write(SwitchWrite(self.name, inserted, modified, deleted, outcome, problem))
+
+    def _report_drift(self, drift: Drift) -> None:
+        if self._on_write is not None:
+            outcome, counts = WriteOutcome.DRIFTED, (drift.missing, drift.changed, drift.foreign)
+            self._on_write(SwitchWrite(self.name, *counts, outcome, str(drift)))
 
     def _desired_flows(self, held: State) -> State:
         found = self._found if self._keeps_found and self._found else ()

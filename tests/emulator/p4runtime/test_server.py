@@ -1,8 +1,6 @@
 """Where and how the service is reached."""
 
 import asyncio
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
+from tests.certificates import Authority
 from tests.emulator.p4runtime.clients import advice, bid, run, set_pipeline
 from tests.emulator.p4runtime.fake_switch import FakeSwitch
 
@@ -67,25 +66,14 @@ def test_ports_count_up_from_the_first(pipeline: Pipeline) -> None:
     run(test())
 
 
-def openssl(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two authorities, a server of the first and a client of either."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl on PATH to make certificates with")
     folder = tmp_path_factory.mktemp("certificates")
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    for authority in ("authority", "stranger"):
-        files = ("-keyout", f"{authority}.key", "-out", f"{authority}.pem")
-        openssl("req", "-x509", *key, *files, "-subj", f"/CN={authority}", "-days", "2", cwd=folder)
-    for name, authority in (("server", "authority"), ("client", "authority"), ("intruder", "stranger")):
-        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", cwd=folder)
-        issuer = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", "2")
-        openssl("x509", "-req", "-in", f"{name}.csr", *issuer, "-extfile", "names", "-out", f"{name}.pem", cwd=folder)
+    authority = Authority(folder)
+    for name in ("server", "client"):
+        authority.issue(name)
+    Authority(folder, "stranger").issue("intruder")
     return folder
 
 

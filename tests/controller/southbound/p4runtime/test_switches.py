@@ -7,7 +7,8 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
+from finsy import P4Schema, P4TableEntry, P4TableMatch
+from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc, rpc_status
 
 from controller.config import ControllerConfig, SwitchAddress
 from controller.rules.flow_rules import FlowRule
@@ -15,13 +16,15 @@ from controller.southbound.p4runtime.difference import state_of
 from controller.southbound.p4runtime.entries import base_entries, flow_entry
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SouthboundError, SwitchCondition
-from tests.patience import PATIENCE_S
+from p4src import P4INFO
+from tests.patience import PATIENCE_S, until
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import GraphSpecification
 
 ALREADY_EXISTS = 6
+_SCHEMA = P4Schema(P4INFO)
 
 
 class MemoryServer(p4r_grpc.P4RuntimeServicer):
@@ -131,9 +134,17 @@ def rule(star: Routing) -> FlowRule:
     return FlowRule("s0", FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152, 4791), None, 6)
 
 
-def _southbound(addresses: Sequence[SwitchAddress], routing: Routing) -> P4RuntimeSouthbound:
+def _southbound(
+    addresses: Sequence[SwitchAddress], routing: Routing, read_back_s: float | None = None
+) -> P4RuntimeSouthbound:
     fields = ControllerConfig.model_fields
-    return P4RuntimeSouthbound(addresses, routing, fields["pipeline"].default, fields["election_id"].default)
+    pipeline, election_id = fields["pipeline"].default, fields["election_id"].default
+    return P4RuntimeSouthbound(addresses, routing, pipeline, election_id, read_back_s=read_back_s)
+
+
+def _lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the controller logs; the daemon turns off what finsy does."""
+    return [record.getMessage() for record in caplog.records if record.name.startswith("controller")]
 
 
 def test_second_controller_finds_everything_in_place(star: Routing, rule: FlowRule) -> None:
@@ -316,5 +327,157 @@ def test_a_switch_that_a_higher_bidder_takes_is_an_error_and_not_fought_over(sta
             with pytest.raises(SouthboundError, match=r"'s0': lost to another controller"):
                 await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             assert (len(memory.election_ids), len(memory.updates)) == (num_bids, num_updates)
+
+    asyncio.run(scenario())
+
+
+def test_entries_that_somebody_deletes_changes_and_adds_are_repaired_counted_and_logged(
+    star: Routing, rule: FlowRule, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with _serving(memory) as address, _southbound([address], star, read_back_s=0.1) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+            await southbound.write({"s0": (rule,)})
+            held = dict(memory.entities)
+            (flow,) = (octets for octets, entity in held.items() if entity.table_entry.table_id == 0x0200_0002)
+            foreign = p4r.Entity()
+            foreign.CopyFrom(memory.entities.pop(flow))
+            foreign.table_entry.match[0].exact.value = b"\x0b"
+            memory.entities[_identity(foreign)] = foreign
+            operators = P4TableEntry("job", match=P4TableMatch(source_address=(1, 1)), priority=7).encode(_SCHEMA)
+            memory.entities[_identity(operators)] = operators
+            held[_identity(operators)] = operators
+            await until(lambda: memory.entities == held)
+            await until(lambda: southbound.statuses()[0].drifted == 2)
+            await until(lambda: len(_lines(caplog)) == 1)
+            assert _lines(caplog) == ["switch s0: drift repaired: 1 missing, 0 changed and 1 foreign entries"]
+            await asyncio.sleep(0.3)
+            assert southbound.statuses()[0].drifted == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_dead_address_a_lost_switch_and_its_return_are_logged_and_shown(
+    star: Routing, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        memory = MemoryServer()
+        async with AsyncExitStack() as stack:
+            address = await stack.enter_async_context(_serving(memory))
+            southbound = await stack.enter_async_context(_southbound([address], star))
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+            assert _lines(caplog) == []
+            assert memory.stop is not None
+            await memory.stop()
+            await until(lambda: len(_lines(caplog)) == 1)
+            assert _lines(caplog)[0].startswith(f"switch s0 at {address.address}: away since ")
+            assert "UNAVAILABLE" in _lines(caplog)[0]
+            status = southbound.statuses()[0]
+            assert (status.condition, "UNAVAILABLE" in status.problem) == (SwitchCondition.AWAY, True)
+            assert status.changed_ago_s < PATIENCE_S
+            await stack.enter_async_context(_serving(MemoryServer(), address.address))
+            await until(lambda: len(_lines(caplog)) == 2)
+            assert _lines(caplog)[1].startswith(f"switch s0 at {address.address}: reached, after ")
+            assert southbound.statuses()[0].problem == ""
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_answers_a_read_without_end_is_refused_and_costs_little(star: Routing) -> None:
+    class Endless(MemoryServer):
+        num_messages = 0
+
+        async def Read(self, _: Any, __: Any) -> AsyncIterator[p4r.ReadResponse]:  # noqa: N802
+            message = p4r.ReadResponse(entities=[p4r.Entity()] * 100_000)
+            while True:
+                yield message
+                self.num_messages += 1
+
+    async def scenario() -> None:
+        endless = Endless()
+        async with _serving(endless) as address, _southbound([address], star) as southbound:
+            await until(lambda: "200,000 entries" in southbound.statuses()[0].problem)
+            # gRPC sends some ahead of what is read.
+            assert endless.num_messages < 50
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        p4r.Entity(),
+        p4r.Entity(table_entry=p4r.TableEntry(table_id=0x0200_0002, match=[p4r.FieldMatch(field_id=99)])),
+        p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()),
+        p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=7)),
+    ],
+)
+def test_a_switch_that_answers_with_nonsense_has_a_line_and_no_traceback(
+    star: Routing, entity: p4r.Entity, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Nonsense(MemoryServer):
+        async def Read(self, _: Any, __: Any) -> AsyncIterator[p4r.ReadResponse]:  # noqa: N802
+            yield p4r.ReadResponse(entities=[entity])
+
+    async def scenario() -> None:
+        async with _serving(Nonsense()) as address, _southbound([address], star) as southbound:
+            await until(lambda: "none of the pipeline" in southbound.statuses()[0].problem)
+
+    asyncio.run(scenario())
+    assert all(record.exc_info is None for record in caplog.records if record.name.startswith("controller"))
+
+
+def test_a_long_error_text_with_terminal_commands_becomes_one_short_line(star: Routing, rule: FlowRule) -> None:
+    class Shouting(MemoryServer):
+        is_shouting = False
+
+        async def Write(self, request: Any, context: Any) -> p4r.WriteResponse:  # noqa: N802
+            if self.is_shouting:
+                await context.abort(grpc.StatusCode.INTERNAL, "\x1b[2Jgone\r\n" + "x" * 20_000)
+            return await super().Write(request, context)
+
+    async def scenario() -> None:
+        shouting = Shouting()
+        async with _serving(shouting) as address, _southbound([address], star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+            shouting.is_shouting = True
+            with pytest.raises(SouthboundError) as refused:
+                await southbound.write({"s0": (rule,)})
+            for text in (str(refused.value), southbound.statuses()[0].problem):
+                assert text.isprintable()
+                assert "gone" in text
+                assert len(text) < 600
+
+    asyncio.run(scenario())
+
+
+def test_error_details_that_contradict_the_request_are_a_refusal(star: Routing, rule: FlowRule) -> None:
+    class Contradicting(MemoryServer):
+        details: bytes | None = None
+
+        async def Write(self, request: Any, context: Any) -> p4r.WriteResponse:  # noqa: N802
+            if self.details is not None:
+                trailer = (("grpc-status-details-bin", self.details),)
+                await context.abort(grpc.StatusCode.UNKNOWN, "failed", trailer)
+            return await super().Write(request, context)
+
+    async def scenario() -> None:
+        contradicting = Contradicting()
+        failed = p4r.Error(canonical_code=5)
+        too_many, unknown_code, no_error = (
+            rpc_status.Status(code=2),
+            rpc_status.Status(code=2),
+            rpc_status.Status(code=99),
+        )
+        for _ in range(9):
+            too_many.details.add().Pack(failed)
+        unknown_code.details.add().Pack(p4r.Error(canonical_code=99))
+        answers = [status.SerializeToString() for status in (too_many, unknown_code, no_error)]
+        async with _serving(contradicting) as address, _southbound([address], star) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+            for contradicting.details in (*answers, b"\xff\xff"):
+                with pytest.raises(SouthboundError, match="'s0': its answer cannot be read"):
+                    await southbound.write({"s0": (rule,)})
 
     asyncio.run(scenario())
