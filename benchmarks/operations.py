@@ -7,7 +7,8 @@ itself; the clients and the 20 emulated switches share the other.
 - ``register_p99_s``: the time from a registration until the job and its flow groups are acknowledged, while others come
   and go; ``register_median_s``; ``fill_s``: the time to register the 2,000 jobs.
 - ``loop_stall_max_s``: the worst delay of a timer of 10 ms in the controller's event loop, as its watchdog counts it,
-  over all of this; ``machine_stall_max_s``: that of an idle process on the same core meanwhile.
+  over all of this; ``machine_stall_max_s``: that of an idle process on the same core meanwhile;
+  ``client_stall_max_s``: that of the clients themselves, which all latencies include.
 - ``rss_growth_share``: by how much the controller's memory grows from the third minute to the end.
 - ``explain_s``: the longest of twelve explanations asked for at once; ``explain_leases_lost``: the jobs that lost their
   leases meanwhile; ``list_flows_s``: the time to list all flows.
@@ -42,6 +43,7 @@ from benchmarks.provenance import print_figures, provenance
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.client import Operations, OperationsError
 from controller.api.operations.methods import LIST_CONTROLLERS, LIST_FLOWS, LIST_SWITCHES
+from controller.watchdog import Watchdog
 
 SEED = 1
 CLIENTS, STREAMS, CHANGES_PER_S = 20, 500, 20.0
@@ -60,12 +62,16 @@ async def churn_figures(options: argparse.Namespace) -> Figures:
             await asyncio.to_thread(_wait_for_switches, controller.address)
             load = Load(controller.address, CLOS.build(), CLIENTS, SEED)
             async with load.heartbeats():
+                own = Watchdog()
+                watching = asyncio.create_task(own.run())
                 start_s = time.perf_counter()
                 await load.register_many(options.jobs)
                 fill_s = time.perf_counter() - start_s
                 _say(f"registered after {fill_s:.1f} s; {await _state(controller)}")
                 async with load.streams(min(STREAMS, options.jobs)):
                     figures = await _churn(controller, load, options)
+                    figures["client_stall_max_s"] = round(own.worst_stall_s, 3)
+                    watching.cancel()
                     figures |= await _explanations(controller, load)
             await load.close()
     return {"fill_s": round(fill_s, 2), **figures, "failed_calls": dict(load.failures), "leases_lost": len(load.lost)}

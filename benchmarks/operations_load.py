@@ -131,9 +131,11 @@ class Load:
             await asyncio.sleep(0.01)
 
     async def _heartbeat(self, name: str) -> None:
-        request = wire.HeartbeatRequest(job=name, owner_token=_TOKEN)
+        request, channel = wire.HeartbeatRequest(job=name, owner_token=_TOKEN), self._jobs.get(name)
+        if channel is None:
+            return
         try:
-            await _ask(self._jobs[name], methods.HEARTBEAT, request)
+            await _ask(channel, methods.HEARTBEAT, request)
         except grpc.aio.AioRpcError as error:
             if name not in self._jobs:
                 return  # withdrawn meanwhile

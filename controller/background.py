@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -118,6 +118,13 @@ class Worker:
     def close(self) -> None:
         """End the thread once it has nothing left to do."""
         self._executor.close(0.0)
+
+
+async def in_slices(steps: Iterable[object], at_once: int) -> None:
+    """Take all steps, and let others use the event loop after every ``at_once``."""
+    for number, _ in enumerate(steps, start=1):
+        if number % at_once == 0:
+            await asyncio.sleep(0)
 
 
 async def run_in_thread(call: Callable[[], _ResultT], name: str = "database") -> _ResultT:

@@ -20,11 +20,10 @@ from controller.api.messages import (
     probe_exchange,
     profile,
 )
-from controller.planning.decision import Decision
+from controller.api.probe_targets import ProbeTargets
 from controller.registry.admission import check_name
 from controller.registry.errors import InvalidFieldError, UnknownJobError
 from controller.registry.requests import InstanceRequest
-from controller.telemetry.planned_loads import PlannedLoads
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method
@@ -41,7 +40,7 @@ class ControllerService:
         self._directives = context.directives
         self._clock = context.clock
         self._telemetry = context.telemetry
-        self._probed_for: Decision | None = None
+        self._probe_targets = ProbeTargets(self._telemetry)
         self._calls = context.calls
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -152,28 +151,16 @@ class ControllerService:
             raise ForbiddenError(f"host: {caller.identity} may not speak for host {request.host!r}")
         if request.host not in self._registry.fabric.host_index:
             raise InvalidFieldError(f"host: unknown host {request.host!r}")
-        now_s = self._clock.now_s()
-        self._telemetry.authorise(request.host, request.owner_token, len(request.reports), now_s)
+        self._telemetry.authorise(request.host, request.owner_token, len(request.reports), self._clock.now_s())
         version = self._telemetry.version
-        self._set_probe_targets()
+        # This waits for the first exchange after a Plan: without host agents nobody needs it.
+        await self._probe_targets.follow(self._planner.decision)
+        now_s = self._clock.now_s()
         answer = self._telemetry.exchange(probe_exchange(request), now_s)
         if self._telemetry.version != version:
             self._planner.links.set_silent_links(self._telemetry.silent_links, now_s)
             self._planner.mark_changed()
         return probe_answer(answer)
-
-    def _set_probe_targets(self) -> None:
-        """Have telemetry probe for the flows of the Plan in force, unless it does.
-
-        This waits for the first exchange after a Plan: without host agents nobody needs it.
-        """
-        decision = self._planner.decision
-        if decision is not None and decision is not self._probed_for:
-            self._telemetry.set_probe_targets(
-                flow.five_tuple for job in decision.snapshot.jobs for flow in job.registered_flows
-            )
-            self._telemetry.foreign_loads.set_expected(PlannedLoads.of(decision.snapshot, decision.plan))
-            self._probed_for = decision
 
     async def _get_plan(self, _: wire.GetPlanRequest, caller: Caller) -> AsyncIterator[wire.GetPlanResponse]:
         decision = self._planner.decision

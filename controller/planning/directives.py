@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
+from controller.background import in_slices
 from controller.planning.decision import Decision
 from controller.registry.registry import Registry
 from policies.flows import FlowKey
 from topologies.fabric import Path
+
+_TOLD_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,12 @@ class DirectivePublisher:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._newest: Mapping[str, JobDirectives] = {}
-        self._published = asyncio.Condition()
+        self._followers: dict[asyncio.Event, None] = {}
 
     async def publish(self, newest: Mapping[str, JobDirectives]) -> None:
-        """Replace the directives of all jobs."""
-        async with self._published:
-            self._newest = newest
-            self._published.notify_all()
+        """Replace the directives of all jobs; few followers at once are told, as each then encodes its own."""
+        self._newest = newest
+        await in_slices(map(asyncio.Event.set, tuple(self._followers)), _TOLD_AT_ONCE)
 
     async def follow(self, job: str) -> AsyncIterator[JobDirectives]:
         """Yield a job's directives as soon as there are any, then newer ones, until a Plan without the job.
@@ -72,18 +74,23 @@ class DirectivePublisher:
         """
         arrival_s = self._registry.arrival_s(job)
         directives: JobDirectives | None = None
-        while (directives := await self._next(job, arrival_s, directives)) is not None:
-            yield directives
+        told = asyncio.Event()
+        self._followers[told] = None
+        try:
+            while (directives := await self._next(job, arrival_s, directives, told)) is not None:
+                yield directives
+        finally:
+            del self._followers[told]
 
-    async def _next(self, job: str, arrival_s: float | None, seen: JobDirectives | None) -> JobDirectives | None:
-        def newest() -> JobDirectives | None:
-            directives = self._newest.get(job)
-            return directives if directives is not None and directives.arrival_s == arrival_s else None
-
-        def is_new() -> bool:
+    async def _next(
+        self, job: str, arrival_s: float | None, seen: JobDirectives | None, told: asyncio.Event
+    ) -> JobDirectives | None:
+        while True:
+            told.clear()
+            newest = self._newest.get(job)
+            if newest is not None and newest.arrival_s != arrival_s:
+                newest = None
             has_gone = self._registry.arrival_s(job) != arrival_s
-            return newest() is not seen or (seen is None and has_gone)
-
-        async with self._published:
-            await self._published.wait_for(is_new)
-            return newest()
+            if newest is not seen or (seen is None and has_gone):
+                return newest
+            await told.wait()

@@ -17,6 +17,7 @@ from controller.planning.decision_pipeline import DecisionPipeline
 from controller.planning.directives import directives_of
 from controller.planning.failover_rules import without_dead_paths
 from controller.registry.errors import CommitError
+from controller.rules.flow_rules import steered_flows
 from controller.southbound.southbound import SouthboundError
 from policies.enforcement import Cadence
 from policies.flows import FlowKey
@@ -235,7 +236,7 @@ class Planner:
         if self._recorder is not None:
             self._recorder.record(number, snapshot, decided)
         if self._probed is not None:
-            self._probed.set_rules(decision.rules)
+            self._probed.set_steered(await asyncio.to_thread(steered_flows, decision.rules))
         await self._directives.publish(await asyncio.to_thread(directives_of, decision))
 
     async def _change_source_ports(self, draft: Draft) -> frozenset[FlowKey]:

@@ -54,6 +54,11 @@ def flow_rules(
     return {switch: tuple(switch_rules) for switch, switch_rules in rules.items()}
 
 
+def steered_flows(rules: FlowRulesBySwitch) -> frozenset[FiveTuple]:
+    """The flows that any of these rules steers."""
+    return frozenset(rule.five_tuple for some in rules.values() for rule in some if rule.next_link is not None)
+
+
 def _rules_of_flow(
     flow: Flow, plan: FlowPlan, routing: Routing, fabric_hash: FabricHash, job_traffic: Container[tuple[int, str]]
 ) -> list[FlowRule]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Container
 
-from controller.rules.flow_rules import FlowRulesBySwitch
 from controller.telemetry.telemetry import Telemetry
 from topologies.addressing import FiveTuple
 from topologies.ecmp import FabricHash
@@ -27,9 +26,8 @@ class ProbedPaths:
         """Differs whenever the paths of flows, or which of them are broken, may have changed."""
         return self._telemetry.version, self._num_rule_changes
 
-    def set_rules(self, rules: FlowRulesBySwitch) -> None:
-        """Set the rules in force: probes do not show what the hash does with a flow that a rule steers."""
-        steered = frozenset(rule.five_tuple for some in rules.values() for rule in some if rule.next_link is not None)
+    def set_steered(self, steered: frozenset[FiveTuple]) -> None:
+        """Set the flows that rules steer: probes do not show what the hash does with them."""
         if steered != self._steered:
             self._steered, self._num_rule_changes = steered, self._num_rule_changes + 1
 

@@ -1,8 +1,8 @@
 """Check what hosts report of their probes, and keep what it tells of paths and links."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from controller.registry.errors import NotOwnerError
@@ -69,6 +69,14 @@ class _Pair:
     target: ProbeTarget
 
 
+def ports_by_pair(flows: Iterable[FiveTuple]) -> dict[PairKey, set[int]]:
+    """The source ports of flows, by the pair that is probed for them."""
+    ports: dict[PairKey, set[int]] = {}
+    for flow in flows:
+        ports.setdefault(_pair_key(flow), set()).add(flow.source_port)
+    return ports
+
+
 class Telemetry:
     """The paths and loads of a fabric, as probes between its hosts show them.
 
@@ -106,15 +114,18 @@ class Telemetry:
 
     def set_probe_targets(self, flows: Iterable[FiveTuple]) -> None:
         """Have hosts probe between the NICs of these flows, keep the ports of the flows, and forget all other pairs."""
-        ports: dict[PairKey, set[int]] = {}
+        deque(self.setting_probe_targets(ports_by_pair(flows)), maxlen=0)
+
+    def setting_probe_targets(self, ports: Mapping[PairKey, Set[int]]) -> Iterator[None]:
+        """Do the same pair by pair; what has been done when the caller stops is in force."""
         silent_links = self.silent_links
-        for flow in flows:
-            ports.setdefault(_pair_key(flow), set()).add(flow.source_port)
         for key in self._pairs.keys() - ports.keys():
             self._remove_pair(key)
+            yield
         for key, flow_ports in ports.items():
             pair = self._pairs.get(key) or self._add_pair(key)
             pair.monitor.keep_ports(frozenset(flow_ports))
+            yield
         self.version += self.silent_links != silent_links
 
     def authorise(self, host: str, owner_token: str, num_reports: int, now_s: float) -> None:

@@ -25,7 +25,7 @@ class ControllerProcess:
     """A controller process, as an async context manager: it starts on entry and stops on exit.
 
     It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
-    ``address``, the same after a restart, and logs to a file that is gone with it, or to ``log``. Entering and
+    ``address``, the same after a restart, and logs to ``log``, or else to a file that is gone with it. Entering and
     ``restart`` raise ControllerProcessError where it does not start.
     """
 

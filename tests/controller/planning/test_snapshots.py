@@ -1,6 +1,5 @@
 """Snapshots of a registry."""
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
-from controller.rules.flow_rules import FlowRule
 from controller.telemetry.probed_paths import ProbedPaths
 from controller.telemetry.telemetry import Telemetry
 from policies.flows import FlowKey
@@ -55,11 +53,6 @@ def registered(registry: Registry, name: str, ends: tuple[str, str], num_flows: 
     registry.register_flow_groups(name, [FlowGroupRequest("ring", flows)])
 
 
-def led(flows: Collection[FiveTuple]) -> dict[str, tuple[FlowRule, ...]]:
-    """Rules that lead these flows somewhere."""
-    return {"t0": tuple(FlowRule("t0", flow, 0, None) for flow in flows)}
-
-
 def test_a_snapshot_has_the_registered_jobs(
     registry: Registry, routing: Routing, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
@@ -92,13 +85,13 @@ def test_a_job_is_rebuilt_only_where_it_has_changed() -> None:
     snapshots = Snapshots(registry, ROUTING, 8, 1, probed)
     one, other = snapshots.take(0.0, None).jobs
     # Rules that lead flows of which no probe tells.
-    probed.set_rules(led([one.flows[0].five_tuple]))
+    probed.set_steered(frozenset([one.flows[0].five_tuple]))
     assert snapshots.take(1.0, None).jobs[0] is one
     # One flow turns out to take another path, the others still that of the hash.
     moved, *others = one.flows
     path = next(path for path in moved.candidates if path != moved.hashed_path)
     shown.paths[moved.five_tuple] = path
-    probed.set_rules({})
+    probed.set_steered(frozenset())
     seen = snapshots.take(2.0, None)
     assert seen.jobs[0].flows == (replace(moved, hashed_path=path, is_hash_probed=True), *others)
     assert seen.jobs[1] is other
@@ -139,7 +132,7 @@ def test_reused_jobs_equal_rebuilt_ones(data: st.DataObject) -> None:
                 routing = ROUTING.without({link for cable in cables for link in (2 * cable, 2 * cable + 1)})
             case "rules" if flows:
                 chosen = data.draw(st.sets(st.sampled_from(range(len(flows)))))
-                probed.set_rules(led([flows[number].five_tuple for number in chosen]))
+                probed.set_steered(frozenset(flows[number].five_tuple for number in chosen))
             case "paths" if flows:
                 flow = data.draw(st.sampled_from(range(len(flows))))
                 nics = FABRIC.nic_by_address
