@@ -10,6 +10,7 @@ import typer
 from controller.config import check_host_port
 from emulator.ports import CPU_PORT, DROP_PORT
 from p4src import P4INFO, PROGRAM
+from topologies.files import FileError, read_text
 from trainyard.cli.exits import fail, refuse
 from trainyard.progress import progress
 from workloads.loading import ScenarioError, load_topology
@@ -92,7 +93,7 @@ def emulator(
         tls = ServerTls(tls_cert, tls_key, tls_client_ca)
         try:
             tls.credentials()
-        except (OSError, ValueError) as error:
+        except ValueError as error:
             refuse(f"TLS: {error}")
 
     try:
@@ -109,8 +110,6 @@ def emulator(
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        refuse(f"{path}: cannot be read: {error.strerror}")
-    except UnicodeDecodeError:
-        refuse(f"{path}: is not a text file")
+        return read_text(path)
+    except FileError as error:
+        refuse(str(error))
