@@ -39,30 +39,30 @@ def shown_path(path: Path) -> str:
     return printable(str(path), _LONGEST_PATH)
 
 
-def read_bytes(path: Path, most_bytes: int = MOST_BYTES, patience_s: float = PATIENCE_S) -> bytes:
+def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Return the contents of a file. Raises FileError where it cannot be read or has more than ``most_bytes``."""
-    with _opened(path, patience_s) as file:
+    with _opened(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise FileError(path, f"is larger than {most_bytes:,} bytes")
     return content
 
 
-def read_text(path: Path, most_bytes: int = MOST_BYTES, patience_s: float = PATIENCE_S) -> str:
+def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file in UTF-8. Raises FileError as ``read_bytes``, or where the file is not text."""
     try:
-        return read_bytes(path, most_bytes, patience_s).decode()
+        return read_bytes(path, most_bytes).decode()
     except UnicodeDecodeError as error:
         raise FileError(path, "is not a text file") from error
 
 
-def read_lines(path: Path, patience_s: float = PATIENCE_S) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file in UTF-8, with their endings as they are; a byte order mark at its start is dropped.
 
     Raises FileError as ``read_text``, or for a line of more than ``MOST_LINE_CHARACTERS``.
     """
     number = 0
-    with _opened(path, patience_s) as file:
+    with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         try:
             while line := text.readline(MOST_LINE_CHARACTERS):
@@ -75,13 +75,13 @@ def read_lines(path: Path, patience_s: float = PATIENCE_S) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(path: Path, patience_s: float) -> "Iterator[io.BufferedReader[_Descriptor]]":
+def _opened(path: Path) -> "Iterator[io.BufferedReader[_Descriptor]]":
     """Open a regular file or a pipe. Raises FileError, also for what fails while the context lasts."""
     try:
         # Opening a device may do something, and opening a FIFO would wait for its writer.
         _require_kind(path, _mode(path))
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
-        with io.BufferedReader(_Descriptor(path, descriptor, patience_s)) as file:
+        with io.BufferedReader(_Descriptor(path, descriptor)) as file:
             _require_kind(path, os.fstat(descriptor).st_mode)
             yield file
     except OSError as error:
@@ -105,10 +105,9 @@ def _require_kind(path: Path, mode: int) -> None:
 class _Descriptor(io.RawIOBase):
     """A descriptor that does not block; waits for a pipe as long as it may stay silent."""
 
-    def __init__(self, path: Path, descriptor: int, patience_s: float) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self._patience_s = patience_s
         # A FIFO without a writer looks as if it had ended; the writer of any other pipe was there before its reader.
         self._has_begun = not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or _is_unnamed(descriptor)
 
@@ -120,8 +119,8 @@ class _Descriptor(io.RawIOBase):
         while (content := self._read(len(room))) is None or not (content or self._has_begun):
             poll = select.poll()
             poll.register(self._descriptor, select.POLLIN)
-            if not poll.poll(self._patience_s * 1e3):
-                raise FileError(self._path, f"cannot be read: the pipe has been silent for {self._patience_s:g} s")
+            if not poll.poll(PATIENCE_S * 1e3):
+                raise FileError(self._path, f"cannot be read: the pipe has been silent for {PATIENCE_S:g} s")
             self._has_begun = True
         self._has_begun = True
         room[: len(content)] = content

@@ -10,17 +10,28 @@ A megabyte is 2^20 bytes. Flows within a rack use both ports like any other flow
 another form one flow.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from topologies.printable import quoted
+
 BYTES_PER_MEGABYTE = float(1 << 20)
 MOST_PORTS = 4096
 """Fair sharing needs memory in proportion to the square of the number of ports."""
 
+MOST_FLOWS = 10_000_000
+"""The most coflows of a trace, and flows of all of them."""
+MOST_BYTES = 1 << 28
+"""The largest file."""
+
 _MOST_MEGABYTES = float(1 << 43)
+_LEAST_MEGABYTES = 1e-6
+"""About a byte; divided by a rate, much less would be no time at all."""
+_MOST_DIGITS = 18
 _LATEST_MS = 1e12
 """Some 31 years; a double still resolves microseconds then."""
 
@@ -72,7 +83,7 @@ def parse_coflow_trace(text: str) -> CoflowTrace:
     while lines and not lines[-1].strip():
         lines.pop()
     read = _read_benchmark if any(":" in line for line in lines) else _read_generated
-    coflows = [read(_Words(number, line), num_ports) for number, line in enumerate(lines[:num_coflows], 2)]
+    coflows = list(_bounded(read, lines[:num_coflows], num_ports))
     if len(lines) != num_coflows:
         where = f"line {2 + min(num_coflows, len(lines))}, column 1"
         raise CoflowTraceError(f"{where}: line 1 announces {num_coflows} coflows, {len(lines)} follow")
@@ -88,6 +99,16 @@ def parse_coflow_trace(text: str) -> CoflowTrace:
     )
 
 
+def _bounded(read: "_Reader", lines: Sequence[str], num_ports: int) -> Iterator[_Coflow]:
+    num_flows = 0
+    for number, line in enumerate(lines, 2):
+        coflow = read(_Words(number, line), num_ports)
+        num_flows += len(coflow.size_bytes)
+        if num_flows > MOST_FLOWS:
+            raise CoflowTraceError(f"line {number}, column 1: expected at most {MOST_FLOWS:,} flows in all")
+        yield coflow
+
+
 def _read_benchmark(words: "_Words", num_ports: int) -> _Coflow:
     name, arrival_s = words.text("name"), words.milliseconds("arrival")
     mappers = [words.port("mapper", num_ports) for _ in range(words.count("number of mappers"))]
@@ -97,6 +118,8 @@ def _read_benchmark(words: "_Words", num_ports: int) -> _Coflow:
         reducers.append(words.as_port(reducer, "reducer", num_ports))
         shares.append(words.as_bytes(megabytes) / len(mappers))
     words.end()
+    if (num_flows := len(mappers) * len(reducers)) > MOST_FLOWS:
+        words.refuse(f"expected at most {MOST_FLOWS:,} flows, one from each mapper to each reducer, got {num_flows:,}")
     sources, destinations = np.tile(mappers, len(reducers)), np.repeat(reducers, len(mappers))
     return _coflow(name, arrival_s, sources, destinations, np.repeat(shares, len(mappers)))
 
@@ -125,6 +148,13 @@ def _coflow(name: str, arrival_s: float, sources: IntArray, destinations: IntArr
     return _Coflow(name, arrival_s, sources[first], destinations[first], np.add.reduceat(size_bytes[order], first))
 
 
+_Reader = Callable[["_Words", int], _Coflow]
+
+
+def _is_whole(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
+
+
 class _Words:
     """The words of a line in order; errors name line and column."""
 
@@ -140,12 +170,12 @@ class _Words:
         self._column += 1
         return self._words[self._column - 1]
 
-    def count(self, what: str, most: int | None = None) -> int:
+    def count(self, what: str, most: int = MOST_FLOWS) -> int:
         """Parse the next word as a whole number from 1 to ``most``."""
         word = self.text(what)
-        if not (word.isascii() and word.isdigit() and int(word)):
-            self.refuse(f"{what}: expected a whole number above 0, got {word!r}")
-        if most is not None and int(word) > most:
+        if not (_is_whole(word) and int(word)):
+            self.refuse(f"{what}: expected a whole number above 0, got {quoted(word)}")
+        if int(word) > most:
             self.refuse(f"{what}: expected at most {most:,}, got {word!r}")
         return int(word)
 
@@ -162,27 +192,29 @@ class _Words:
         word = self.text(first)
         left, colon, right = word.partition(":")
         if not colon:
-            self.refuse(f"{first}: expected {first}:{second}, got {word!r}")
+            self.refuse(f"{first}: expected {first}:{second}, got {quoted(word)}")
         return left, right
 
     def as_port(self, word: str, what: str, num_ports: int) -> int:
         """Parse a word of the current column as a port number."""
-        if not (word.isascii() and word.isdigit() and int(word) < num_ports):
-            self.refuse(f"{what}: expected a port from 0 to {num_ports - 1}, got {word!r}")
+        if not (_is_whole(word) and int(word) < num_ports):
+            self.refuse(f"{what}: expected a port from 0 to {num_ports - 1}, got {quoted(word)}")
         return int(word)
 
     def as_bytes(self, word: str) -> float:
         """Parse a word of the current column, in megabytes."""
         megabytes = self._number(word, "megabytes", "a number above 0", _MOST_MEGABYTES)
         if not megabytes:
-            self.refuse(f"megabytes: a flow of zero bytes; expected a number above 0, got {word!r}")
+            self.refuse(f"megabytes: a flow of zero bytes; expected a number above 0, got {quoted(word)}")
+        if megabytes < _LEAST_MEGABYTES:
+            self.refuse(f"megabytes: expected at least {_LEAST_MEGABYTES:g}, got {quoted(word)}")
         return megabytes * BYTES_PER_MEGABYTE
 
     def end(self) -> None:
         """Check that the line ends here."""
         if self._column < len(self._words):
             self._column += 1
-            self.refuse(f"expected the end of the line, got {self._words[self._column - 1]!r}")
+            self.refuse(f"expected the end of the line, got {quoted(self._words[self._column - 1])}")
 
     def refuse(self, problem: str, column: int | None = None) -> None:
         """Raise CoflowTraceError for the current column, or another."""
@@ -194,7 +226,7 @@ class _Words:
         except ValueError:
             number = -1.0
         if not number >= 0:
-            self.refuse(f"{what}: expected {expected}, got {word!r}")
+            self.refuse(f"{what}: expected {expected}, got {quoted(word)}")
         if number > most:
-            self.refuse(f"{what}: expected at most {most:.3g}, got {word!r}")
+            self.refuse(f"{what}: expected at most {most:.3g}, got {quoted(word)}")
         return number

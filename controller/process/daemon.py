@@ -18,6 +18,7 @@ from controller.process.latency import tune_for_latency
 from controller.process.server import Server
 from policies.registry import load_policy
 from topologies.ecmp import hash_multipliers
+from topologies.logs import log_to_stderr
 from topologies.routing import Routing
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run(config: ControllerConfig) -> None:
         OSError: The address cannot be bound.
         StoreError: The database cannot be used.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     asyncio.run(serve(config))
 
 

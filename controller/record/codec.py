@@ -256,6 +256,9 @@ def _job_plan(name: str, body: Mapping[str, Any]) -> JobPlan:
 def _flow_plans(
     job: Job, runs: Sequence[Sequence[int]], paths: Sequence[Sequence[int] | None]
 ) -> dict[FlowKey, FlowPlan]:
+    counts = [count for count, *_ in runs]
+    if sum(counts) != len(job.flows) or min(counts, default=1) < 1:
+        raise ValueError(f"job {job.name!r}: expected a level for each of its {len(job.flows)} flows")
     levels_and_orders = [(level, order) for count, level, order in runs for _ in range(count)]
     return {
         flow.key: FlowPlan(None if path is None else tuple(path), level, order)

@@ -10,6 +10,7 @@ from policies.job import MAX_COMPUTE_S, MAX_WORK, Profile
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Nic
 from topologies.names import MAX_NAME_LENGTH, is_plain
+from topologies.printable import quoted
 
 MAX_SIZE_BYTES = 1 << 63
 MOST_ITERATIONS = 1 << 63
@@ -26,7 +27,7 @@ def check_job(request: JobRequest, fabric: Fabric) -> None:
     _require(bool(request.hosts), "hosts: must name at least one host")
     seen: set[str] = set()
     for position, host in enumerate(request.hosts):
-        _require(host in fabric.host_index, f"hosts[{position}]: unknown host {host!r}")
+        _require(host in fabric.host_index, f"hosts[{position}]: unknown host {quoted(host)}")
         _require(host not in seen, f"hosts[{position}]: {host!r} is named twice")
         seen.add(host)
     num_gpus = len(request.hosts) * fabric.gpus_per_host
@@ -127,7 +128,7 @@ def check_transfer(sent_bytes: float, fabric: Fabric, field: str) -> None:
 
 
 def _nic(reference: NicReference, job: JobRequest, fabric: Fabric, field: str) -> Nic:
-    _require(reference.host in fabric.host_index, f"{field}.host: unknown host {reference.host!r}")
+    _require(reference.host in fabric.host_index, f"{field}.host: unknown host {quoted(reference.host)}")
     _require(reference.host in job.hosts, f"{field}.host: {reference.host!r} is not a host of job {job.name!r}")
     nics = fabric.nics[reference.host]
     _require(

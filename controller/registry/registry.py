@@ -26,6 +26,7 @@ from policies.flows import FlowKey
 from policies.job import Profile
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
+from topologies.printable import quoted
 
 MAX_FLOWS = 1_000_000
 """Bounds the memory; ten times what the controller is meant to serve."""
@@ -203,7 +204,9 @@ class Registry:
         groups = {group.name for group in self._job(name).flow_groups}
         for position, (group, instance) in enumerate(reports.items()):
             if group not in groups:
-                raise InvalidFieldError(f"instances[{position}].flow_group: job {name!r} has none named {group!r}")
+                raise InvalidFieldError(
+                    f"instances[{position}].flow_group: job {name!r} has none named {quoted(group)}"
+                )
             check_iteration(instance.iteration, f"instances[{position}].iteration")
         self.renew(name, now_s)
         newest = self.instances(name)
@@ -285,7 +288,7 @@ class Registry:
 
     def _job(self, name: str) -> RegisteredJob:
         if name not in self._state.jobs:
-            raise UnknownJobError(f"job: {name!r} is not registered")
+            raise UnknownJobError(f"job: {quoted(name)} is not registered")
         return self._state.jobs[name]
 
     def _assign_group(

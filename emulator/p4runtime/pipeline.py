@@ -57,6 +57,6 @@ def compiled_pipeline(p4info_text: str, device_config: bytes) -> Pipeline:
     """Return the pipeline of p4c's outputs: P4Info in text form and BMv2 JSON. Raises RequestError as above."""
     try:
         p4info = text_format.Parse(p4info_text, p4i.P4Info())
-    except text_format.ParseError as error:
+    except (text_format.ParseError, ValueError, RecursionError) as error:
         raise invalid_argument(f"the P4Info is not one in text form: {error}") from None
     return load_pipeline(p4r.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config))

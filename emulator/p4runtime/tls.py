@@ -6,6 +6,8 @@ from pathlib import Path
 
 import grpc
 
+from topologies.files import read_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
@@ -16,9 +18,9 @@ class ServerTls:
     client_authorities: Path
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return gRPC credentials. Raises ValueError, naming invalid files, or OSError for unreadable ones."""
-        chain, key = self.certificate_chain.read_bytes(), self.private_key.read_bytes()
-        authorities = self.client_authorities.read_bytes()
+        """Return gRPC credentials. Raises ValueError, naming files that are invalid or cannot be read."""
+        chain, key = read_bytes(self.certificate_chain), read_bytes(self.private_key)
+        authorities = read_bytes(self.client_authorities)
         # gRPC would only write to standard error, and refuse every client later.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:

@@ -16,7 +16,8 @@ from experiments.report.findings import Bar, BarChart, Findings, FindingsTable
 from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
 from simulator.coflows import run_coflows
-from workloads.coflow_trace import CoflowTrace, CoflowTraceError, parse_coflow_trace
+from topologies.files import FileError, read_bytes
+from workloads.coflow_trace import MOST_BYTES, CoflowTrace, CoflowTraceError, parse_coflow_trace
 
 SOURCE = "https://github.com/coflow/coflow-benchmark"
 """Where the benchmark, FB2010-1Hr-150-0.txt, is published."""
@@ -95,9 +96,9 @@ class CoflowBenchmark(Evaluation[CoflowCase, PolicyMeasured, PolicyMeasured]):
     def _octets(self) -> bytes:
         # Read once: it may be a pipe.
         try:
-            return self.file.read_bytes()
-        except OSError as error:
-            raise InvalidInputError((f"{self.file}: cannot be read: {error.strerror}",)) from error
+            return read_bytes(self.file, MOST_BYTES)
+        except FileError as error:
+            raise InvalidInputError((str(error),)) from error
 
     @property
     def _is_benchmark(self) -> bool:

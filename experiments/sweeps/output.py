@@ -10,9 +10,14 @@ from pydantic import ValidationError
 
 from experiments.sweeps.cases import Case, CaseDescription, CaseResult, ResultLine, run_case
 from experiments.sweeps.processes import Answers, Failure
+from topologies.files import FileError, read_bytes
+from topologies.printable import printable
 
 Executor = Callable[[Callable[[Case], CaseResult | Failure], Sequence[Case]], Answers[Case, CaseResult | Failure]]
 """Runs cases: ``processes.on_processes`` or ``ray_cluster.on_ray``, with the number of workers bound."""
+
+MOST_BYTES = 1 << 30
+"""The largest output that is continued."""
 
 _LINE_START = b'{"scenario":'
 """Begins every line; an incomplete last line that begins otherwise is not a sweep's."""
@@ -77,6 +82,8 @@ def open_output(path: Path, descriptions: Iterable[CaseDescription]) -> Iterator
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path}: cannot be written: expected a regular file")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
@@ -85,7 +92,10 @@ def open_output(path: Path, descriptions: Iterable[CaseDescription]) -> Iterator
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OutputError(f"{path}: another sweep is writing it") from None
-        content = path.read_bytes()
+        try:
+            content = read_bytes(path, MOST_BYTES)
+        except FileError as error:
+            raise OutputError(str(error)) from error
         whole, _, rest = content.rpartition(b"\n")
         lines = _read(path, whole)
         if rest and not (rest.startswith(_LINE_START) or _LINE_START.startswith(rest)):
@@ -127,7 +137,7 @@ def _read(path: Path, whole: bytes) -> list[ResultLine]:
             fault = error.errors()[0]
             place = ".".join(map(str, fault["loc"]))
             reason = f"{place}: {fault['msg']}" if place else fault["msg"]
-            raise OutputError(f"{path}: line {number}: not a result of a sweep: {reason}") from None
+            raise OutputError(f"{path}: line {number}: not a result of a sweep: {printable(reason)}") from None
     return lines
 
 

@@ -53,16 +53,18 @@ def test_the_name_of_a_file_cannot_control_the_terminal(tmp_path: Path) -> None:
     assert _problem(tmp_path / "\x1b[31mred\n").endswith("/\\x1b[31mred\\n: cannot be read: No such file or directory")
 
 
-def test_a_pipe_that_nobody_writes_is_given_up(tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_writes_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topologies.files.PATIENCE_S", 0.05)
     os.mkfifo(tmp_path / "fifo")
-    assert "silent for 0.05 s" in _problem(tmp_path / "fifo", lambda path: read_bytes(path, patience_s=0.05))
+    assert "silent for 0.05 s" in _problem(tmp_path / "fifo")
 
 
-def test_a_pipe_whose_writer_is_silent_is_given_up() -> None:
+def test_a_pipe_whose_writer_is_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topologies.files.PATIENCE_S", 0.05)
     reading, writing = os.pipe()
     os.write(writing, b"a")
     try:
-        assert "silent for 0.05 s" in _problem(Path(f"/dev/fd/{reading}"), lambda path: read_bytes(path, 16, 0.05))
+        assert "silent for 0.05 s" in _problem(Path(f"/dev/fd/{reading}"))
     finally:
         os.close(reading)
         os.close(writing)

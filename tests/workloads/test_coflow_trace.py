@@ -61,9 +61,19 @@ def test_flows_one_by_one() -> None:
         (GENERATED.replace("3 2 7", "4 2 7"), "line 2, column 6: source: expected a port from 0 to 3, got '4'"),
         (GENERATED.replace("1 0 2 2 1", "1 0 2 1 1"), "line 3, column 4: it announces 1 sources, 2 send"),
         (GENERATED + "\n2\n", "line 4, column 1: line 1 announces 2 coflows, 4 follow"),
+        ("9" * 5000 + " 1\n", "line 1, column 1: number of ports: expected a whole number above 0, got '999"),
+        (GENERATED.replace("3 2 7", "3 2 5.0e-324"), "line 2, column 8: megabytes: expected at least 1e-06, got '5.0e"),
     ],
 )
 def test_line_and_column_of_what_is_wrong_are_told(text: str, message: str) -> None:
     with pytest.raises(CoflowTraceError) as raised:
         parse_coflow_trace(text)
     assert message in str(raised.value)
+
+
+def test_more_flows_than_memory_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workloads.coflow_trace.MOST_FLOWS", 5)
+    with pytest.raises(CoflowTraceError, match="line 2, column 9: expected at most 5 flows, one from each mapper to"):
+        parse_coflow_trace("9 1\nc 0 3 1 2 3 2 4:1 5:1\n")
+    with pytest.raises(CoflowTraceError, match="line 3, column 1: expected at most 5 flows in all"):
+        parse_coflow_trace("9 2\nc 0 3 1 2 3 1 4:1\nd 0 3 1 2 3 1 4:1\n")

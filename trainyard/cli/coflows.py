@@ -8,9 +8,10 @@ import typer
 
 from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
+from topologies.files import FileError, read_text
 from trainyard.cli.exits import refuse
 from trainyard.cli.output import PrintableConsole, number_table
-from workloads.coflow_trace import CoflowTrace, CoflowTraceError, parse_coflow_trace
+from workloads.coflow_trace import MOST_BYTES, CoflowTrace, CoflowTraceError, parse_coflow_trace
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="Trace in the format of the coflow benchmark or of Sincronia.")
@@ -55,10 +56,8 @@ def coflows(
 def _read_coflows(file: Path) -> CoflowTrace:
     """Return the coflows of a file, or end the command with what is wrong with it and where."""
     try:
-        return parse_coflow_trace(file.read_bytes().decode())
+        return parse_coflow_trace(read_text(file, MOST_BYTES))
     except CoflowTraceError as error:
         refuse(f"{file}: {error}")
-    except OSError as error:
-        refuse(f"{file}: cannot be read: {error.strerror}")
-    except UnicodeDecodeError:
-        refuse(f"{file}: is not a text file")
+    except FileError as error:
+        refuse(str(error))

@@ -1,7 +1,6 @@
 """``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,8 @@ import typer
 from controller.config import check_host_port
 from emulator.ports import CPU_PORT, DROP_PORT
 from p4src import P4INFO, PROGRAM
+from topologies.files import FileError, read_text
+from topologies.logs import log_to_stderr
 from trainyard.cli.exits import fail, refuse
 from trainyard.progress import progress
 from workloads.loading import ScenarioError, load_topology
@@ -92,7 +93,7 @@ def emulator(
         tls = ServerTls(tls_cert, tls_key, tls_client_ca)
         try:
             tls.credentials()
-        except (OSError, ValueError) as error:
+        except ValueError as error:
             refuse(f"TLS: {error}")
 
     try:
@@ -100,7 +101,7 @@ def emulator(
             standalone = StandaloneEmulator(built, p4info_text, json_text, cpu_port=cpu_port, drop_port=drop_port)
     except ValueError as error:
         refuse(f"{p4info} and {json}: {error}")
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     try:
         asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
     except (OSError, ClockEndError) as error:
@@ -109,8 +110,6 @@ def emulator(
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        refuse(f"{path}: cannot be read: {error.strerror}")
-    except UnicodeDecodeError:
-        refuse(f"{path}: is not a text file")
+        return read_text(path)
+    except FileError as error:
+        refuse(str(error))

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.segment import Segment
+from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
@@ -31,14 +33,27 @@ class PrintableConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as a console does, with text escaped."""
         for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable():
-                yield segment
-            else:
-                yield Segment("".join(map(_shown, segment.text)), segment.style)
+            yield segment if segment.control else Segment(_shown(segment.text), segment.style)
 
 
-def _shown(character: str) -> str:
-    return character if character in _LAYOUT else printable(character)
+class PrintableTable(Table):
+    """A table that escapes what is not printable in its cells, before it measures them, and reads no markup in them."""
+
+    def add_row(self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False) -> None:
+        """Add a row of cells."""
+        super().add_row(*map(_shown_cell, cells), style=style, end_section=end_section)
+
+
+def _shown_cell(cell: RenderableType | None) -> RenderableType | None:
+    if isinstance(cell, Text):
+        return cell if cell.plain.isprintable() else Text(_shown(cell.plain), cell.style)
+    return escape(_shown(cell)) if isinstance(cell, str) else cell
+
+
+def _shown(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(each if each in _LAYOUT else printable(each) for each in text)
 
 
 def number_table(title: str, *columns: str, left: Sequence[str] = ()) -> Table:
@@ -46,8 +61,8 @@ def number_table(title: str, *columns: str, left: Sequence[str] = ()) -> Table:
 
     On a narrow terminal cells continue on the next line. Nothing is cut while the headings fit.
     """
-    table = Table(
-        title=Text(title),
+    table = PrintableTable(
+        title=Text(_shown(title)),
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -56,7 +71,7 @@ def number_table(title: str, *columns: str, left: Sequence[str] = ()) -> Table:
     )
     for position, column in enumerate(columns):
         table.add_column(
-            Text(column),
+            Text(_shown(column)),
             justify="right" if position and column not in left else "left",
             overflow="fold",
             min_width=max(map(len, column.split())),

@@ -13,6 +13,7 @@ from controller.record.facts import RecordError
 from controller.record.replay import Replayed, Verdict, replay_under
 from controller.record.replay import replay as replay_decisions
 from policies.registry import PolicyError, find_policy, load_policy
+from topologies.files import FileError, read_lines
 from topologies.printable import printable
 from trainyard.cli.exits import ExitStatus, fail, refuse, tell
 from trainyard.cli.inputs import load_policies
@@ -136,12 +137,9 @@ def replay(
 
 def _lines(file: Path) -> Iterator[str]:
     try:
-        with file.open(encoding="utf-8") as lines:
-            yield from lines
-    except OSError as error:
-        raise RecordError(f"{file}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise RecordError(f"{file}: is not a text file") from error
+        yield from read_lines(file)
+    except FileError as error:
+        raise RecordError(str(error)) from error
 
 
 def _object(replayed: Replayed) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from topologies.files import FileError, read_lines
+from topologies.printable import quoted
+
 
 class TraceError(ValueError):
     """A trace that does not follow its format; the message names file, line and column."""
@@ -25,12 +28,9 @@ def read_csv(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
     may be, a quotation does not end, or the last line has no line ending and so was cut off.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _rows(path, _whole_lines(path, file), columns)
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise TraceError(f"{path}: is not text") from error
+        yield from _rows(path, _whole_lines(path, read_lines(path)), columns)
+    except FileError as error:
+        raise TraceError(str(error)) from error
 
 
 def _whole_lines(path: Path, lines: Iterable[str]) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[
             for position, field in enumerate(fields[len(header) :], len(header) + 1):
                 if field.strip():
                     where = f"{path}: line {reader.line_num}, column {position}"
-                    raise TraceError(f"{where}: expected the end of the line, got {field!r}")
+                    raise TraceError(f"{where}: expected the end of the line, got {quoted(field)}")
             values = {column: fields[position].strip() for column, position in positions.items()}
             yield CsvRow(reader.line_num, values)
     except csv.Error as error:

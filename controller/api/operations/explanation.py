@@ -25,6 +25,7 @@ from policies.intensity import Demand, demand
 from policies.plan import JobPlan
 from policies.snapshot import OrderKeeper
 from topologies.fabric import Fabric, Path
+from topologies.printable import quoted
 
 _NAMES_LISTED = 8
 
@@ -157,9 +158,11 @@ def find_flow(decision: Decision, name: str) -> Flow:
         names = {f"{job.name}/{flow.key.group}/{flow.key.flow}": flow for flow in job.registered_flows}
         if name in names:
             return names[name]
-        raise NothingToExplainError(f"the plan in force has no flow {name!r}; {job.name!r} has {_listed(names)}")
+        raise NothingToExplainError(
+            f"the plan in force has no flow {quoted(name)}; {quoted(job.name)} has {_listed(names)}"
+        )
     jobs = _listed(job.name for job in decision.snapshot.jobs)
-    raise NothingToExplainError(f"the plan in force has no job {name.partition('/')[0]!r}; it has {jobs}")
+    raise NothingToExplainError(f"the plan in force has no job {quoted(name.partition('/')[0])}; it has {jobs}")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from controller.process.core import ControllerCore
 from controller.process.daemon import serve
 from experiments.scenarios.driven.clock import DrivenClock
 from experiments.scenarios.driven.service import DrivenTimeService
+from topologies.logs import log_to_stderr
 
 _DESCRIPTION = "A controller whose clock a run moves."
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def services(controller: ControllerCore) -> tuple[grpc.GenericRpcHandler, ...]:
         return (DrivenTimeService.of(controller, clock).handler(),)
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     asyncio.run(serve(config, ExternalTime(clock, services)))
 
 

@@ -194,6 +194,14 @@ def test_unknown_job_is_refused(registry: Registry, call: str) -> None:
         getattr(registry, call)("nobody", [])
 
 
+def test_refusals_quote_the_beginning_of_long_names(registry: Registry, job: JobRequest) -> None:
+    long = "h" * 100_000
+    with pytest.raises(InvalidFieldError, match=r"hosts\[0\]: unknown host 'h{256}'… \(100,000 characters\)$"):
+        registry.register_job(replace(job, hosts=(long,)), now_s=0.0)
+    with pytest.raises(UnknownJobError, match=r"job: 'h{256}'… \(100,000 characters\) is not registered"):
+        registry.renew(long, now_s=0.0)
+
+
 def test_deregistering_twice_is_no_error(registry: Registry, job: JobRequest) -> None:
     registry.register_job(job, now_s=0.0)
     assert registry.deregister("gpt")

@@ -115,7 +115,7 @@ def test_a_file_cut_off_anywhere_but_between_rows_is_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "cannot be read: No such file"), (b"\xff\xfe", "is not text"), (b"", "line 0, column")],
+    [(None, "cannot be read: No such file"), (b"\xff\xfe", "is not a text file"), (b"", "line 0, column")],
 )
 def test_a_file_that_is_none(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = write(tmp_path, JOBS, WORKERS) / "job.csv"

@@ -101,6 +101,7 @@ def test_candidates_show_foreign_traffic_on_their_paths(controller: PlannedContr
         ("nobody", "no job 'nobody'; it has bert, gpt, resnet"),
         ("gpt/ring/2", "no flow 'gpt/ring/2'; 'gpt' has gpt/ring/0, gpt/ring/1"),
         ("gpt/star/0", "no flow 'gpt/star/0'"),
+        ("j" * 100_000, r"no job 'j{256}'… \(100,000 characters\); it has"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(
