@@ -1,16 +1,33 @@
 """Who may call a controller, as its configuration says."""
 
+from typing import TYPE_CHECKING
+
 from controller.access.authenticator import Anybody, Authenticator, authenticator
+from controller.access.identity import Identity
 from controller.api.calls import CallRecorder, Calls
 from controller.config import ControllerConfig
 
+if TYPE_CHECKING:
+    # SQLAlchemy is slow to import, and a controller without a database does not need it.
+    from controller.store.audit import AuditTrail
 
-def calls_of(config: ControllerConfig, record: CallRecorder | None = None) -> Calls:
-    """The admission of calls; ``record`` writes them to the audit trail. Raises UnusableFileError."""
-    return Calls(_authenticator(config), config.quotas_of, record)
+
+def calls_of(config: ControllerConfig, trail: "AuditTrail | None") -> Calls:
+    """The admission of calls; ``trail`` records them, None: nobody does. Raises UnusableFileError."""
+    return Calls(_authenticator(config), config.quotas_of, None if trail is None else _recorder(trail))
 
 
 def _authenticator(config: ControllerConfig) -> Authenticator:
     if config.has_identities:
         return authenticator(config.tokens, config.jwt)
     return Anybody(agents=config.agents)
+
+
+def _recorder(trail: "AuditTrail") -> CallRecorder:
+    from controller.store.audit import Call
+
+    def record(caller: Identity, method: str, subject: str, outcome: str, problem: str) -> None:
+        roles = "/".join(sorted(caller.roles))
+        trail.record_call(Call(caller.name, caller.tenant, roles, method, subject, outcome, problem))
+
+    return record

@@ -123,7 +123,7 @@ class ControllerCore:
                 bytes_per_count=config.bytes_per_count,
                 **keep,
             )
-        self.calls = calls_of(config)
+        self.calls = calls_of(config, None if store is None else store.trail)
         context = ServiceContext(
             registry=self.registry,
             planner=self.planner,

@@ -15,6 +15,7 @@ from controller.config import ControllerConfig, SwitchAddress
 from controller.process.core import ControllerCore
 from controller.process.server import Server
 from controller.southbound.recording import RecordingSouthbound
+from controller.store.store import Store
 from hostlib.credentials import Credentials
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -76,7 +77,7 @@ class Secured:
 
 
 @asynccontextmanager
-async def secured(**settings: Any) -> AsyncIterator[Secured]:
+async def secured(store: Store | None = None, **settings: Any) -> AsyncIterator[Secured]:
     """Serve a controller with these settings of its configuration, over a southbound that records."""
     switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in TOPOLOGY.build().switches)
     config = ControllerConfig(listen="127.0.0.1:0", topology=TOPOLOGY, switches=switches, policy="crux", **settings)
@@ -84,7 +85,7 @@ async def secured(**settings: Any) -> AsyncIterator[Secured]:
     southbound = RecordingSouthbound()
     server = Server.bind(config)
     core = ControllerCore(
-        config, Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed)), southbound, WallClock()
+        config, Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed)), southbound, WallClock(), store
     )
     async with server.serving(core.handlers):
         yield Secured(server.address, core, southbound)

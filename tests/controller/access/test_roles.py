@@ -9,11 +9,15 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from sqlalchemy import select
 
 from controller.access.authority import Authority
 from controller.access.identity import Identity, Role
 from controller.api.operations import operations_pb2
 from controller.api.operations.methods import EXPLAIN, LIST_CONTROLLERS, LIST_JOBS, WITHDRAW
+from controller.clock import WallClock
+from controller.store.schema import CALL
+from controller.store.store import Store
 from hostlib.connection import Connection
 from hostlib.credentials import Credentials
 from hostlib.errors import RefusalReason, RefusedError, UnreachableError
@@ -322,3 +326,32 @@ def test_calls_are_recorded_with_who_made_them(trial: Trial) -> None:
         ("operator/viewer 'alice'", "ListJobs", "", "done"),
         ("job 'speech' of tenant 'speech'", "RegisterJob", "odd", "refused"),
     ]
+
+
+def test_the_audit_trail_has_calls_with_their_identities(trial: Trial, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = Store.open(str(tmp_path / "controller.db"), WallClock())
+        async with (
+            secured(store=store, tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision")) as vision,
+        ):
+            await vision.register_job(GPT)
+            assert [job.tenant for job in controller.core.registry.jobs] == ["vision"]
+            await store.trail.flush()
+        found = store.database.read(lambda connection: connection.execute(select(CALL)).mappings().all())
+        assert [{name: row[name] for name in ("identity", "tenant", "role", "method", "subject")} for row in found] == [
+            {"identity": "vision", "tenant": "vision", "role": "job", "method": "RegisterJob", "subject": "gpt"}
+        ]
+        await store.close()
+        # The tenant outlives the controller.
+        store = Store.open(str(tmp_path / "controller.db"), WallClock())
+        async with (
+            secured(store=store, tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-speech")) as speech,
+        ):
+            assert [job.tenant for job in controller.core.registry.jobs] == ["vision"]
+            with pytest.raises(RefusedError, match="belongs to another tenant"):
+                await speech.heartbeat("gpt")
+        await store.close()
+
+    run(scenario)
