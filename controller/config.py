@@ -194,6 +194,21 @@ class ControllerConfig(BaseModel):
             raise ValueError("switches: a name is listed twice")
         return self
 
+    @model_validator(mode="after")
+    def _switches_are_reached_safely(self) -> Self:
+        far = [
+            switch.name
+            for switch in self.switches
+            for at in (switch.address, switch.gnmi)
+            if at and not is_loopback(at)
+        ]
+        if far and self.switch_tls is None and not self.insecure:
+            raise ValueError(
+                f"switches: {far[0]} is reached over the network: set switch_tls (docs/security.md), or write down"
+                " insecure: true"
+            )
+        return self
+
 
 class ConfigError(DaemonError, DocumentError):
     """A configuration that cannot be used; ``messages`` has one line per problem: file, key path and problem."""

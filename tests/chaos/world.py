@@ -48,6 +48,7 @@ class World:
         self.switches = Switches(self.emulated, self.network)
         self.config = ControllerConfig(
             agents=True,
+            insecure=True,  # the network is memory
             topology=TOPOLOGY,
             switches=self.switches.addresses,
             policy=policy,

@@ -32,9 +32,12 @@ def test_defaults_leave_room_for_other_controllers_below() -> None:
         ({"policy": "best"}, "policy"),
         ({"lease_s": 0}, "lease_s"),
         ({"hash": "md5"}, "hash"),
-        ({"switches": [{"name": "t0", "address": "a:1"}]}, "no address for t1"),
-        ({"switches": [{"name": name, "address": "a:1"} for name in ("t0", "t1", "t2")]}, "not in the topology: t2"),
-        ({"switches": [{"name": name, "address": "a:1"} for name in ("t0", "t1", "t1")]}, "listed twice"),
+        ({"switches": [{"name": "t0", "address": "localhost:1"}]}, "no address for t1"),
+        (
+            {"switches": [{"name": name, "address": "localhost:1"} for name in ("t0", "t1", "t2")]},
+            "not in the topology: t2",
+        ),
+        ({"switches": [{"name": name, "address": "localhost:1"} for name in ("t0", "t1", "t1")]}, "listed twice"),
     ],
 )
 def test_wrong_configuration_is_refused_by_name(changes: dict[str, Any], named: str) -> None:
