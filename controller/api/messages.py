@@ -71,9 +71,8 @@ def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignmen
 
 def probe_exchange(message: wire.ExchangeProbesRequest) -> ProbeExchange:
     """Return the probe reports of a request: of too many, just enough to tell."""
-    reports, dropped = message.reports, message.dropped
-    if len(reports) > MAX_REPORTS:
-        reports = reports[: MAX_REPORTS + 1]
+    is_too_many = len(message.reports) > MAX_REPORTS
+    reports: Sequence[wire.ProbeReport] = message.reports[: MAX_REPORTS + 1] if is_too_many else message.reports
     return ProbeExchange(
         message.host,
         message.session,
@@ -94,7 +93,7 @@ def probe_exchange(message: wire.ExchangeProbesRequest) -> ProbeExchange:
             for report in reports
             for flow in (report.five_tuple,)
         ],
-        {one.reason: one.packets for one in dropped[:_MAX_REASONS]},
+        {one.reason: one.packets for one in message.dropped[:_MAX_REASONS]},
         message.targets_version,
     )
 

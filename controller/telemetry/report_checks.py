@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.registry.errors import NotOwnerError
-from hostlib.wire.sequence_window import Arrival, SequenceWindow
+from hostlib.wire.sequence_window import Arrival
 from hostlib.wire.session_window import SESSION_SILENCE_S, SessionWindow
 
 _NS_PER_S = 1_000_000_000
@@ -45,7 +45,6 @@ _REASONS = {
     Arrival.OTHER_SESSION: RejectReason.OTHER_SESSION,
     Arrival.CLOCK: RejectReason.SENDER_CLOCK,
 }
-_NEW, _LATE = Arrival.NEW, Arrival.LATE
 
 
 @dataclass(slots=True)
@@ -96,28 +95,10 @@ class Reporters:
         return RejectReason.HOST_CLOCK if arrival is Arrival.CLOCK else None
 
 
-class ProbeStream:
-    """The probes between two NICs; ``window`` counts those of the session that are missing, late or doubled."""
+def check_arrival(arrival: Arrival) -> RejectReason | None:
+    """Return why a probe of a sender's session is rejected, if it is.
 
-    __slots__ = ("_probes",)
-
-    def __init__(self) -> None:
-        self._probes = SessionWindow(SILENCE_S)
-
-    @property
-    def window(self) -> SequenceWindow:
-        """The numbers of the session in force."""
-        return self._probes.window
-
-    def number_of(self, sequence: int) -> int:
-        """Return a number for the probe last recorded that grows from session to session."""
-        return self._probes.generation << 32 | sequence
-
-    def check_probe(self, session: int, sequence: int, travelled_ns: int, came_s: float) -> RejectReason | None:
-        """Record a probe by its numbers and times; return why its report is rejected, if it is.
-
-        Sender and receiver have clocks of their own, so only a change of their difference shows a jump. After a jump
-        the clocks count as right again. ``came_s`` is when the probe arrived, by the controller's clock.
-        """
-        arrival = self._probes.note(session, sequence, travelled_ns, came_s)
-        return None if arrival is _NEW or arrival is _LATE else _REASONS[arrival]
+    Sender and receiver have clocks of their own, so only a change of their difference shows a jump. After a jump the
+    clocks count as right again.
+    """
+    return _REASONS.get(arrival)

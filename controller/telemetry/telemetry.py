@@ -13,11 +13,13 @@ from controller.telemetry.link_failures import LinkFailureDetector
 from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.pair_monitor import PairMonitor
 from controller.telemetry.path_table import Candidate, Freshness
-from controller.telemetry.report_checks import ProbeStream, RejectReason, Reporters
+from controller.telemetry.report_checks import SILENCE_S, RejectReason, Reporters, check_arrival
 from hostlib.telemetry.parsing import Malformed
 from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.telemetry.receiver import DropReason
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
+from hostlib.wire.sequence_window import Arrival
+from hostlib.wire.session_window import SessionWindow
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic, Path
 from topologies.routing import Routing
@@ -27,6 +29,8 @@ STALE_AFTER_S = 5.0
 
 _AGENT_REASONS = frozenset(str(reason) for reason in (*Malformed, *DropReason))
 """Why the agents of hosts drop packets."""
+
+_NEW = Arrival.NEW
 
 _MAX_DROPPED = 1 << 48
 """Packets that a host receives in a month at a hundred million a second."""
@@ -63,7 +67,7 @@ class _Pair:
     source: Nic
     destination: Nic
     monitor: PairMonitor
-    stream: ProbeStream
+    stream: SessionWindow
     paths: dict[bytes, Path]
     """Candidate paths already decoded, by the bytes of the INT stack that tell them."""
     target: ProbeTarget
@@ -240,8 +244,8 @@ class Telemetry:
         if age_ns > _MAX_AGE_NS:
             return RejectReason.TOO_OLD
         stream, came_s = pair.stream, now_s - age_ns / _NS_PER_S
-        reason = stream.check_probe(session, sequence, clock_ns - age_ns - sent_ns, came_s)
-        if reason is not None:
+        arrival = stream.note(session, sequence, clock_ns - age_ns - sent_ns, came_s)
+        if arrival is not _NEW and (reason := check_arrival(arrival)) is not None:
             return reason
         path = pair.paths.get(path_octets) or self._decoder.decode(path_octets, pair.source, pair.destination)
         if isinstance(path, RejectReason):
@@ -252,7 +256,8 @@ class Telemetry:
             if path not in table.paths:
                 return RejectReason.NOT_A_CANDIDATE
             pair.paths[path_octets] = path
-        self.version += pair.monitor.record_probe(port, port_sequence, stream.number_of(sequence), path, came_s)
+        number = stream.generation << 32 | sequence
+        self.version += pair.monitor.record_probe(port, port_sequence, number, path, came_s)
         return path
 
     def _judge_links(self, host: str, now_s: float) -> None:
@@ -285,7 +290,7 @@ class Telemetry:
         monitor = PairMonitor(self._routing.candidate_paths(source, destination), self._stale_after_s)
         monitor.reroute(self._dead_links)
         target = ProbeTarget(key, monitor.table.kept_ports(), monitor.table.wants_ports)
-        pair = self._pairs[key] = _Pair(source, destination, monitor, ProbeStream(), {}, target)
+        pair = self._pairs[key] = _Pair(source, destination, monitor, SessionWindow(SILENCE_S), {}, target)
         self._targets.pop(source.host, None)
         self._pairs_from.setdefault(source.host, {})[key] = pair
         self._pairs_to.setdefault(destination.host, {})[key] = pair

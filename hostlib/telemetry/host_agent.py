@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError
-from hostlib.telemetry.probe_agent import ProbeAgent
+from hostlib.telemetry.probe_agent import ProbeAgent, ProbeAnswer
 from hostlib.telemetry.probes import Probe
 
 _LOG = logging.getLogger(__name__)
@@ -24,6 +24,9 @@ _BATCHING_S = 0.002
 
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 5.0
+
+_SENDING, _RECEIVING = "sending probes", "receiving probes"
+_EXCHANGING = "exchanges with the controller"
 
 _NO_ROOM = "no room at the packet socket"
 
@@ -89,8 +92,8 @@ class HostAgent:
         self._connection = connection
         self._exchanges = 0
         self._problem: str | None = "the controller has not answered yet"
-        self._failure: str | None = None
-        """The newest error of the agent itself."""
+        self._failures: dict[str, str] = {}
+        """Errors of the agent itself, by what it was doing, until that succeeds."""
         self._is_full = asyncio.Event()
         self._send_timer: asyncio.TimerHandle | None = None
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -101,7 +104,7 @@ class HostAgent:
         Raises OSError if an interface is gone.
         """
         for nic in self._nics.values():
-            nic.listen(partial(self._guarded, "receiving probes", partial(self._receive, nic)))
+            nic.listen(partial(self._guarded, _RECEIVING, partial(self._receive, nic)))
         exchanging = asyncio.create_task(self._exchange())
         try:
             await asyncio.wait((exchanging, self._failed), return_when=asyncio.FIRST_COMPLETED)
@@ -141,6 +144,8 @@ class HostAgent:
             work()
         except Exception as error:
             self._note_failure(job, error)
+        else:
+            self._failures.pop(job, None)
 
     def _send(self) -> None:
         """Send the probes that are due and schedule the next ones."""
@@ -151,9 +156,10 @@ class HostAgent:
             if not self._failed.done():
                 self._failed.set_exception(error)
         except Exception as error:
-            self._note_failure("sending probes", error)
+            self._note_failure(_SENDING, error)
             self._send_timer = asyncio.get_running_loop().call_later(_LAST_RETRY_S, self._send)
         else:
+            self._failures.pop(_SENDING, None)
             self._send_when_due()
 
     def _send_when_due(self) -> None:
@@ -180,20 +186,24 @@ class HostAgent:
                 await self._until_due()
                 continue
             try:
-                answer = await self._connection.exchange_probes(exchange)
+                self._take(await self._connection.exchange_probes(exchange))
             except ControllerError as error:
                 self._note(f"still probing, and trying again: {error}")
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _LAST_RETRY_S)
             except Exception as error:
-                self._note_failure("exchanges with the controller", error)
+                self._note_failure(_EXCHANGING, error)
                 await asyncio.sleep(_LAST_RETRY_S)
             else:
                 retry_s = _FIRST_RETRY_S
-                self._exchanges += 1
-                self._agent.answered(answer, _now_s())
-                self._note(self._mismatch() or self._failure)
-                self._send_when_due()
+
+    def _take(self, answer: ProbeAnswer) -> None:
+        """Act by the controller's answer to an exchange."""
+        self._exchanges += 1
+        self._agent.answered(answer, _now_s())
+        self._failures.pop(_EXCHANGING, None)
+        self._note(self._mismatch() or next(iter(self._failures.values()), None))
+        self._send_when_due()
 
     async def _until_due(self) -> None:
         """Return when the next exchange is due."""
@@ -217,11 +227,11 @@ class HostAgent:
         )
 
     def _note_failure(self, job: str, error: Exception) -> None:
-        """Log an error that nobody expected, once, and show it from now on."""
+        """Log an error that nobody expected, once, and show it until the job succeeds."""
         failure = f"{job} failed, and is tried again: {type(error).__name__}: {error}"
-        if failure != self._failure:
+        if failure != self._failures.get(job):
             _LOG.error("%s: %s", self._agent.host, failure, exc_info=error)
-        self._failure = self._problem = failure
+        self._failures[job] = self._problem = failure
 
     def _note(self, problem: str | None) -> None:
         """Log a change of the problem between controller and host, once."""

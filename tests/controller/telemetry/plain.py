@@ -6,10 +6,11 @@ from collections.abc import Iterable, Set
 
 from controller.telemetry.link_measurements import MAX_REPORTERS, LinkMeasurement
 from controller.telemetry.path_table import REPORTS_TO_CONFIRM
-from controller.telemetry.report_checks import ProbeStream, RejectReason, Reporters
+from controller.telemetry.report_checks import SILENCE_S, RejectReason, Reporters, check_arrival
 from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.int_md import Hop, read_stack
+from hostlib.wire.session_window import SessionWindow
 from tests.controller.telemetry.plain_candidates import PlainCandidates
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, FiveTuple
 from topologies.fabric import Path
@@ -23,7 +24,7 @@ class PlainTelemetry:
         self.version = 0
         self.rejected: Counter[RejectReason] = Counter()
         self.measured: dict[int, LinkMeasurement] = {}
-        self.pairs: dict[Key, tuple[PlainCandidates, ProbeStream]] = {}
+        self.pairs: dict[Key, tuple[PlainCandidates, SessionWindow]] = {}
         self.silent: set[int] = set()
         self.reporters = Reporters(lease_s)
         self._routing = routing
@@ -43,7 +44,7 @@ class PlainTelemetry:
                 ends = self._fabric.nic_by_address[key[0]], self._fabric.nic_by_address[key[1]]
                 candidates = PlainCandidates(self._routing.candidate_paths(*ends), self._stale_after_s)
                 candidates.reroute(self._dead)
-                self.pairs[key] = candidates, ProbeStream()
+                self.pairs[key] = candidates, SessionWindow(SILENCE_S)
             self.pairs[key][0].keep_ports(own)
         self.silent = {link for link in silent if any(self._crosses(pair, link) for pair, _ in self.pairs.values())}
         self.version += self.silent != silent
@@ -89,7 +90,8 @@ class PlainTelemetry:
         if report.age_ns > 10_000_000_000:
             return RejectReason.TOO_OLD
         travelled_ns = request.clock_ns - report.age_ns - report.sent_ns
-        drop = stream.check_probe(report.session, report.sequence, travelled_ns, now_s - report.age_ns / 1_000_000_000)
+        came_s = now_s - report.age_ns / 1_000_000_000
+        drop = check_arrival(stream.note(report.session, report.sequence, travelled_ns, came_s))
         if drop is not None:
             return drop
         try:
@@ -109,7 +111,7 @@ class PlainTelemetry:
         came_s = now_s - report.age_ns / 1_000_000_000
         for link, hop in zip(path[1:], hops, strict=True):
             self._measure(link, hop, request.host, came_s)
-        number = stream.number_of(report.sequence)
+        number = stream.generation << 32 | report.sequence
         self.version += candidates.record_probe(flow.source_port, report.port_sequence, number, path, came_s)
         return None
 

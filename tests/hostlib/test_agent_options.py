@@ -1,0 +1,32 @@
+"""Options of the agent's command that are refused before it sends anything."""
+
+from pathlib import Path
+
+import pytest
+
+from hostlib import agent
+from tests.hostlib.authority import Authority
+
+HOST = ["--host", "h0", "--nic", "lo=127.0.0.1@1"]
+
+
+def test_credentials_that_cannot_be_used_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    authority, token = Authority(tmp_path), tmp_path / "token"
+    token.write_text("secret")
+    for options, problem in (
+        (["--ca", str(tmp_path / "none")], f"{tmp_path / 'none'}: cannot be read"),
+        (["--ca", str(authority.ca), "--key", str(token)], "certificate: missing, though key is given"),
+        (["--token-file", str(token), "--controller", "far:4790"], "a token must not travel in plain text to far:4790"),
+        (["--token-file", str(tmp_path / "none")], f"{tmp_path / 'none'}: cannot be read"),
+    ):
+        assert agent.main([*HOST, *options]) == 2
+        said = capsys.readouterr().err
+        assert problem in said
+        assert "Traceback" not in said
+
+
+def test_an_owner_token_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(b"\xff\n\0")
+    assert agent.main([*HOST, "--owner-token-file", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"{file}: expected 1 to 256 printable characters")
