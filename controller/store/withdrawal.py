@@ -45,9 +45,8 @@ def _require_jobs(database: str, names: Sequence[str], connection: Connection) -
     stored = list(connection.scalars(select(JOB.c.name).order_by(JOB.c.name)))
     if missing := [name for name in names if name not in stored]:
         others = ", ".join(map(shown, stored[:_MOST_NAMED])) + (" …" if len(stored) > _MOST_NAMED else "")
-        raise NothingWithdrawnError(
-            f"{database}: no job {', '.join(map(shown, missing[:_MOST_NAMED]))} is stored; stored are: {others or 'none'}"
-        )
+        unknown = ", ".join(map(shown, missing[:_MOST_NAMED]))
+        raise NothingWithdrawnError(f"{database}: no job {unknown} is stored; stored are: {others or 'none'}")
 
 
 def _withdraw(database: str, names: Sequence[str], connection: Connection) -> dict[str, int]:

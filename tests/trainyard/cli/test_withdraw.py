@@ -47,9 +47,7 @@ def _names(address: str) -> list[str]:
         store.database.close()
 
 
-def test_the_error_of_the_controller_names_the_command_that_helps(
-    address: str, trainyard: Trainyard, tmp_path: Path
-) -> None:
+def test_the_error_of_the_controller_names_the_command_that_helps(address: str, trainyard: Trainyard) -> None:
     _register(address)
     store = Store.open(address, DrivenClock())
     with pytest.raises(StoreError) as refused:
