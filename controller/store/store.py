@@ -79,7 +79,7 @@ class Store:
     def warn_of_other(self, config: ControllerConfig) -> None:
         """Log where the last recorded Plan was decided under another configuration than this one."""
         body = self.database.read(partial(facts.newest_fact, CONTROLLER))
-        if body is not None and (differing := Setting.of(config).differing(body)):
+        if isinstance(body, dict) and (differing := Setting.of(config).differing(body)):
             _LOG.warning(
                 "the last plan was decided under another %s than is configured here; what leads next goes by its own",
                 " and ".join(differing),

@@ -91,6 +91,14 @@ class Commands(LazyGroup):
             imported("trainyard.cli.record:replay"),
             "Decide the Plans of a record again; exit status 1 where a Plan differs.",
         ),
+        "audit": LazyCommand(
+            imported("trainyard.cli.audit:audit"),
+            "Show the newest entries of a controller's audit trail; the controller may be running.",
+        ),
+        "withdraw": LazyCommand(
+            imported("trainyard.cli.withdraw:withdraw"),
+            "Withdraw jobs from the database of a controller that does not run.",
+        ),
         "emulator": LazyCommand(
             imported("trainyard.cli.emulator:emulator"),
             "Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.",

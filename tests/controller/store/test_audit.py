@@ -1,9 +1,11 @@
 """The audit trail has every request once, whatever the database does; lost requests are counted."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -11,7 +13,8 @@ from sqlalchemy import Connection
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
 from controller.store import audit
-from controller.store.audit import AuditTrail, writes_between
+from controller.store.audit import AuditTrail, Call, writes_between
+from controller.store.audit_entries import CallEntry, newest_entries
 from controller.store.database import Database
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
@@ -85,6 +88,47 @@ def test_failed_writes_are_retried_once_and_in_order(store: Store, error: StoreE
         await store.trail.flush()
         assert _written(store.database) == [1, 1, 2, 3, 4, 4, 5]
         assert store.trail.num_lost == 0
+
+    asyncio.run(scenario())
+
+
+def test_calls_are_recorded_beside_requests_and_pruned_with_them(store: Store) -> None:
+    async def scenario() -> None:
+        _note(store.trail, 1)
+        store.trail.record_call(Call("alice", "vision", "job", "RegisterJob", "x" * 5_000, "INVALID_ARGUMENT", "y"))
+        await store.trail.flush()
+        write, call = store.database.read(partial(newest_entries, 10))
+        assert (write.kind, call.kind) == ("write", "call")
+        assert isinstance(call, CallEntry)
+        assert (call.identity, call.tenant, call.role, call.method) == ("alice", "vision", "job", "RegisterJob")
+        assert (call.subject, call.outcome, call.problem) == ("x" * 1_000, "INVALID_ARGUMENT", "y")
+        assert await store.database.write(partial(audit.prune, 0.0)) is False  # all are younger
+        assert len(store.database.read(partial(newest_entries, 10))) == 2
+        await store.database.write(partial(audit.prune, 1.0))
+        assert store.database.read(partial(newest_entries, 10)) == []
+
+    asyncio.run(scenario())
+
+
+def test_many_entries_are_written_and_pruned_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "ROWS_PER_TRANSACTION", 2)
+    written: list[int] = []
+
+    async def scenario() -> None:
+        write = store.database.write
+
+        async def counted(work: Callable[[Connection], Any]) -> Any:
+            written.append(len(_written(store.database)))
+            return await write(work)
+
+        monkeypatch.setattr(store.database, "write", counted)
+        _note(store.trail, *range(5))
+        await store.trail.flush()
+        assert written == [0, 2, 4]
+        assert _written(store.database) == list(range(5))
+        while await write(partial(audit.prune, 1.0)):
+            pass
+        assert _written(store.database) == []
 
     asyncio.run(scenario())
 

@@ -6,8 +6,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,14 +20,18 @@ from sqlalchemy import Connection, event
 
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.registry.errors import CommitError, RegistrationError
-from controller.registry.jobs import StoredJob
+from controller.registry.jobs import RegisteredJob, StoredJob
+from controller.registry.journal import JobChange, JobOverwrite
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
+from controller.store.jobs import write_changes
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
 from policies.job import Profile
+from tests.controller.record.lives import Life
 from tests.controller.store.registering import held
+from tests.patience import until
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
@@ -297,5 +302,61 @@ def test_a_full_disk_is_named_and_committed_jobs_stay() -> None:
             await registry.commit()
             assert is_new
             assert files.store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+
+    asyncio.run(scenario())
+
+
+def test_the_tenant_of_a_job_is_stored(address: str) -> None:
+    job = RegisteredJob(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0, "token", (), "vision")
+
+    async def scenario() -> None:
+        store = Store.open(address, DrivenClock())
+        await store.database.write(partial(write_changes, [JobChange("gpt", None, job)]))
+        assert store.registry(FABRIC, LEASE_S).jobs == (job,)
+        await store.database.write(partial(write_changes, [JobOverwrite("gpt", replace(job, tenant="speech"))]))
+        assert store.registry(FABRIC, LEASE_S).jobs == (replace(job, tenant="speech"),)
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_grace_is_a_duration_that_ends_however_the_clock_steps(address: str) -> None:
+    year_s = 365 * 86_400.0
+
+    async def scenario() -> None:
+        first = Store.open(address, DrivenClock(year_s))  # its clock is a year ahead
+        assert first.grace_s(10.0) == 10.0
+        await first.close()
+        second = Store.open(address, DrivenClock(0.0))
+        assert second.grace_s(10.0) == 10.0
+        await second.record_grace(4.0)
+        assert second.grace_s(10.0) == 4.0
+        assert second.grace_s(3.0) == 3.0  # never more than a lease
+        await second.record_grace(0.0)
+        await second.close()
+        third = Store.open(address, DrivenClock(-year_s))
+        assert third.grace_s(10.0) == 0.0
+        await third.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_left_of_the_grace_is_stored_while_it_runs_down(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        life = Life(tmp_path / "t.db", "ecmp")
+        life.start()
+        recording = asyncio.create_task(life.controller.record_silences())
+        life.clock.advance_to(life.clock.now_s() + 0.5)
+        await until(lambda: life.store.grace_s(2.0) == 1.5)
+        life.clock.advance_to(life.clock.now_s() + 5.0)
+        await life.controller.planner.settle()
+        assert not life.southbound.keeps_found
+        await until(lambda: life.store.grace_s(2.0) == 0.0)
+        recording.cancel()
+        await life.store.close()
+        life.start()  # a restart: what no job asks for is deleted with the first Plan
+        await life.controller.planner.settle()
+        assert not life.southbound.keeps_found
+        await life.end()
 
     asyncio.run(scenario())

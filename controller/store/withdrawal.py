@@ -1,0 +1,57 @@
+"""Withdrawal of jobs from a database on which no controller runs."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy import Connection, delete, func, select
+
+from controller.errors import StoreError
+from controller.leadership.exclusive import acquire_term
+from controller.store.database import Database
+from controller.store.leader_lease import DatabaseLease, require_term
+from controller.store.rows import shown
+from controller.store.schema import FLOW_GROUP, JOB
+
+_MOST_NAMED = 8
+_HOLDER = "trainyard withdraw"
+
+
+class NothingWithdrawnError(StoreError):
+    """Nothing can be withdrawn: a controller runs, or there is no such job; nothing was changed."""
+
+
+async def withdraw_jobs(database: Database, names: Sequence[str]) -> dict[str, int]:
+    """Withdraw jobs with all that belongs to them, all or none; returns how many flow groups each had.
+
+    It takes the lease as a controller does, so that none that comes meanwhile works with these jobs.
+
+    Raises:
+        NothingWithdrawnError: A controller runs on the database, or has no such job.
+        StoreError: The database cannot be used, or a controller leads on it.
+    """
+    table = DatabaseLease(database)
+    record = await table.read()
+    if await table.is_running(record):
+        raise NothingWithdrawnError(
+            f"{database.name}: controller {shown(record.holder)} runs on it, in term {record.term}; stop it first"
+        )
+    await database.write(partial(_require_jobs, database.name, names))
+    term = await acquire_term(table, _HOLDER)
+    in_term = database.guarded(partial(require_term, term))
+    return await in_term.write(partial(_withdraw, database.name, names))
+
+
+def _require_jobs(database: str, names: Sequence[str], connection: Connection) -> None:
+    stored = list(connection.scalars(select(JOB.c.name).order_by(JOB.c.name)))
+    if missing := [name for name in names if name not in stored]:
+        others = ", ".join(map(shown, stored[:_MOST_NAMED])) + (" …" if len(stored) > _MOST_NAMED else "")
+        unknown = ", ".join(map(shown, missing[:_MOST_NAMED]))
+        raise NothingWithdrawnError(f"{database}: no job {unknown} is stored; stored are: {others or 'none'}")
+
+
+def _withdraw(database: str, names: Sequence[str], connection: Connection) -> dict[str, int]:
+    _require_jobs(database, names, connection)
+    num_groups = select(func.count()).select_from(FLOW_GROUP)
+    counts = {name: connection.scalar(num_groups.where(FLOW_GROUP.c.job == name)) or 0 for name in names}
+    connection.execute(delete(JOB).where(JOB.c.name.in_(list(counts))))
+    return counts
