@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from controller.background import in_slices
 from controller.planning.decision import Decision
 from controller.telemetry.planned_loads import PlannedLoads
-from controller.telemetry.telemetry import PairKey, Telemetry, ports_by_pair
+from controller.telemetry.exchange import PairKey
+from controller.telemetry.telemetry import Telemetry, ports_by_pair
 
 _PAIRS_AT_ONCE = 100
 
