@@ -21,7 +21,7 @@ from controller.access.connections import ConnectionLimitError, ConnectionTable
 from controller.access.errors import ForbiddenError, UnauthenticatedError
 from controller.access.identity import Identity, Role
 from controller.access.options import UNLIMITED, Quotas
-from controller.api.errors import NothingPlannedError, NothingToExplainError
+from controller.api.errors import BusyError, NothingPlannedError, NothingToExplainError
 from controller.api.rate_limiter import RateLimiter, RateLimitError
 from controller.registry.errors import (
     CommitError,
@@ -53,6 +53,7 @@ _STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RateLimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ConnectionLimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    BusyError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     CommitError: grpc.StatusCode.INTERNAL,
     NothingPlannedError: grpc.StatusCode.FAILED_PRECONDITION,
     NothingToExplainError: grpc.StatusCode.NOT_FOUND,

@@ -9,3 +9,7 @@ class NothingPlannedError(DaemonError):
 
 class NothingToExplainError(DaemonError, LookupError):
     """No job and no flow of the Plan in force has the name; the message lists those that do."""
+
+
+class BusyError(DaemonError):
+    """Others have asked for so much that there is no time for the call."""

@@ -68,6 +68,10 @@ class Registry:
         """The jobs whose registration is committed, in order of their names."""
         return tuple(job for _, job in sorted(self._state.committed_jobs.items()))
 
+    def job(self, name: str) -> RegisteredJob | None:
+        """The job of a name, once its registration is committed."""
+        return self._state.committed_jobs.get(name)
+
     @property
     def silence_period_s(self) -> float:
         """How often ``record_silences`` is to be called."""

@@ -8,7 +8,13 @@ from policies.arrays import FloatArray
 from policies.intensity import iterations
 from policies.plan import Plan
 from policies.snapshot import Snapshot
-from policies.traffic import Traffic
+from policies.traffic import Loads, Traffic
+
+
+def loads_by_job(snapshot: Snapshot, plan: Plan) -> Loads:
+    """The bytes of every job on every link, on the paths of the Plan or else of the hash."""
+    traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (plan.flows[flow.key].path or flow.hashed_path,))
+    return traffic.loads(len(snapshot.links))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,9 +27,12 @@ class PlannedLoads:
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan) -> "PlannedLoads":
         """Add up the flows of all jobs, iterating as if alone, on the paths of the Plan or else of the hash."""
-        traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (plan.flows[flow.key].path or flow.hashed_path,))
+        return cls.adding_up(loads_by_job(snapshot, plan), snapshot)
+
+    @classmethod
+    def adding_up(cls, loads: Loads, snapshot: Snapshot) -> "PlannedLoads":
+        """Add up these loads of the jobs of a Snapshot."""
         rates_bps, num_links = snapshot.links.rates_bps, len(snapshot.links)
-        loads = traffic.loads(num_links)
         alone = iterations(snapshot.jobs, loads.transfer_s(rates_bps))
         durations_s = np.repeat([iteration.duration_s for iteration in alone], np.diff(loads.first))
         link_s = loads.num_bytes * 8 / rates_bps[loads.links]

@@ -162,7 +162,14 @@ class Telemetry:
 
     def pairs(self, now_s: float) -> tuple[PairView, ...]:
         """Return what is known of every pair that is probed, in the order of their addresses."""
-        return tuple(_view(key, pair, now_s) for key, pair in sorted(self._pairs.items()))
+        return tuple(self.pairs_in_turn(now_s))
+
+    def pairs_in_turn(self, now_s: float) -> Iterator[PairView]:
+        """The same one after the other; pairs may come and go meanwhile."""
+        for key in sorted(self._pairs):
+            pair = self._pairs.get(key)
+            if pair is not None:
+                yield _view(key, pair, now_s)
 
     def path_of(self, flow: FiveTuple, now_s: float) -> Path | None:
         """Return the path that a flow takes where no rule steers it, None if that is not known or stale."""

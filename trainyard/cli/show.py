@@ -23,9 +23,9 @@ from controller.api.operations.methods import (
     LIST_LOADS,
     LIST_RULES,
     LIST_SWITCHES,
+    Listing,
 )
 from experiments.report.numbers import count, counted, percent, quantity
-from hostlib.wire.methods import Method
 from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
 from trainyard.cli.options import DEFAULT_CONTROLLER, AnswerJsonOption, ControllerOption
 from trainyard.cli.output import PrintableConsole, number_table, path_words
@@ -288,7 +288,7 @@ def controllers(states: Sequence[wire.ControllerState]) -> Table:
 class _View:
     """A listing of the operations service, and the table of its states."""
 
-    listing: Method[wire.ListRequest, Any]
+    listing: Listing[Any]
     table: Callable[[Sequence[Any]], Table]
 
 

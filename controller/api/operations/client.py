@@ -10,11 +10,11 @@ from typing import Self, TypeVar
 import grpc
 
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.methods import EXPLAIN, WITHDRAW, StateT
+from controller.api.operations.methods import EXPLAIN, WITHDRAW, Listing, StateT
+from controller.api.operations.parts import joined
 from controller.leadership.leader_gate import NOT_LEADING
 from hostlib.addresses import unique_addresses
 from hostlib.credentials import Credentials
-from hostlib.wire.methods import Method
 
 _DEADLINE_S = 30.0
 _TAKE_OVER_S = 15.0
@@ -60,12 +60,14 @@ class Operations:
             channel.close()  # this ends the calls in progress
         self._threads.shutdown(cancel_futures=True)
 
-    def list(self, method: Method[wire.ListRequest, StateT]) -> list[StateT]:
+    def list(self, listing: Listing[StateT]) -> list[StateT]:
         """List all states of a kind. Raises OperationsError."""
+        method = listing.method
 
         def ask(channel: grpc.Channel) -> Sequence[StateT]:
             call = channel.unary_stream(method.path, method.request.SerializeToString, method.response.FromString)
-            return tuple(call(wire.ListRequest(), timeout=_DEADLINE_S, metadata=self._credentials.metadata()))
+            pages = call(wire.ListRequest(), timeout=_DEADLINE_S, metadata=self._credentials.metadata())
+            return [state for page in pages for state in page.states]
 
         return [*self._ask(ask)]
 
@@ -73,9 +75,9 @@ class Operations:
         """Explain a job, or a flow named JOB/GROUP/NUMBER. Raises OperationsError."""
 
         def ask(channel: grpc.Channel) -> wire.Explanation:
-            call = channel.unary_unary(EXPLAIN.path, EXPLAIN.request.SerializeToString, EXPLAIN.response.FromString)
+            call = channel.unary_stream(EXPLAIN.path, EXPLAIN.request.SerializeToString, EXPLAIN.response.FromString)
             request = wire.ExplainRequest(name=name)
-            return call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata())
+            return joined(call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata()))
 
         return self._ask(ask)
 

@@ -7,21 +7,19 @@ for one another.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
 from controller.api.errors import NothingToExplainError
 from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
+from controller.api.operations.link_users import LinkUsers
 from controller.api.operations.states import flow_state, job_state, rule_state
 from controller.planning.decision import Decision
 from controller.registry.jobs import RegisteredJob
 from controller.rules.job_rules import levels_in_force
-from controller.telemetry.planned_loads import PlannedLoads
-from policies.arrays import BoolArray, FloatArray
+from policies.arrays import FloatArray
 from policies.flows import Flow
-from policies.intensity import Demand, demand
 from policies.plan import JobPlan
 from policies.snapshot import OrderKeeper
 from topologies.fabric import Fabric, Path
@@ -31,23 +29,31 @@ _NAMES_LISTED = 8
 
 
 class Explainer:
-    """Explains the jobs and flows of one decision."""
+    """Explains the jobs and flows of one decision. It takes long to make, and can be used by any thread."""
 
     def __init__(self, decision: Decision, fabric: Fabric) -> None:
-        self._decision = decision
+        self.decision = decision
         self._fabric = fabric
         self._rates_bps = decision.snapshot.links.rates_bps
         self._plans: Mapping[str, JobPlan] = {plan.name: plan for plan in decision.plan.jobs}
+        self._places = {plan.name: place for place, plan in enumerate(decision.plan.jobs)}
+        self._numbers = {job.name: number for number, job in enumerate(decision.snapshot.jobs)}
+        self._levels = levels_in_force(decision.plan, decision.snapshot)
+        self._links = LinkUsers.of(decision)
+
+    def has_job(self, name: str) -> bool:
+        """Whether a job is in the Plan."""
+        return name in self._plans
 
     def explain_flow(self, flow: Flow) -> wire.Explanation:
         """Explain the path and the level of a flow."""
         chosen = self._path(flow)
-        foreign = self._decision.snapshot.foreign_utilisation
-        others = self._planned + foreign
-        others[list(chosen)] -= flow.size_bytes * self._per_byte(self._demands[flow.key.job])[list(chosen)]
+        foreign = self.decision.snapshot.foreign_utilisation
+        others = self._links.utilisation + foreign
+        others[list(chosen)] -= flow.size_bytes * self._per_byte(flow.key.job)[list(chosen)]
         return self._explanation(
             flow=wire.FlowExplanation(
-                state=flow_state(flow, self._decision, self._fabric),
+                state=flow_state(flow, self.decision, self._fabric),
                 candidates=[
                     wire.Candidate(
                         path=path_message(path, self._fabric),
@@ -62,7 +68,7 @@ class Explainer:
                 rules=[
                     rule_state(rule, self._fabric)
                     for link in chosen[1:]
-                    for rule in self._decision.rules.get(self._fabric.links[link].source, ())
+                    for rule in self.decision.rules.get(self._fabric.links[link].source, ())
                     if rule.five_tuple == flow.five_tuple
                 ],
             )
@@ -71,53 +77,61 @@ class Explainer:
     def explain_job(self, job: RegisteredJob, lease_s: float, profile: wire.ProfileState) -> wire.Explanation:
         """Explain the rank and the level of a job."""
         name = job.request.name
-        own, plan = self._demands[name], self._plans[name]
-        plan = replace(plan, level=levels_in_force(self._decision.plan, self._decision.snapshot)[name])
+        number, plan = self._numbers[name], replace(self._plans[name], level=self._levels[name])
+        iteration = self._links.iterations[number]
+        links: dict[int, int] = {}
         return self._explanation(
             job=wire.JobExplanation(
                 state=job_state(job, lease_s, profile, plan),
                 jobs=len(self._plans),
                 reason=plan.reason,
-                work=own.job.profile.work,
-                communication_s=own.iteration.comm_s,
-                alone_iteration_s=own.iteration.duration_s,
-                bottleneck=self._bottleneck(own),
-                neighbours=self._neighbours(own, OrderKeeper.SWITCH_QUEUE),
-                host_neighbours=self._neighbours(own, OrderKeeper.HOST),
-            )
+                work=self.decision.snapshot.jobs[number].profile.work,
+                communication_s=iteration.comm_s,
+                alone_iteration_s=iteration.duration_s,
+                bottleneck=self._bottleneck(number),
+                neighbours=self._neighbours(name, OrderKeeper.SWITCH_QUEUE, links),
+                host_neighbours=self._neighbours(name, OrderKeeper.HOST, links),
+            ),
+            links=[self._link_use(link) for link in links],
         )
 
     def _explanation(
-        self, job: wire.JobExplanation | None = None, flow: wire.FlowExplanation | None = None
+        self,
+        job: wire.JobExplanation | None = None,
+        flow: wire.FlowExplanation | None = None,
+        links: Sequence[wire.LinkUse] = (),
     ) -> wire.Explanation:
         return wire.Explanation(
-            policy=self._decision.plan.policy, plan_number=self._decision.number, job=job, flow=flow
+            policy=self.decision.plan.policy,
+            plan_number=self.decision.number,
+            job=job,
+            flow=flow,
+            jobs=self._plans,
+            links=links,
         )
 
-    def _bottleneck(self, own: Demand) -> wire.LinkUse | None:
-        if own.iteration.comm_s == 0:
+    def _bottleneck(self, number: int) -> wire.LinkUse | None:
+        if self._links.iterations[number].comm_s == 0:
             return None
-        return self._link_use(int(np.argmax(own.bytes_by_link / self._rates_bps)))
+        return self._link_use(int(np.argmax(self._links.loads.of(number) / self._rates_bps)))
 
-    def _neighbours(self, own: Demand, keeper: OrderKeeper) -> list[wire.Neighbour]:
-        """The jobs that share links with this one where ``keeper`` orders flows, in order of rank."""
-        kept = np.array([link.order_keeper is keeper for link in self._decision.snapshot.links], dtype=np.bool_)
-        others = (plan for plan in self._decision.plan.jobs if plan.name != own.job.name)
-        return [found for plan in others if (found := self._neighbour(own, plan, kept)) is not None]
+    def _neighbours(self, name: str, keeper: OrderKeeper, links: dict[int, int]) -> list[wire.Neighbour]:
+        """The jobs that share links with one where ``keeper`` orders flows, in order of rank.
 
-    def _neighbour(self, own: Demand, plan: JobPlan, counts: BoolArray) -> wire.Neighbour | None:
-        both = (own.bytes_by_link > 0) & (self._demands[plan.name].bytes_by_link > 0)
-        shared = np.flatnonzero(both & counts)
-        if not len(shared):
-            return None
-        busiest = int(shared[np.argmax(self._planned[shared])])
-        return wire.Neighbour(
-            name=plan.name,
-            rank=plan.rank,
-            level=plan.level,
-            shared_links=len(shared),
-            busiest=self._link_use(busiest),
-        )
+        The links where it meets them are added to ``links``, each with its place there.
+        """
+        kept = np.array([link.order_keeper is keeper for link in self.decision.snapshot.links], dtype=np.bool_)
+        plans = self.decision.plan.jobs
+        return [
+            wire.Neighbour(
+                name=plans[met.place].name,
+                rank=plans[met.place].rank,
+                level=plans[met.place].level,
+                shared_links=met.shared_links,
+                busiest_link=links.setdefault(met.busiest_link, len(links)),
+            )
+            for met in self._links.meetings(self._numbers[name], self._places[name], kept)
+        ]
 
     def _link_use(self, index: int) -> wire.LinkUse:
         link = self._fabric.link(index)
@@ -126,28 +140,17 @@ class Explainer:
             destination=link.destination,
             parallel=self._fabric.parallel_index(index),
             rate_bps=float(self._rates_bps[index]),
-            planned_utilisation=float(self._planned[index]),
-            jobs=[plan.name for plan in self._decision.plan.jobs if self._demands[plan.name].bytes_by_link[index] > 0],
+            planned_utilisation=float(self._links.utilisation[index]),
+            places=self._links.places_on(index),
         )
 
     def _path(self, flow: Flow) -> Path:
-        return self._decision.plan.flows[flow.key].path or flow.hashed_path
+        return self.decision.plan.flows[flow.key].path or flow.hashed_path
 
-    def _paths(self, flow: Flow) -> Sequence[Path]:
-        return (self._path(flow),)
-
-    @cached_property
-    def _demands(self) -> Mapping[str, Demand]:
-        return {job.name: demand(job, self._rates_bps, self._paths) for job in self._decision.snapshot.jobs}
-
-    @cached_property
-    def _planned(self) -> FloatArray:
-        """The planned utilisation of every link."""
-        return PlannedLoads.of(self._decision.snapshot, self._decision.plan).utilisation
-
-    def _per_byte(self, own: Demand) -> FloatArray:
+    def _per_byte(self, job: str) -> FloatArray:
         """The utilisation that a byte per iteration of a job adds to each link."""
-        return 8 / self._rates_bps / own.iteration.duration_s if own.iteration.comm_s > 0 else 0 * self._rates_bps
+        iteration = self._links.iterations[self._numbers[job]]
+        return 8 / self._rates_bps / iteration.duration_s if iteration.comm_s > 0 else 0 * self._rates_bps
 
 
 def find_flow(decision: Decision, name: str) -> Flow:

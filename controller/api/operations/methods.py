@@ -1,6 +1,7 @@
 """The typed methods of the service ``trainyard.operations.v1.Operations``, for both ends of the wire."""
 
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
@@ -12,20 +13,27 @@ SERVICE = "trainyard.operations.v1.Operations"
 StateT = TypeVar("StateT", bound=Message)
 
 
-def _listing(name: str, state: type[StateT]) -> Method[wire.ListRequest, StateT]:
-    """A method that streams all states of a kind."""
-    return Method(name, wire.ListRequest, state, SERVICE)
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[StateT]):
+    """A method that streams all states of a kind, in pages with a field ``states``."""
+
+    method: Method[wire.ListRequest, Any]
+    state: type[StateT]
 
 
-LIST_JOBS = _listing("ListJobs", wire.JobState)
-LIST_FLOWS = _listing("ListFlows", wire.FlowState)
-LIST_LEVELS = _listing("ListLevels", wire.LevelState)
-LIST_RULES = _listing("ListRules", wire.RuleState)
-LIST_SWITCHES = _listing("ListSwitches", wire.SwitchState)
-LIST_LINKS = _listing("ListLinks", wire.LinkState)
-LIST_CANDIDATES = _listing("ListCandidates", wire.PairState)
-LIST_LOADS = _listing("ListLoads", wire.LoadState)
-LIST_DROPS = _listing("ListDrops", wire.DropState)
-LIST_CONTROLLERS = _listing("ListControllers", wire.ControllerState)
+def _listing(name: str, page: type[Message], state: type[StateT]) -> Listing[StateT]:
+    return Listing(Method(name, wire.ListRequest, page, SERVICE), state)
+
+
+LIST_JOBS = _listing("ListJobs", wire.JobPage, wire.JobState)
+LIST_FLOWS = _listing("ListFlows", wire.FlowPage, wire.FlowState)
+LIST_LEVELS = _listing("ListLevels", wire.LevelPage, wire.LevelState)
+LIST_RULES = _listing("ListRules", wire.RulePage, wire.RuleState)
+LIST_SWITCHES = _listing("ListSwitches", wire.SwitchPage, wire.SwitchState)
+LIST_LINKS = _listing("ListLinks", wire.LinkPage, wire.LinkState)
+LIST_CANDIDATES = _listing("ListCandidates", wire.PairPage, wire.PairState)
+LIST_LOADS = _listing("ListLoads", wire.LoadPage, wire.LoadState)
+LIST_DROPS = _listing("ListDrops", wire.DropPage, wire.DropState)
+LIST_CONTROLLERS = _listing("ListControllers", wire.ControllerPage, wire.ControllerState)
 WITHDRAW = Method("Withdraw", wire.WithdrawRequest, wire.Withdrawal, SERVICE)
-EXPLAIN = Method("Explain", wire.ExplainRequest, wire.Explanation, SERVICE)
+EXPLAIN = Method("Explain", wire.ExplainRequest, wire.ExplanationPart, SERVICE)

@@ -57,6 +57,66 @@ class ListRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class JobPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[JobState]
+    def __init__(self, states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ...) -> None: ...
+
+class FlowPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[FlowState]
+    def __init__(self, states: _Optional[_Iterable[_Union[FlowState, _Mapping]]] = ...) -> None: ...
+
+class LevelPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[LevelState]
+    def __init__(self, states: _Optional[_Iterable[_Union[LevelState, _Mapping]]] = ...) -> None: ...
+
+class RulePage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[RuleState]
+    def __init__(self, states: _Optional[_Iterable[_Union[RuleState, _Mapping]]] = ...) -> None: ...
+
+class SwitchPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[SwitchState]
+    def __init__(self, states: _Optional[_Iterable[_Union[SwitchState, _Mapping]]] = ...) -> None: ...
+
+class LinkPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[LinkState]
+    def __init__(self, states: _Optional[_Iterable[_Union[LinkState, _Mapping]]] = ...) -> None: ...
+
+class PairPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[PairState]
+    def __init__(self, states: _Optional[_Iterable[_Union[PairState, _Mapping]]] = ...) -> None: ...
+
+class LoadPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[LoadState]
+    def __init__(self, states: _Optional[_Iterable[_Union[LoadState, _Mapping]]] = ...) -> None: ...
+
+class DropPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[DropState]
+    def __init__(self, states: _Optional[_Iterable[_Union[DropState, _Mapping]]] = ...) -> None: ...
+
+class ControllerPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[ControllerState]
+    def __init__(self, states: _Optional[_Iterable[_Union[ControllerState, _Mapping]]] = ...) -> None: ...
+
 class ControllerState(_message.Message):
     __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem", "worst_stall_s", "stalls", "long_stalls", "refusals")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -319,33 +379,45 @@ class ExplainRequest(_message.Message):
     name: str
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
+class ExplanationPart(_message.Message):
+    __slots__ = ("octets",)
+    OCTETS_FIELD_NUMBER: _ClassVar[int]
+    octets: bytes
+    def __init__(self, octets: _Optional[bytes] = ...) -> None: ...
+
 class Explanation(_message.Message):
-    __slots__ = ("policy", "plan_number", "job", "flow")
+    __slots__ = ("policy", "plan_number", "job", "flow", "jobs", "links")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     FLOW_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
     policy: str
     plan_number: int
     job: JobExplanation
     flow: FlowExplanation
-    def __init__(self, policy: _Optional[str] = ..., plan_number: _Optional[int] = ..., job: _Optional[_Union[JobExplanation, _Mapping]] = ..., flow: _Optional[_Union[FlowExplanation, _Mapping]] = ...) -> None: ...
+    jobs: _containers.RepeatedScalarFieldContainer[str]
+    links: _containers.RepeatedCompositeFieldContainer[LinkUse]
+    def __init__(self, policy: _Optional[str] = ..., plan_number: _Optional[int] = ..., job: _Optional[_Union[JobExplanation, _Mapping]] = ..., flow: _Optional[_Union[FlowExplanation, _Mapping]] = ..., jobs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ...) -> None: ...
 
 class LinkUse(_message.Message):
-    __slots__ = ("source", "destination", "parallel", "rate_bps", "planned_utilisation", "jobs")
+    __slots__ = ("source", "destination", "parallel", "rate_bps", "planned_utilisation", "jobs", "places")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_FIELD_NUMBER: _ClassVar[int]
     RATE_BPS_FIELD_NUMBER: _ClassVar[int]
     PLANNED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
     source: str
     destination: str
     parallel: int
     rate_bps: float
     planned_utilisation: float
     jobs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., planned_utilisation: _Optional[float] = ..., jobs: _Optional[_Iterable[str]] = ...) -> None: ...
+    places: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., planned_utilisation: _Optional[float] = ..., jobs: _Optional[_Iterable[str]] = ..., places: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JobExplanation(_message.Message):
     __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours")
@@ -370,18 +442,20 @@ class JobExplanation(_message.Message):
     def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ...) -> None: ...
 
 class Neighbour(_message.Message):
-    __slots__ = ("name", "rank", "level", "shared_links", "busiest")
+    __slots__ = ("name", "rank", "level", "shared_links", "busiest", "busiest_link")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     SHARED_LINKS_FIELD_NUMBER: _ClassVar[int]
     BUSIEST_FIELD_NUMBER: _ClassVar[int]
+    BUSIEST_LINK_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     level: int
     shared_links: int
     busiest: LinkUse
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., shared_links: _Optional[int] = ..., busiest: _Optional[_Union[LinkUse, _Mapping]] = ...) -> None: ...
+    busiest_link: int
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., shared_links: _Optional[int] = ..., busiest: _Optional[_Union[LinkUse, _Mapping]] = ..., busiest_link: _Optional[int] = ...) -> None: ...
 
 class FlowExplanation(_message.Message):
     __slots__ = ("state", "candidates", "links", "rules")

@@ -1,6 +1,9 @@
 """The gRPC service ``trainyard.operations.v1.Operations``, by which operators inspect a running controller."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
+from typing import Any
 
 import grpc
 
@@ -10,6 +13,7 @@ from controller.api.context import ServiceContext
 from controller.api.errors import NothingPlannedError
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.explanation import Explainer, find_flow
+from controller.api.operations.explanations import Explanations
 from controller.api.operations.methods import (
     EXPLAIN,
     LIST_CANDIDATES,
@@ -24,8 +28,11 @@ from controller.api.operations.methods import (
     LIST_SWITCHES,
     SERVICE,
     WITHDRAW,
+    Listing,
     StateT,
 )
+from controller.api.operations.pages import Turns, pages
+from controller.api.operations.parts import parts
 from controller.api.operations.states import (
     flow_states,
     job_states,
@@ -36,9 +43,7 @@ from controller.api.operations.states import (
     switch_states,
 )
 from controller.api.operations.telemetry_states import drop_states, load_states, pair_states
-from controller.planning.decision import Decision
 from controller.registry.jobs import RegisteredJob
-from hostlib.wire.methods import Method
 
 _VIEWER = (Role.VIEWER,)
 
@@ -48,6 +53,8 @@ class OperationsService:
 
     def __init__(self, context: ServiceContext) -> None:
         self._calls = context.calls
+        self._turns = Turns()
+        self._explanations = Explanations(context.registry.fabric)
         self._registry = context.registry
         self._planner = context.planner
         self._southbound = context.southbound
@@ -63,26 +70,27 @@ class OperationsService:
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
-                LIST_JOBS.name: self._listing(LIST_JOBS, self._jobs),
-                LIST_FLOWS.name: self._listing(LIST_FLOWS, self._flows),
-                LIST_LEVELS.name: self._listing(LIST_LEVELS, self._levels),
-                LIST_RULES.name: self._listing(LIST_RULES, self._rules),
-                LIST_SWITCHES.name: self._listing(LIST_SWITCHES, self._switches),
-                LIST_LINKS.name: self._listing(LIST_LINKS, self._links),
-                LIST_CANDIDATES.name: self._listing(LIST_CANDIDATES, self._candidates),
-                LIST_LOADS.name: self._listing(LIST_LOADS, self._loads),
-                LIST_DROPS.name: self._listing(LIST_DROPS, self._drops),
-                LIST_CONTROLLERS.name: self._listing(LIST_CONTROLLERS, self._controllers),
+                LIST_JOBS.method.name: self._listing(LIST_JOBS, self._jobs),
+                LIST_FLOWS.method.name: self._listing(LIST_FLOWS, self._flows, is_pure=True),
+                LIST_LEVELS.method.name: self._listing(LIST_LEVELS, self._levels, is_pure=True),
+                LIST_RULES.method.name: self._listing(LIST_RULES, self._rules, is_pure=True),
+                LIST_SWITCHES.method.name: self._listing(LIST_SWITCHES, self._switches),
+                LIST_LINKS.method.name: self._listing(LIST_LINKS, self._links),
+                LIST_CANDIDATES.method.name: self._listing(LIST_CANDIDATES, self._candidates),
+                LIST_LOADS.method.name: self._listing(LIST_LOADS, self._loads),
+                LIST_DROPS.method.name: self._listing(LIST_DROPS, self._drops),
+                LIST_CONTROLLERS.method.name: self._listing(LIST_CONTROLLERS, self._controllers),
                 WITHDRAW.name: self._calls.unary(
                     WITHDRAW, (Role.OPERATOR,), self._withdraw, subject=lambda request: request.job
                 ),
-                EXPLAIN.name: self._calls.unary(EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name),
+                EXPLAIN.name: self._calls.streaming(
+                    EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name
+                ),
             },
         )
 
     def _jobs(self) -> Iterable[wire.JobState]:
-        jobs = [(job, self._lease_s(job), self._profile(job)) for job in self._registry.jobs]
-        return job_states(jobs, self._planner.decision)
+        return job_states(self._registry.jobs, self._lease_s, self._profile, self._planner.decision)
 
     def _flows(self) -> Iterable[wire.FlowState]:
         decision = self._planner.decision
@@ -106,7 +114,7 @@ class OperationsService:
         )
 
     def _candidates(self) -> Iterable[wire.PairState]:
-        return pair_states(self._telemetry.pairs(self._clock.now_s()), self._registry.fabric)
+        return pair_states(self._telemetry.pairs_in_turn(self._clock.now_s()), self._registry.fabric)
 
     def _loads(self) -> Iterable[wire.LoadState]:
         return load_states(self._telemetry, self._registry.fabric, self._clock.now_s())
@@ -144,11 +152,17 @@ class OperationsService:
             )
         return (state,)
 
-    async def _explain(self, request: wire.ExplainRequest, _: Caller) -> wire.Explanation:
+    async def _explain(self, request: wire.ExplainRequest, caller: Caller) -> AsyncIterator[wire.ExplanationPart]:
         decision = self._planner.decision
         if decision is None:
             raise NothingPlannedError("nothing has been planned yet")
-        return self._explanation(decision, request.name)
+        explainer = await self._explanations.of(decision)
+        async with self._turns.turn():
+            explanation = self._explanation(explainer, request.name)
+            found = await asyncio.to_thread(lambda: list(parts(explanation())))
+        for part in found:
+            await self._calls.charge(caller, part.ByteSize())
+            yield part
 
     async def _withdraw(self, request: wire.WithdrawRequest, caller: Caller) -> wire.Withdrawal:
         self._registry.withdraw(request.job, caller.identity.name)
@@ -156,13 +170,12 @@ class OperationsService:
         self._planner.mark_changed()
         return wire.Withdrawal()
 
-    def _explanation(self, decision: Decision, name: str) -> wire.Explanation:
-        explainer = Explainer(decision, self._registry.fabric)
-        planned = {plan.name for plan in decision.plan.jobs}
-        for job in self._registry.jobs:
-            if job.request.name == name and name in planned:
-                return explainer.explain_job(job, self._lease_s(job), self._profile(job))
-        return explainer.explain_flow(find_flow(decision, name))
+    def _explanation(self, explainer: Explainer, name: str) -> Callable[[], wire.Explanation]:
+        """What makes the explanation, in any thread, from the state of now."""
+        job = self._registry.job(name) if explainer.has_job(name) else None
+        if job is not None:
+            return partial(explainer.explain_job, job, self._lease_s(job), self._profile(job))
+        return lambda: explainer.explain_flow(find_flow(explainer.decision, name))
 
     def _profile(self, job: RegisteredJob) -> wire.ProfileState:
         return profile_state(job, self._profiling, self._clock.now_s())
@@ -171,12 +184,13 @@ class OperationsService:
         return max(0.0, self._registry.lease_end_s(job.request.name) - self._clock.now_s())
 
     def _listing(
-        self, method: Method[wire.ListRequest, StateT], states: Callable[[], Iterable[StateT]]
-    ) -> "grpc.RpcMethodHandler[bytes, StateT]":
-        """A handler that streams the states, so that a long list needs no large message."""
+        self, listing: Listing[StateT], states: Callable[[], Iterable[StateT]], *, is_pure: bool = False
+    ) -> "grpc.RpcMethodHandler[bytes, Any]":
+        """A handler that streams pages of states; ``is_pure`` as for ``pages``."""
 
-        async def answer(_: wire.ListRequest, __: Caller) -> AsyncIterator[StateT]:
-            for state in states():
-                yield state
+        async def answer(_: wire.ListRequest, caller: Caller) -> AsyncIterator[Any]:
+            async for page in pages(listing, states(), self._turns, is_pure=is_pure):
+                await self._calls.charge(caller, page.ByteSize())
+                yield page
 
-        return self._calls.streaming(method, _VIEWER, answer, subject=lambda _: "")
+        return self._calls.streaming(listing.method, _VIEWER, answer, subject=lambda _: "")

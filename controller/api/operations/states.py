@@ -1,6 +1,6 @@
 """The states of jobs, flows, rules, switches and links as messages for operators. Pure functions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from ipaddress import IPv4Address
 
@@ -27,16 +27,26 @@ _CONDITIONS = {
 
 
 def job_states(
-    jobs: Sequence[tuple[RegisteredJob, float, wire.ProfileState]], decision: Decision | None
-) -> list[wire.JobState]:
+    jobs: Sequence[RegisteredJob],
+    lease_s: Callable[[RegisteredJob], float],
+    profile: Callable[[RegisteredJob], wire.ProfileState],
+    decision: Decision | None,
+) -> Iterator[wire.JobState]:
     """The states of registered jobs in order of rank; those without a rank come last.
 
-    ``jobs`` has each with the seconds left of its lease, and the state of its profile.
+    ``lease_s`` has the seconds left of a job's lease, and ``profile`` the state of its profile.
     """
     levels = levels_in_force(decision.plan, decision.snapshot) if decision else {}
-    plans = {plan.name: replace(plan, level=levels[plan.name]) for plan in decision.plan.jobs} if decision else {}
-    states = [job_state(job, lease_s, profile, plans.get(job.request.name)) for job, lease_s, profile in jobs]
-    return sorted(states, key=lambda state: (not state.HasField("rank"), state.rank, state.name))
+    plans = {plan.name: plan for plan in decision.plan.jobs} if decision else {}
+
+    def place(job: RegisteredJob) -> tuple[bool, int, str]:
+        plan = plans.get(job.request.name)
+        return plan is None, 0 if plan is None else plan.rank, job.request.name
+
+    for job in sorted(jobs, key=place):
+        plan = plans.get(job.request.name)
+        in_force = None if plan is None else replace(plan, level=levels[plan.name])
+        yield job_state(job, lease_s(job), profile(job), in_force)
 
 
 def job_state(job: RegisteredJob, lease_s: float, profile: wire.ProfileState, plan: JobPlan | None) -> wire.JobState:

@@ -1,6 +1,6 @@
 """The findings of probes as messages for operators. Pure functions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
@@ -17,7 +17,7 @@ _FRESHNESS = {
 }
 
 
-def pair_states(pairs: Sequence[PairView], fabric: Fabric) -> Iterator[wire.PairState]:
+def pair_states(pairs: Iterable[PairView], fabric: Fabric) -> Iterator[wire.PairState]:
     """The pairs of NICs that hosts probe, with their candidate paths."""
     for pair in pairs:
         yield wire.PairState(

@@ -145,11 +145,11 @@ def test_only_jobs_call_what_is_for_jobs(trial: Trial, client: str) -> None:
 def test_only_operators_and_viewers_see_the_whole(trial: Trial, client: str) -> None:
     async def scenario() -> None:
         async with secured(tls=trial.tls) as controller:
-            for method in (LIST_JOBS, LIST_CONTROLLERS, EXPLAIN):
+            for method in (LIST_JOBS.method, LIST_CONTROLLERS.method, EXPLAIN):
                 status = await status_of(controller, trial.certificate(client), method.path)
                 assert status is grpc.StatusCode.PERMISSION_DENIED, method.name
             for permitted in ("operator", "viewer"):
-                status = await status_of(controller, trial.certificate(permitted), LIST_JOBS.path)
+                status = await status_of(controller, trial.certificate(permitted), LIST_JOBS.method.path)
                 assert status is grpc.StatusCode.OK
 
     run(scenario)
@@ -258,7 +258,7 @@ def test_text_of_callers_reaches_neither_log_nor_answer_raw(trial: Trial, caplog
 def test_undecodable_requests_are_refused_by_name_and_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with secured() as controller:
-            for method in (EXPLAIN, LIST_JOBS, methods.REGISTER_JOB, methods.GET_PLAN):
+            for method in (EXPLAIN, LIST_JOBS.method, methods.REGISTER_JOB, methods.GET_PLAN):
                 status = await status_of(controller, Credentials(), method.path, b"\xff\xff\xff")
                 assert status is grpc.StatusCode.INVALID_ARGUMENT, method.name
 
@@ -315,7 +315,7 @@ def test_calls_are_recorded_with_who_made_them(trial: Trial) -> None:
             with pytest.raises(RefusedError):
                 await speech.deregister("gpt")
             for client in ("operator", "viewer"):
-                await status_of(controller, trial.certificate(client), LIST_JOBS.path)
+                await status_of(controller, trial.certificate(client), LIST_JOBS.method.path)
             with pytest.raises(RefusedError):
                 await speech.register_job(Job("odd", ("h0", "nowhere"), 8))
 

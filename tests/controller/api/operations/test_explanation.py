@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from controller.api.errors import NothingToExplainError
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.explanation import Explainer, NothingToExplainError, find_flow
+from controller.api.operations.explanation import Explainer, find_flow
+from controller.api.operations.parts import PART_BYTES, joined, parts
 from tests.controller.api.operations.builders import SENT_BYTES, PlannedController, planned_controller
+from tests.controller.api.operations.many_jobs import decision_for_many
+from tests.controller.api.operations.plain_explanation import PlainExplainer
 
 RATE_BPS = 100e9
 TRANSFER_S = SENT_BYTES * 8 / RATE_BPS
@@ -26,7 +30,7 @@ def test_a_job_is_explained_by_its_bottleneck_and_neighbours(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     resnet = next(job for job in controller.registry.jobs if job.request.name == "resnet")
-    job = explainer.explain_job(resnet, 7.0, wire.ProfileState()).job
+    job = joined(parts(explainer.explain_job(resnet, 7.0, wire.ProfileState()))).job
     assert (job.state.rank, job.jobs, job.state.lease_s) == (2, 3, 7.0)
     assert job.communication_s == pytest.approx(TRANSFER_S)
     assert job.alone_iteration_s == 1.0
@@ -109,3 +113,30 @@ def test_an_unknown_name_is_answered_with_the_known_ones(
 ) -> None:
     with pytest.raises(NothingToExplainError, match=message):
         find_flow(controller.decision, name)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_explanations_say_what_pairs_of_jobs_say_one_by_one(seed: int) -> None:
+    registry, decision, fabric = decision_for_many(40, seed)
+    explainer, plain = Explainer(decision, fabric), PlainExplainer(decision, fabric)
+    for job in registry.jobs:
+        explained = joined(parts(explainer.explain_job(job, 1.0, wire.ProfileState())))
+        assert explained == plain.explain_job(job, 1.0, wire.ProfileState())
+    for flow in decision.snapshot.jobs[0].flows:
+        assert joined(parts(explainer.explain_flow(flow))) == plain.explain_flow(flow)
+
+
+def test_the_parts_of_a_long_explanation_are_short() -> None:
+    names = [f"{'n' * 250}-{number}" for number in range(20_000)]
+    long = wire.Explanation(jobs=names, flow=wire.FlowExplanation(links=[wire.LinkUse(places=range(20_000))]))
+    found = list(parts(long))
+    assert len(found) > 4
+    assert max(part.ByteSize() for part in found) < PART_BYTES + 100
+    assert joined(found).flow.links[0].jobs == names
+
+
+def test_a_link_that_many_meet_on_is_sent_once() -> None:
+    registry, decision, fabric = decision_for_many(300, seed=1)
+    explanation = Explainer(decision, fabric).explain_job(registry.jobs[0], 1.0, wire.ProfileState())
+    assert len(explanation.job.neighbours) > 2 * len(explanation.links)
+    assert not any(neighbour.HasField("busiest") for neighbour in explanation.job.neighbours)

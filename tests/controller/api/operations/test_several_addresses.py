@@ -13,7 +13,7 @@ from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.client import Operations, OperationsError
 from controller.api.operations.methods import LIST_JOBS
 
-_JOB = wire.JobState(name="gpt").SerializeToString()
+_JOB = wire.JobPage(states=[wire.JobState(name="gpt")]).SerializeToString()
 _Answer = Callable[[int, grpc.ServicerContext], Iterator[bytes]]
 
 
