@@ -1,0 +1,1 @@
+"""A fuzzer over every call of the services and every file format: docs/fuzzing.md."""
