@@ -261,16 +261,18 @@ class Registry:
         self._state.remove(name)
         return True
 
-    def withdraw(self, name: str, operator: str) -> None:
-        """Remove a job for an operator; its client cannot register it again until the controller restarts.
+    def withdraw(self, names: Sequence[str], operator: str) -> tuple[RegisteredJob, ...]:
+        """Remove jobs for an operator, all or none; returns them.
 
-        Raises UnknownJobError.
+        Their clients cannot register them again until the controller restarts. Raises UnknownJobError.
         """
-        job = self._job(name)
-        if len(self._withdrawn) >= _MOST_WITHDRAWN:
-            self._withdrawn.pop(next(iter(self._withdrawn)))
-        self._withdrawn[name, job.owner_token] = operator
-        self.deregister(name)
+        jobs = tuple(map(self._job, names))
+        for job in jobs:
+            if len(self._withdrawn) >= _MOST_WITHDRAWN:
+                self._withdrawn.pop(next(iter(self._withdrawn)))
+            self._withdrawn[job.request.name, job.owner_token] = operator
+            self.deregister(job.request.name)
+        return jobs
 
     def expire(self, now_s: float) -> tuple[str, ...]:
         """Remove the jobs whose leases have ended; returns their names."""

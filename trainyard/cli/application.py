@@ -97,7 +97,7 @@ class Commands(LazyGroup):
         ),
         "withdraw": LazyCommand(
             imported("trainyard.cli.withdraw:withdraw"),
-            "Withdraw jobs from the database of a controller that does not run.",
+            "Withdraw jobs from a running controller, or from the database of one that does not run.",
         ),
         "emulator": LazyCommand(
             imported("trainyard.cli.emulator:emulator"),

@@ -1,24 +1,48 @@
-"""``trainyard withdraw``: jobs are taken out of a controller's database, for example when their hosts are no more."""
+"""``trainyard withdraw``: an operator ends jobs, for example squatters, or jobs whose hosts are no more."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from controller.errors import StoreError
+from topologies.printable import printable
+from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
 from trainyard.cli.exits import fail, refuse
+from trainyard.cli.options import DEFAULT_CONTROLLER, ControllerOption
 
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Jobs to withdraw: all of them, or none.")]
 DatabaseOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--database", metavar="URL", help="Database on which no controller runs: a path, or an SQLAlchemy URL."
+        "--database",
+        metavar="URL",
+        help="Withdraw them from this database, on which no controller runs: a path, or an SQLAlchemy URL.",
     ),
 ]
 
 
-def withdraw(jobs: JobsArgument, database: DatabaseOption) -> None:
-    """Withdraw jobs from the database of a controller that does not run."""
+def withdraw(
+    jobs: JobsArgument,
+    controller: ControllerOption = DEFAULT_CONTROLLER,
+    database: DatabaseOption = None,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
+    token_file: TokenFileOption = None,
+) -> None:
+    """Withdraw jobs from a running controller, or from the database of one that does not run."""
+    if database is not None:
+        withdrawn = _from_database(jobs, database)
+    else:
+        with connect_or_exit(controller, Shown(ca, certificate, key, token_file)) as operations:
+            withdrawn = operations.withdraw(jobs)
+    for name, num_groups in withdrawn.items():
+        typer.echo(f"withdrawn: job {printable(repr(name))} with {num_groups:,} flow groups")
+
+
+def _from_database(jobs: Sequence[str], database: str) -> Mapping[str, int]:
     # The store brings SQLAlchemy and gRPC, which --help and bad options do not wait for.
     from controller.store.database import Database
     from controller.store.migration import Access
@@ -29,12 +53,10 @@ def withdraw(jobs: JobsArgument, database: DatabaseOption) -> None:
     except StoreError as error:
         refuse(str(error))
     try:
-        withdrawn = asyncio.run(withdraw_jobs(opened, list(dict.fromkeys(jobs))))
+        return asyncio.run(withdraw_jobs(opened, list(dict.fromkeys(jobs))))
     except NothingWithdrawnError as error:
         refuse(str(error))
     except StoreError as error:
         fail(str(error))
     finally:
         opened.close()
-    for name, num_groups in withdrawn.items():
-        typer.echo(f"withdrawn: job {name!r} with {num_groups:,} flow groups")

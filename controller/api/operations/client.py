@@ -1,11 +1,11 @@
 """A blocking client of the operations service."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import grpc
 
@@ -15,6 +15,7 @@ from controller.api.operations.parts import joined
 from controller.leadership.leader_gate import NOT_LEADING
 from hostlib.addresses import unique_addresses
 from hostlib.credentials import Credentials
+from hostlib.wire.methods import Method, RequestT, ResponseT
 
 _DEADLINE_S = 30.0
 _TAKE_OVER_S = 15.0
@@ -62,37 +63,38 @@ class Operations:
 
     def list(self, listing: Listing[StateT]) -> list[StateT]:
         """List all states of a kind. Raises OperationsError."""
-        method = listing.method
 
-        def ask(channel: grpc.Channel) -> Sequence[StateT]:
-            call = channel.unary_stream(method.path, method.request.SerializeToString, method.response.FromString)
-            pages = call(wire.ListRequest(), timeout=_DEADLINE_S, metadata=self._credentials.metadata())
+        def states(pages: Iterable[Any]) -> list[StateT]:
             return [state for page in pages for state in page.states]
 
-        return [*self._ask(ask)]
+        return self._ask(listing.method, wire.ListRequest(), states)
 
     def explain(self, name: str) -> wire.Explanation:
         """Explain a job, or a flow named JOB/GROUP/NUMBER. Raises OperationsError."""
+        return self._ask(EXPLAIN, wire.ExplainRequest(name=name), joined)
 
-        def ask(channel: grpc.Channel) -> wire.Explanation:
-            call = channel.unary_stream(EXPLAIN.path, EXPLAIN.request.SerializeToString, EXPLAIN.response.FromString)
-            request = wire.ExplainRequest(name=name)
-            return joined(call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata()))
+    def withdraw(self, jobs: Sequence[str]) -> Mapping[str, int]:
+        """Withdraw jobs of whatever tenants, all or none; returns how many flow groups each had.
 
-        return self._ask(ask)
+        Raises OperationsError.
+        """
+        names = tuple(dict.fromkeys(jobs))
+        (withdrawal,) = self._ask(WITHDRAW, wire.WithdrawRequest(jobs=names), tuple)
+        return dict(zip(names, withdrawal.flow_groups, strict=True))
 
-    def withdraw(self, job: str) -> None:
-        """Withdraw a job, of whatever tenant. Raises OperationsError."""
-
-        def ask(channel: grpc.Channel) -> wire.Withdrawal:
-            call = channel.unary_unary(WITHDRAW.path, WITHDRAW.request.SerializeToString, WITHDRAW.response.FromString)
-            request = wire.WithdrawRequest(job=job)
-            return call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata())
-
-        self._ask(ask)
-
-    def _ask(self, ask: Callable[[grpc.Channel], _AnswerT]) -> _AnswerT:
+    def _ask(
+        self,
+        method: Method[RequestT, ResponseT],
+        request: RequestT,
+        join: Callable[[Iterable[ResponseT]], _AnswerT],
+    ) -> _AnswerT:
         """Ask all at once, and again those that do not lead; the first answer or refusal counts."""
+
+        def ask(channel: grpc.Channel) -> _AnswerT:
+            # What has one answer looks like a stream of one.
+            call = channel.unary_stream(method.path, method.request.SerializeToString, method.response.FromString)
+            return join(call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata()))
+
         end_s = monotonic() + (_TAKE_OVER_S if len(self._channels) > 1 else 0.0)
         failures: dict[str, _NoAnswer] = {}
         asking = {self._threads.submit(ask, channel): address for address, channel in self._channels.items()}

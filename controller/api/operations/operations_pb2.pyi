@@ -44,14 +44,16 @@ UNSEEN: Freshness
 BLACK_HOLE: Freshness
 
 class WithdrawRequest(_message.Message):
-    __slots__ = ("job",)
-    JOB_FIELD_NUMBER: _ClassVar[int]
-    job: str
-    def __init__(self, job: _Optional[str] = ...) -> None: ...
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, jobs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Withdrawal(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("flow_groups",)
+    FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    flow_groups: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, flow_groups: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ()

@@ -81,7 +81,7 @@ class OperationsService:
                 LIST_DROPS.method.name: self._listing(LIST_DROPS, self._drops),
                 LIST_CONTROLLERS.method.name: self._listing(LIST_CONTROLLERS, self._controllers),
                 WITHDRAW.name: self._calls.unary(
-                    WITHDRAW, (Role.OPERATOR,), self._withdraw, subject=lambda request: request.job
+                    WITHDRAW, (Role.OPERATOR,), self._withdraw, subject=lambda request: ", ".join(request.jobs)
                 ),
                 EXPLAIN.name: self._calls.streaming(
                     EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name
@@ -165,10 +165,10 @@ class OperationsService:
             yield part
 
     async def _withdraw(self, request: wire.WithdrawRequest, caller: Caller) -> wire.Withdrawal:
-        self._registry.withdraw(request.job, caller.identity.name)
+        withdrawn = self._registry.withdraw(tuple(dict.fromkeys(request.jobs)), caller.identity.name)
         await self._registry.commit()
         self._planner.mark_changed()
-        return wire.Withdrawal()
+        return wire.Withdrawal(flow_groups=[len(job.flow_groups) for job in withdrawn])
 
     def _explanation(self, explainer: Explainer, name: str) -> Callable[[], wire.Explanation]:
         """What makes the explanation, in any thread, from the state of now."""

@@ -279,7 +279,7 @@ def test_an_operator_withdraws_a_job_whose_client_does_not_get_it_back(trial: Tr
             connected(controller, trial.certificate("job-speech"), "owner") as owner,
         ):
             await squatter.register_job(GPT)
-            request = operations_pb2.WithdrawRequest(job="gpt").SerializeToString()
+            request = operations_pb2.WithdrawRequest(jobs=["gpt"]).SerializeToString()
             for other in ("viewer", "job-vision", "job-speech", "agent-h0"):
                 status = await status_of(controller, trial.certificate(other), WITHDRAW.path, request)
                 assert status is grpc.StatusCode.PERMISSION_DENIED
@@ -290,7 +290,7 @@ def test_an_operator_withdraws_a_job_whose_client_does_not_get_it_back(trial: Tr
                 await squatter.register_job(GPT)
             await owner.register_job(GPT)
             assert [job.tenant for job in controller.core.registry.jobs] == ["speech"]
-            unknown = operations_pb2.WithdrawRequest(job="none").SerializeToString()
+            unknown = operations_pb2.WithdrawRequest(jobs=["gpt", "none"]).SerializeToString()
             status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, unknown)
             assert status is grpc.StatusCode.NOT_FOUND
 
