@@ -61,7 +61,7 @@ class Outcome(Enum):
 
 # Looking up a member of an enum takes long, and this is done for every probe.
 IGNORED, UNCONFIRMED, ELSEWHERE, EXPECTED, MOVED, FORGOTTEN = Outcome
-_JUMP, _TOO_OLD = Arrival.JUMP, Arrival.TOO_OLD
+_NEW, _JUMP, _TOO_OLD = Arrival.NEW, Arrival.JUMP, Arrival.TOO_OLD
 
 
 class PortEntry:
@@ -151,7 +151,8 @@ class PathTable:
             entry = self._ports[port] = PortEntry(path_entry, self.routing)
             self._assign(port, entry, None, path_entry)
         arrival = entry.window.note(port_sequence)
-        if arrival is _JUMP or arrival is _TOO_OLD:  # after an outage or a wrong number, count anew
+        if arrival is not _NEW and (arrival is _JUMP or arrival is _TOO_OLD):
+            # After an outage or a wrong number, count anew.
             entry.window = SequenceWindow()
         outcome = EXPECTED
         if entry.believed is not path_entry or entry.reported is not path_entry:
