@@ -1,16 +1,21 @@
-"""A PostgreSQL server, where its programs are installed: in a folder that goes with it, on a socket there."""
+"""A PostgreSQL server, where its programs are installed: in a folder that goes with it, on a socket there.
+
+With ``listen`` it is reached by TCP too, in the network namespace of the thread that starts it.
+"""
 
 import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 from tests.patience import PATIENCE_S
 
@@ -24,9 +29,11 @@ class NotInstalledError(Exception):
 class Server:
     """A running server, whose databases are made as they are asked for."""
 
-    def __init__(self, folder: Path, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, folder: Path, port: int, start: "Callable[[], subprocess.Popen[bytes]]") -> None:
         self._folder = folder
-        self._process = process
+        self._port = port
+        self._start = start
+        self._process = start()
         self._numbers = count(1)
 
     def new_database(self) -> str:
@@ -36,15 +43,25 @@ class Server:
         name = f"trainyard_{next(self._numbers)}"
         with psycopg.connect(f"{self._conninfo} dbname=postgres", autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
-        return f"postgresql+psycopg://trainyard@/{name}?host={self._folder}"
+        return f"postgresql+psycopg://trainyard@/{name}?host={self._folder}&port={self._port}"
+
+    def by_tcp(self, address: str, host: str) -> str:
+        """The URL of a database by TCP."""
+        return f"postgresql+psycopg://trainyard@{host}:{self._port}/{_name_of(address)}"
 
     def execute(self, address: str, script: str) -> None:
         """Execute statements on a database."""
         import psycopg
 
-        name = address.partition("@/")[2].partition("?")[0]
-        with psycopg.connect(f"{self._conninfo} dbname={name}", autocommit=True) as connection:
+        with psycopg.connect(f"{self._conninfo} dbname={_name_of(address)}", autocommit=True) as connection:
             connection.execute(script.encode())
+
+    def fetch(self, address: str, query: str) -> list[tuple[Any, ...]]:
+        """Read rows of a database."""
+        import psycopg
+
+        with psycopg.connect(f"{self._conninfo} dbname={_name_of(address)}", autocommit=True) as connection:
+            return connection.execute(query.encode()).fetchall()
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -54,6 +71,21 @@ class Server:
             yield
         finally:
             self._signal(signal.SIGCONT)
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Have it end, with all connections, and start again afterwards."""
+        self.end(signal.SIGINT)
+        try:
+            yield
+        finally:
+            self._process = self._start()
+            self.wait_until_there()
+
+    def end(self, number: int = signal.SIGQUIT) -> None:
+        """End it; SIGQUIT is at once, without a word to the disk."""
+        self._process.send_signal(number)
+        self._process.wait()
 
     def wait_until_there(self) -> None:
         """Return once it answers."""
@@ -78,11 +110,11 @@ class Server:
 
     @property
     def _conninfo(self) -> str:
-        return f"host={self._folder} user=trainyard"
+        return f"host={self._folder} port={self._port} user=trainyard"
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(listen: str = "") -> Iterator[Server]:
     """A new server, ended in the end. Raises NotInstalledError."""
     programs = _programs()
     try:
@@ -92,30 +124,48 @@ def running() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="trainyard-pg-"))
     # It does not run as root.
     owner = pwd.getpwnam("postgres" if _is_user("postgres") else "nobody") if os.geteuid() == 0 else None
-    user = {} if owner is None else {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+    user: dict[str, Any] = {}
     try:
         if owner is not None:
             os.chown(folder, owner.pw_uid, owner.pw_gid)
+            user = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         initdb = (programs / "initdb", "--auth=trust", "--username=trainyard", "--encoding=UTF8", "--no-sync")
         subprocess.run((*initdb, folder / "data"), check=True, capture_output=True, cwd=folder, **user)
-        options = ("-k", folder, "-h", "", "-F")
-        process = subprocess.Popen(
-            (programs / "postgres", "-D", folder / "data", *options),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            start_new_session=True,
-            **user,
-        )
+        if listen:
+            with (folder / "data" / "pg_hba.conf").open("a") as allowed:
+                allowed.write("host all all all trust\n")
+        port = _free_port() if listen else 5432
+        options = ("-k", folder, "-h", listen, "-p", str(port), "-F")
+
+        def start() -> "subprocess.Popen[bytes]":
+            return subprocess.Popen(
+                (programs / "postgres", "-D", folder / "data", *options),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                start_new_session=True,
+                **user,
+            )
+
+        server = Server(folder, port, start)
         try:
-            server = Server(folder, process)
             server.wait_until_there()
             yield server
         finally:
-            process.send_signal(signal.SIGQUIT)
-            process.wait()
+            server.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _name_of(address: str) -> str:
+    """The name of the database at a URL."""
+    return address.partition("?")[0].rpartition("/")[2]
 
 
 def _programs() -> Path:

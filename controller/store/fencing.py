@@ -49,7 +49,7 @@ def fence(mark: str, connection: Connection) -> None:
         elif postgresql.are_running(mark, connection):
             _LOG.warning("%s holds the lock after its lease, and has a role whose sessions are not ours to end", mark)
     elif (path := path_of(connection.engine.url)) is not None and (pid := process_of(mark)) is not None:
-        if not _holds_lock(pid, path):
+        if not holds_lock(pid, path):
             return
         if _kill(pid, mark):
             _LOG.warning("killed process %d, which held the lock of %s after its lease", pid, path)
@@ -57,7 +57,7 @@ def fence(mark: str, connection: Connection) -> None:
             _LOG.warning("process %d holds the lock of %s after its lease, and is not ours to kill", pid, path)
 
 
-def _holds_lock(pid: int, path: Path) -> bool:
+def holds_lock(pid: int, path: Path) -> bool:
     """Whether a process holds a lock of an SQLite database that keeps others from writing."""
     try:
         inode = Path(f"{path}-shm").stat().st_ino
