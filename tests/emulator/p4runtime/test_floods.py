@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable
+from typing import Any
 from unittest.mock import patch
 
 import grpc.aio
@@ -24,14 +26,24 @@ COMMIT = p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
 EVERYTHING = p4r.Entity(table_entry=p4r.TableEntry())
 
 
-async def refused(client: P4Client, request: p4r.ReadRequest | p4r.WriteRequest) -> P4ClientError:
+async def read(client: P4Client, request: p4r.ReadRequest) -> None:
+    async for _ in client.request_iter(request):
+        pass
+
+
+async def refused(call: Awaitable[object]) -> P4ClientError:
     with pytest.raises(P4ClientError) as error:
-        if isinstance(request, p4r.ReadRequest):
-            async for _ in client.request_iter(request):
-                pass
-        else:
-            await client.request(request)
+        await call
     return error.value
+
+
+def raw(channel: grpc.aio.Channel, method: str) -> Any:
+    """A method that is called with bytes."""
+    return (
+        channel.stream_stream(method)
+        if method.endswith(("StreamChannel", "Subscribe"))
+        else channel.unary_unary(method)
+    )
 
 
 def test_a_read_of_everything_many_times_is_refused_and_others_are_served_meanwhile(pipeline: Pipeline) -> None:
@@ -44,7 +56,7 @@ def test_a_read_of_everything_many_times_is_refused_and_others_are_served_meanwh
             ]
             await client.request(write(*updates))
             many = p4r.ReadRequest(device_id=1, entities=[EVERYTHING] * 20_000)
-            reading = asyncio.create_task(refused(client, many))
+            reading = asyncio.create_task(refused(read(client, many)))
             slowest_s = 0.0
             num_answers = 0
             while not reading.done():
@@ -65,10 +77,9 @@ def test_a_read_that_takes_too_long_is_refused(pipeline: Pipeline) -> None:
         async with serving(pipeline) as served, primary(served) as client:
             await client.request(set_pipeline(COMMIT, pipeline.message))
             with patch("emulator.p4runtime.slicing.MAX_CPU_S", 0.0):
-                error = await refused(client, p4r.ReadRequest(device_id=1, entities=[EVERYTHING] * 1000))
+                error = await refused(read(client, p4r.ReadRequest(device_id=1, entities=[EVERYTHING] * 1000)))
             assert (error.code, "takes longer" in error.message) == (GRPCStatusCode.RESOURCE_EXHAUSTED, True)
-            async for _ in client.request_iter(p4r.ReadRequest(device_id=1, entities=[EVERYTHING] * 10)):
-                pass
+            await read(client, p4r.ReadRequest(device_id=1, entities=[EVERYTHING] * 10))
 
     run(test())
 
@@ -79,7 +90,7 @@ def test_a_write_of_too_many_updates_changes_nothing(pipeline: Pipeline) -> None
             await client.request(set_pipeline(COMMIT, pipeline.message))
             entry = table_entry(f"{LEVEL} {exact(1, 9)} {set_level(1)}")
             updates = [p4r.Update(type=INSERT, entity=entry)] * (MAX_STEPS + 1)
-            assert (await refused(client, write(*updates))).code is GRPCStatusCode.RESOURCE_EXHAUSTED
+            assert (await refused(client.request(write(*updates)))).code is GRPCStatusCode.RESOURCE_EXHAUSTED
             assert list(served.switches[1].entries("Ingress.level")) == []
 
     run(test())
@@ -89,7 +100,7 @@ def test_thousands_of_failed_updates_end_with_a_status_that_clients_accept(pipel
     async def test() -> None:
         async with serving(pipeline) as served, primary(served) as client:
             await client.request(set_pipeline(COMMIT, pipeline.message))
-            error = await refused(client, write(*[p4r.Update()] * 5000))
+            error = await refused(client.request(write(*[p4r.Update()] * 5000)))
             assert (error.code, error.message) == (
                 GRPCStatusCode.UNKNOWN,
                 "5000 of 5000 updates failed; they are too many to tell each apart",
@@ -105,7 +116,7 @@ def test_undecodable_requests_are_invalid_and_leave_no_traceback(
     async def test() -> None:
         async with serving(pipeline) as served, grpc.aio.insecure_channel(served.address) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as error:
-                await channel.unary_unary(method)(b"\xff\xff\xff")
+                await raw(channel, method)(b"\xff\xff\xff")
             assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
     run(test())
@@ -118,7 +129,7 @@ def test_undecodable_messages_end_a_stream_and_leave_no_traceback(
 ) -> None:
     async def test() -> None:
         async with serving(pipeline) as served, grpc.aio.insecure_channel(served.address) as channel:
-            stream = channel.stream_stream(method)()
+            stream = raw(channel, method)()
             await stream.write(b"\xff\xff\xff")
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await stream.read()
@@ -131,7 +142,7 @@ def test_undecodable_messages_end_a_stream_and_leave_no_traceback(
 def test_a_device_has_a_limited_number_of_controllers(pipeline: Pipeline) -> None:
     async def test() -> None:
         async with serving(pipeline) as served, grpc.aio.insecure_channel(served.address) as channel:
-            streams = []
+            streams: list[Any] = []
             for number in range(MAX_CONTROLLERS + 1):
                 stream = p4r_grpc.P4RuntimeStub(channel).StreamChannel()
                 streams.append(stream)
@@ -189,7 +200,8 @@ def test_subscriptions_and_paths_are_limited(pipeline: Pipeline) -> None:
                 await stub.Get(gnmi.GetRequest(prefix=gnmi.Path(target="switch1"), path=[gnmi.Path()] * 101))
             assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             wanted = gnmi.SubscriptionList(
-                prefix=gnmi.Path(target="switch1"), subscription=[gnmi.Subscription(mode="ON_CHANGE")]
+                prefix=gnmi.Path(target="switch1"),
+                subscription=[gnmi.Subscription(mode=gnmi.SubscriptionMode.ON_CHANGE)],
             )
             with patch.object(gnmi_service, "MAX_SUBSCRIPTIONS_PER_SWITCH", 1):
                 streams = [stub.Subscribe() for _ in range(3)]
