@@ -13,6 +13,7 @@ from emulator.p4runtime.errors import (
     failed_precondition,
     invalid_argument,
     permission_denied,
+    resource_exhausted,
     unimplemented,
 )
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
@@ -23,6 +24,8 @@ Send = Callable[[p4r.StreamMessageResponse], None]
 
 SendPacket = Callable[[str, bytes], None]
 """Sends a packet from a switch's control plane, by the switch's name; raises ValueError if it cannot."""
+
+MAX_CONTROLLERS = 32
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,8 +50,11 @@ class Device:
     def bid(self, stream: int, election_id: int | None, send: Send) -> None:
         """Make a stream's bid and notify all streams that it concerns.
 
-        Raises RequestError, INVALID_ARGUMENT, if another stream has the id; the stream must then end.
+        Raises RequestError; the stream must then end: INVALID_ARGUMENT if another stream has the id, RESOURCE_EXHAUSTED
+        if MAX_CONTROLLERS others have made bids.
         """
+        if stream not in self._streams and len(self._streams) >= MAX_CONTROLLERS:
+            raise resource_exhausted(f"device {self.switch.device_id} has {MAX_CONTROLLERS} controllers already")
         try:
             self._arbitration, informed = self._arbitration.bid(stream, election_id)
         except ElectionIdInUseError as error:

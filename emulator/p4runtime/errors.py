@@ -13,6 +13,10 @@ from emulator.entries import (
     SwitchError,
 )
 
+MAX_DETAILS_BYTES = 60 * 1024
+"""Clients accept 64 KiB of metadata at the most."""
+_LEAST_DETAIL_BYTES = 32
+
 STATUS_DETAILS_KEY = "grpc-status-details-bin"
 
 _STATUS_CODES: dict[type[SwitchError], grpc.StatusCode] = {
@@ -43,6 +47,11 @@ class BatchError(RequestError):
         status = rpc_status.Status(code=rpc_code.UNKNOWN, message=str(self))
         for result in self.results:
             status.details.add().Pack(result)
+            if len(status.details) * _LEAST_DETAIL_BYTES > MAX_DETAILS_BYTES:
+                break
+        if status.ByteSize() > MAX_DETAILS_BYTES:
+            del status.details[:]
+            status.message += "; they are too many to tell each apart"
         return status
 
 
@@ -64,6 +73,11 @@ def not_found(message: str) -> RequestError:
 def permission_denied(message: str) -> RequestError:
     """Return the error of a request to change something that this client, or anybody, may not change."""
     return RequestError(grpc.StatusCode.PERMISSION_DENIED, message)
+
+
+def resource_exhausted(message: str) -> RequestError:
+    """Return the error of a request for more than a client may have."""
+    return RequestError(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
 
 
 def failed_precondition(message: str) -> RequestError:

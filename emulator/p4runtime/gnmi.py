@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence, Sized
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,15 @@ import grpc
 from finsy.proto import gnmi, gnmi_grpc
 
 from emulator.p4runtime.aborting import Aborting
-from emulator.p4runtime.errors import RequestError, invalid_argument, not_found, unimplemented
+from emulator.p4runtime.errors import RequestError, invalid_argument, not_found, resource_exhausted, unimplemented
 from emulator.p4runtime.interfaces import Elements, changed, current, elements_of
 from emulator.switch import EmulatedSwitch
 
 GNMI_VERSION = "0.8.0"
+MAX_SUBSCRIPTIONS_PER_SWITCH = 32
+MAX_PATHS = 100
+"""Paths of a request."""
+_FIRST_REQUEST_S = 10.0
 MODEL = gnmi.ModelData(name="openconfig-interfaces", organization="OpenConfig working group", version="3.0.0")
 
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -32,6 +37,7 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
 
     def __init__(self, switches: Sequence[EmulatedSwitch]) -> None:
         self._switches = {switch.name: switch for switch in switches}
+        self._subscriptions = 0
 
     async def Capabilities(  # noqa: N802
         self, _request: gnmi.CapabilityRequest, _context: _Context
@@ -47,6 +53,7 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
         async with Aborting(context):
             switch = self._switch(request.prefix)
             _require_encoding(request.encoding)
+            _require_few(request.path)
             for path in request.path:
                 found = list(current(switch, (elements_of(request.prefix, path),)))
                 if not found or request.type == gnmi.GetRequest.CONFIG:
@@ -64,13 +71,20 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
         self, request_iterator: AsyncIterator[gnmi.SubscribeRequest], context: _Context
     ) -> None:
         """Send all leaves once, when polled, or at every change of a port."""
-        async with Aborting(context):
-            first = await anext(request_iterator, gnmi.SubscribeRequest())
+        async with Aborting(context), AsyncExitStack() as stack:
+            stack.enter_context(self._subscribed())
+            try:
+                async with asyncio.timeout(_FIRST_REQUEST_S):
+                    first = await anext(request_iterator, gnmi.SubscribeRequest())
+            except TimeoutError:
+                message = f"gNMI: nothing is subscribed to within {_FIRST_REQUEST_S:g} s"
+                raise RequestError(grpc.StatusCode.DEADLINE_EXCEEDED, message) from None
             if first.WhichOneof("request") != "subscribe":
                 raise invalid_argument("gNMI: the first request of a subscription must say what is subscribed to")
             subscribed = first.subscribe
             switch = self._switch(subscribed.prefix)
             _require_encoding(subscribed.encoding)
+            _require_few(subscribed.subscription)
             wanted = tuple(elements_of(subscribed.prefix, item.path) for item in subscribed.subscription)
             match subscribed.mode:
                 case _Mode.ONCE:
@@ -83,6 +97,16 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
                         await _send_all(switch, subscribed, wanted, context)
                 case _:
                     await _stream(switch, subscribed, wanted, context)
+
+    @contextmanager
+    def _subscribed(self) -> Iterator[None]:
+        if self._subscriptions >= MAX_SUBSCRIPTIONS_PER_SWITCH * len(self._switches):
+            raise resource_exhausted(f"gNMI: {self._subscriptions} subscriptions are served already")
+        self._subscriptions += 1
+        try:
+            yield
+        finally:
+            self._subscriptions -= 1
 
     def _switch(self, prefix: gnmi.Path) -> EmulatedSwitch:
         switch = self._named(prefix)
@@ -150,6 +174,11 @@ def _is_down(switch: EmulatedSwitch) -> RequestError:
 def _require_encoding(encoding: gnmi.Encoding.ValueType) -> None:
     if encoding not in _ENCODINGS:
         raise unimplemented(f"gNMI: encoding {encoding} is not supported, only PROTO")
+
+
+def _require_few(paths: Sized) -> None:
+    if len(paths) > MAX_PATHS:
+        raise resource_exhausted(f"gNMI: a request may have {MAX_PATHS} paths, not {len(paths)}")
 
 
 def _text(elements: Elements) -> str:

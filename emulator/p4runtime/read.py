@@ -14,21 +14,34 @@ from emulator.p4runtime.replication import read_replications
 from emulator.p4runtime.table_entries import read_table_entries
 from emulator.p4runtime.target import Target
 
-# gRPC clients refuse more than 4 MiB by default.
-MAX_RESPONSE_BYTES = 3_000_000
+MAX_RESPONSE_BYTES = 500_000
+"""Some thousand entities, which are put together in some milliseconds. gRPC clients refuse more than 4 MiB."""
 
 
 def read_batch(target: Target, requests: Iterable[p4r.Entity]) -> tuple[list[p4r.Entity], list[p4r.Error]]:
     """Return the entities that the requests select, and one result per request; a failed request has no entities."""
     entities: list[p4r.Entity] = []
     results: list[p4r.Error] = []
+    for _ in reading(target, requests, entities, results):
+        pass
+    return entities, results
+
+
+def reading(
+    target: Target, requests: Iterable[p4r.Entity], entities: list[p4r.Entity], results: list[p4r.Error]
+) -> Iterator[None]:
+    """Do the same step by step, one for each entity and each request."""
     for request in requests:
+        first = len(entities)
         try:
-            entities += list(read_entities(target, request))
+            for entity in read_entities(target, request):
+                entities.append(entity)
+                yield
             results.append(SUCCESS)
         except (RequestError, SwitchError) as error:
+            del entities[first:]
             results.append(result_of(error))
-    return entities, results
+        yield
 
 
 def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:

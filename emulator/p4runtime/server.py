@@ -7,11 +7,24 @@ import grpc
 from finsy.proto import gnmi_grpc, p4r_grpc
 
 from emulator.p4runtime.addresses import require_free
+from emulator.p4runtime.decoding import DecodingInterceptor
 from emulator.p4runtime.gnmi import InterfaceService
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
 
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
+MAX_CALLS = 1024
+"""Calls and streams at a time on one port; further ones are refused with RESOURCE_EXHAUSTED."""
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+    ("grpc.max_concurrent_streams", 128),
+    ("grpc.max_connection_idle_ms", 300_000),
+    # A client that has gone without a word is noticed within a minute.
+    ("grpc.keepalive_time_ms", 40_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.so_reuseport", 0),
+)
 
 
 @asynccontextmanager
@@ -23,7 +36,7 @@ async def serve(
     A request may have up to MAX_REQUEST_BYTES; longer ones are refused with RESOURCE_EXHAUSTED. Raises OSError, naming
     the address, if it cannot be bound, and the errors of ``ServerTls.credentials``.
     """
-    server = grpc.aio.server(options=(("grpc.max_receive_message_length", MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0)))
+    server = grpc.aio.server(interceptors=(DecodingInterceptor(),), options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
     gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches), server)
     secrets = credentials and credentials.credentials()

@@ -11,14 +11,18 @@ from finsy.proto import U128, p4r, p4r_grpc
 from emulator.observations import PacketIn
 from emulator.p4runtime.aborting import Aborting
 from emulator.p4runtime.device import Device, SendPacket
-from emulator.p4runtime.errors import not_found, require_success, unimplemented
+from emulator.p4runtime.errors import not_found, require_success, resource_exhausted, unimplemented
 from emulator.p4runtime.pipeline import Pipeline
-from emulator.p4runtime.read import read_batch, responses
+from emulator.p4runtime.read import reading, responses
+from emulator.p4runtime.slicing import MAX_STEPS, in_slices
 from emulator.p4runtime.stream import StreamSession
-from emulator.p4runtime.write import write_batch
+from emulator.p4runtime.write import writing
 from emulator.switch import EmulatedSwitch
 
 API_VERSION = "1.4.1"
+
+_READS = 4
+_TAKEN_WITHIN_S = 30.0
 
 # A client may send a number that has no name.
 _ATOMICITIES: dict[int, str] = {number: name for name, number in p4r.WriteRequest.Atomicity.items()}
@@ -48,6 +52,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
             self._devices[switch.device_id] = Device(switch, program, send_packet)
         self._exclusive = exclusive
+        self._reads = asyncio.Semaphore(_READS)
         self._stream_numbers = count()
 
     @property
@@ -92,20 +97,31 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
                 name = _ATOMICITIES.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"atomicity {name} is not supported, only CONTINUE_ON_ERROR")
-            write_batch(target, request.updates)
+            if len(request.updates) > MAX_STEPS:
+                raise resource_exhausted(f"a write of more than {MAX_STEPS:,} entities")
+            results: list[p4r.Error] = []
+            await in_slices(writing(target, request.updates, results), "a write")
+            require_success("updates", results)
         return p4r.WriteResponse()
 
-    async def Read(  # noqa: N802
+    async def Read(  # type: ignore[override]  # noqa: N802
         self, request: p4r.ReadRequest, context: grpc.aio.ServicerContext[p4r.ReadRequest, p4r.ReadResponse]
-    ) -> AsyncIterator[p4r.ReadResponse]:
+    ) -> None:
         """Return a device's entities at one moment."""
-        async with Aborting(context):
+        entities: list[p4r.Entity] = []
+        results: list[p4r.Error] = []
+        # Few at a time, so that others' writes come in between, and few answers are held for slow clients.
+        async with Aborting(context), self._reads:
             async with self._exclusive:
                 _require_default_role(request.role)
                 target = self._device(request.device_id).require_target()
-                entities, results = read_batch(target, request.entities)
-            for response in responses(entities):
-                yield response
+                await in_slices(reading(target, request.entities, entities, results), "a read")
+            try:
+                async with asyncio.timeout(_TAKEN_WITHIN_S):
+                    for response in responses(entities):
+                        await context.write(response)
+            except TimeoutError:
+                raise resource_exhausted(f"the answer was not taken within {_TAKEN_WITHIN_S:g} s") from None
             require_success("reads", results)
 
     async def SetForwardingPipelineConfig(  # noqa: N802

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 import grpc
 from finsy.proto import U128, p4r
@@ -13,10 +14,15 @@ from emulator.p4runtime.errors import (
     invalid_argument,
     not_found,
     permission_denied,
+    resource_exhausted,
     unimplemented,
 )
 
 _LAST_WORDS_S = 1.0
+_FIRST_BID_S = 10.0
+"""A stream that belongs to no device after so long is ended."""
+MAX_WAITING = 1_000
+"""Messages that wait for a slow client. Packets beyond are dropped; a stream with anything else beyond is ended."""
 
 Write = Callable[[p4r.StreamMessageResponse], Awaitable[None]]
 
@@ -33,26 +39,28 @@ class StreamSession:
         self._devices = devices
         self._device: Device | None = None
         self._loop = asyncio.get_running_loop()
-        self._power_lost = asyncio.Event()
+        self._ending: asyncio.Future[RequestError] = self._loop.create_future()
         self._stop_listening: Callable[[], None] = lambda: None
         self._outbox: asyncio.Queue[p4r.StreamMessageResponse | None] = asyncio.Queue()
 
     async def run(self, requests: AsyncIterator[p4r.StreamMessageRequest], write: Write) -> None:
         """Serve the stream until the client ends it.
 
-        Raises RequestError if the server must end it, UNAVAILABLE if the switch goes down.
+        Raises RequestError if the server must end it: UNAVAILABLE if the switch goes down, DEADLINE_EXCEEDED without a
+        bid in time, RESOURCE_EXHAUSTED if the client does not take what it is told.
         """
         writer = asyncio.create_task(self._drain(write))
         reader = asyncio.create_task(self._read(requests))
-        power_lost = asyncio.create_task(self._power_lost.wait())
+        overdue = self._loop.call_later(_FIRST_BID_S, self._end_without_bid)
         try:
-            await asyncio.wait({reader, power_lost}, return_when=asyncio.FIRST_COMPLETED)
-            if self._power_lost.is_set():
-                raise RequestError(grpc.StatusCode.UNAVAILABLE, "the switch has gone down")
+            waiting: set[asyncio.Future[Any]] = {reader, self._ending}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if self._ending.done():
+                raise self._ending.result()
             await reader
         finally:
             reader.cancel()
-            power_lost.cancel()
+            overdue.cancel()
             self._stop_listening()
             if self._device is not None:
                 self._device.leave(self._stream)
@@ -99,14 +107,29 @@ class StreamSession:
         if role.HasField("config"):
             raise unimplemented("a role config is not supported")
         election_id = U128.decode(update.election_id) if update.HasField("election_id") else None
-        device.bid(self._stream, election_id, self._outbox.put_nowait)
+        device.bid(self._stream, election_id, self._send)
         if self._device is None:
             self._device = device
             self._stop_listening = device.switch.power.listen(self._note_power_lost)
 
     def _note_power_lost(self) -> None:
         # A switch may go down in another thread, which advances the fabric's time.
-        self._loop.call_soon_threadsafe(self._power_lost.set)
+        error = RequestError(grpc.StatusCode.UNAVAILABLE, "the switch has gone down")
+        self._loop.call_soon_threadsafe(self._end, error)
+
+    def _end_without_bid(self) -> None:
+        if self._device is None:
+            self._end(RequestError(grpc.StatusCode.DEADLINE_EXCEEDED, f"no bid within {_FIRST_BID_S:g} s"))
+
+    def _end(self, error: RequestError) -> None:
+        if not self._ending.done():
+            self._ending.set_result(error)
+
+    def _send(self, message: p4r.StreamMessageResponse) -> None:
+        if self._outbox.qsize() < MAX_WAITING:
+            self._outbox.put_nowait(message)
+        elif not message.HasField("packet"):
+            self._end(resource_exhausted(f"{MAX_WAITING:,} messages wait for the client"))
 
     async def _packet_out(self, message: p4r.PacketOut) -> None:
         try:
@@ -120,4 +143,4 @@ class StreamSession:
     def _report(self, reason: RequestError, error: p4r.StreamError) -> None:
         error.canonical_code = reason.code.value[0]
         error.message = str(reason)
-        self._outbox.put_nowait(p4r.StreamMessageResponse(error=error))
+        self._send(p4r.StreamMessageResponse(error=error))

@@ -1,6 +1,6 @@
 """Batches of updates, each carried out or refused on its own (P4Runtime specification, section 12)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from finsy.proto import p4r
 
@@ -29,7 +29,17 @@ def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
 
     Raises BatchError if any failed; the others are done.
     """
-    require_success("updates", [_attempt(target, update) for update in updates])
+    results: list[p4r.Error] = []
+    for _ in writing(target, updates, results):
+        pass
+    require_success("updates", results)
+
+
+def writing(target: Target, updates: Iterable[p4r.Update], results: list[p4r.Error]) -> Iterator[None]:
+    """Carry out the updates step by step, and append the result of each."""
+    for update in updates:
+        results.append(_attempt(target, update))
+        yield
 
 
 def write_update(target: Target, update: p4r.Update) -> None:

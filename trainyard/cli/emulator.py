@@ -8,6 +8,7 @@ import typer
 
 from controller.config import check_host_port
 from emulator.ports import CPU_PORT, DROP_PORT
+from hostlib.addresses import is_loopback
 from p4src import P4INFO, PROGRAM
 from topologies.files import FileError, read_text
 from topologies.logs import log_to_stderr
@@ -40,12 +41,15 @@ DropPortOption = Annotated[
     int, typer.Option("--drop-port", min=0, max=511, help="Egress port of packets that the program drops.")
 ]
 CertificateOption = Annotated[
-    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain (PEM) to serve TLS with.")
+    Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Certificate chain (PEM) to serve TLS with.")
 ]
-KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of --tls-cert.")]
-ClientCaOption = Annotated[
+KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of --tls-certificate.")]
+CaOption = Annotated[
     Path | None,
-    typer.Option("--tls-client-ca", metavar="FILE", help="Certificate authorities (PEM) that clients must have."),
+    typer.Option("--tls-ca", metavar="FILE", help="Authorities (PEM) that every client's certificate must be from."),
+]
+InsecureOption = Annotated[
+    bool, typer.Option("--insecure", help="Serve without TLS at an address that others can reach.")
 ]
 
 _HIGHEST_TCP_PORT = 65535
@@ -59,9 +63,10 @@ def emulator(
     port_per_switch: PortsOption = False,
     cpu_port: CpuPortOption = CPU_PORT,
     drop_port: DropPortOption = DROP_PORT,
-    tls_cert: CertificateOption = None,
+    tls_certificate: CertificateOption = None,
     tls_key: KeyOption = None,
-    tls_client_ca: ClientCaOption = None,
+    tls_ca: CaOption = None,
+    insecure: InsecureOption = False,
 ) -> None:
     """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT."""
     try:
@@ -79,9 +84,11 @@ def emulator(
     last_port = int(port) + (len(built.switches) - 1 if port_per_switch and int(port) else 0)
     if last_port > _HIGHEST_TCP_PORT:
         refuse(f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}")
-    tls_files = (tls_cert, tls_key, tls_client_ca)
+    tls_files = (tls_certificate, tls_key, tls_ca)
     if any(tls_files) and not all(tls_files):
-        refuse("--tls-cert, --tls-key and --tls-client-ca: expected all three or none")
+        refuse("--tls-certificate, --tls-key and --tls-ca: expected all three or none")
+    if not (any(tls_files) or insecure or is_loopback(listen)):
+        refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
@@ -89,8 +96,8 @@ def emulator(
     from trainyard.cli.standalone_emulator import ClockEndError, StandaloneEmulator
 
     tls = None
-    if tls_cert and tls_key and tls_client_ca:
-        tls = ServerTls(tls_cert, tls_key, tls_client_ca)
+    if tls_certificate and tls_key and tls_ca:
+        tls = ServerTls(tls_certificate, tls_key, tls_ca)
         try:
             tls.credentials()
         except ValueError as error:

@@ -187,6 +187,8 @@ class SwitchWriter:
             self._drop(access)
             return None
         except SwitchRefusalError as refusal:
+            if self._access is not access:
+                return None
             raise SouthboundError(f"switch {self.name!r}: {refusal}") from refusal
         async with self._lock:
             now = self._expected()

@@ -60,6 +60,13 @@ def test_the_topology_of_a_scenario_is_served(
     assert [(fabric.hosts, address) for fabric, address in served] == [(("h0", "h1", "h2", "h3"), "[::1]:0")]
 
 
+def test_an_address_that_others_can_reach_is_served_where_that_is_written_down(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    ended = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), "--listen", "0.0.0.0:0", "--insecure")
+    assert (ended.exit_code, [address for _, address in served]) == (0, ["0.0.0.0:0"])
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -132,9 +139,12 @@ def test_a_misspelt_key_beside_a_topology_is_all_that_is_told(
         (("--listen", "9559"), "--listen: expected HOST:PORT with a port up to 65535, got '9559'"),
         (("--listen", "localhost:99999"), "expected HOST:PORT with a port up to 65535, got 'localhost:99999'"),
         (("--listen", "[::1]:65535", "--port-per-switch"), "ports of at most 65535, the last would be 65536"),
-        (("--tls-cert", P4INFO), "--tls-cert, --tls-key and --tls-client-ca: expected all three or none"),
-        (("--tls-cert", P4INFO, "--tls-key", P4INFO, "--tls-client-ca", P4INFO), "are not a key pair"),
-        (("--tls-cert", "nowhere", "--tls-key", P4INFO, "--tls-client-ca", P4INFO), "nowhere"),
+        (("--listen", "0.0.0.0:0"), "--listen: 0.0.0.0:0 can be reached from the network"),
+        (("--listen", "[::]:0"), "--listen: [::]:0 can be reached from the network"),
+        (("--listen", "switches.example:0"), "can be reached from the network: give --tls-certificate or --insecure"),
+        (("--tls-certificate", P4INFO), "--tls-certificate, --tls-key and --tls-ca: expected all three or none"),
+        (("--tls-certificate", P4INFO, "--tls-key", P4INFO, "--tls-ca", P4INFO), "are not a key pair"),
+        (("--tls-certificate", "nowhere", "--tls-key", P4INFO, "--tls-ca", P4INFO), "nowhere"),
         (("--cpu-port", "2"), "the CPU port cannot be 2: switch 't0' has a cable there"),
         (("--drop-port", "510"), "the CPU port and the drop port are both 510"),
         (("--drop-port", "512"), "--drop-port"),

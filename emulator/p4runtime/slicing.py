@@ -1,0 +1,32 @@
+"""Long work in slices, between which the server answers others, and with an end where it takes too long."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from emulator.p4runtime.errors import resource_exhausted
+
+MAX_STEPS = 100_000
+"""Entities that a read may return, or updates that a write may have: more than a switch holds."""
+MAX_CPU_S = 5.0
+_SLICE = 100
+"""Steps of a slice, which take about 5 ms."""
+
+
+async def in_slices(steps: Iterator[None], what: str) -> None:
+    """Take all steps.
+
+    Raises:
+        RequestError: RESOURCE_EXHAUSTED after MAX_STEPS, or MAX_CPU_S of the processor's time.
+    """
+    left_s = MAX_CPU_S
+    began_s = time.thread_time()
+    for number, _ in enumerate(steps, start=1):
+        if number > MAX_STEPS:
+            raise resource_exhausted(f"{what} of more than {MAX_STEPS:,} entities")
+        if number % _SLICE == 0:
+            left_s -= time.thread_time() - began_s
+            if left_s < 0:
+                raise resource_exhausted(f"{what} that takes longer than {MAX_CPU_S:g} s")
+            await asyncio.sleep(0)
+            began_s = time.thread_time()
