@@ -18,6 +18,7 @@ itself; the clients and the 20 emulated switches share the other.
 
 import argparse
 import asyncio
+import gc
 import os
 import statistics
 import sys
@@ -217,6 +218,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path, metavar="FILE", help="where the controller logs")
     options = parser.parse_args()
     os.sched_setaffinity(0, {CLIENT_CORE})
+    gc.disable()  # a collection would delay the clients, and count as the controller's delay
     figures: Figures = {}
     for part in options.only or PARTS:
         figures |= asyncio.run(PARTS[part](options))

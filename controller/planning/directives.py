@@ -10,7 +10,7 @@ from controller.registry.registry import Registry
 from policies.flows import FlowKey
 from topologies.fabric import Path
 
-_TOLD_AT_ONCE = 10
+_TOLD_AT_ONCE = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import gc
 import sys
 from collections.abc import Mapping
 
-_SWITCH_INTERVAL_S = 0.0005
+_SWITCH_INTERVAL_S = 0.0002
 _COLLECTION_THRESHOLDS = (10_000, 4, 2)
 """At most about 10,000, 50,000 and 150,000 objects are looked at: the last takes some 50 ms."""
 _OLDEST = 2
