@@ -1,5 +1,6 @@
 """The campaign over calls: a controller and an emulator of real processes, watched while they are called."""
 
+import re
 import threading
 import time
 from collections import Counter, deque
@@ -32,6 +33,7 @@ _CALLS_PER_CHANNEL = 30
 _CHECKED_EVERY = 10
 _WARM_SHARE = 0.4
 _DEFECTS = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DEADLINE_EXCEEDED)
+_ADDRESS = re.compile("0x[0-9a-f]+")
 _UNDECODABLE = "Exception deserializing request!"
 """gRPC's own answer to octets that are no message, where a service leaves their decoding to it."""
 
@@ -111,9 +113,7 @@ def fuzz_calls(folder: Path, seed: int, seconds: float, last: int | None, findin
             if (wrong := target.server.end()) is not None:
                 campaign.found(f"{target.server.name}: end", wrong)
             campaign.read_log(target)
-    print(
-        f"{campaign.number:,} calls: {', '.join(f'{count} {name}' for name, count in campaign.statuses.most_common())}"
-    )
+    print(f"{campaign.number:,} calls", *campaign.summary(), sep="\n")
 
 
 @contextmanager
@@ -185,7 +185,7 @@ class _Campaign:
 
     def __init__(self, targets: list[_Target], seed: int, findings: Findings) -> None:
         self.number = 0
-        self.statuses: Counter[str] = Counter()
+        self._statuses: Counter[tuple[str, str]] = Counter()
         self._targets = targets
         self._seed = seed
         self._findings = findings
@@ -213,6 +213,12 @@ class _Campaign:
         if (number := num_processes()) > MOST_PROCESSES:
             self.found("processes", f"{number} processes descend from the fuzzer")
 
+    def summary(self) -> Iterator[str]:
+        """Yield how the calls of each method have ended: one that never succeeds is hardly tested."""
+        for path in dict.fromkeys(path for path, _ in sorted(self._statuses)):
+            ends = ((status, count) for (of, status), count in self._statuses.most_common() if of == path)
+            yield f"    {path}: {', '.join(f'{count} {status}' for status, count in ends)}"
+
     def found(self, kind: str, detail: str) -> None:
         """Keep a finding."""
         self._findings.add(Finding(kind, detail, f"--seed {self._seed} --only calls --case {self.number}"))
@@ -220,7 +226,7 @@ class _Campaign:
     def read_log(self, target: _Target) -> None:
         """Look for tracebacks in what a server has logged since."""
         if (news := target.server.bad_news()) is not None:
-            last_line = news.strip().splitlines()[-1][:200]
+            last_line = _ADDRESS.sub("0x", news.strip().splitlines()[-1])[:200]
             self.found(f"{target.server.name}: log: {last_line}", f"{news[-4000:]}\nafter {target.recent[-1]}")
 
     def _call(self, draws: Random) -> None:
@@ -233,7 +239,7 @@ class _Campaign:
         before = self._jobs(target) if is_compared else None
         called = call(target.connected(), method, draws, target.words)
         target.recent.append(called)
-        self.statuses["left" if called.code is None else called.code.name] += 1
+        self._statuses[method.path, "left" if called.code is None else called.code.name] += 1
         if called.code in _DEFECTS and called.details != _UNDECODABLE:
             self.found(f"{target.server.name}: {method.path} {called.code.name} {called.details[:60]!r}", str(called))
         if before is not None and called.is_refused and (after := self._jobs(target)) not in (before, None):
