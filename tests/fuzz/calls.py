@@ -162,7 +162,7 @@ def _probing(address: str, found: Callable[[str, str], None]) -> Iterator[None]:
 
     def probe() -> None:
         with grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-            ask = channel.unary_stream(LIST_CONTROLLERS.path)
+            ask = channel.unary_stream(LIST_CONTROLLERS.method.path)
             while not over.wait(0.2):
                 began_s = time.monotonic()
                 try:
@@ -249,10 +249,10 @@ class _Campaign:
     def _jobs(self, target: _Target) -> list[tuple[Any, ...]] | None:
         """Return what the registry holds; None where the question is refused, as a rate limit may do."""
         try:
-            answers = list(target.connected().unary_stream(LIST_JOBS.path)(b"", timeout=PROBE_S))
+            answers = list(target.connected().unary_stream(LIST_JOBS.method.path)(b"", timeout=PROBE_S))
         except grpc.RpcError:
             return None
-        states = [operations.JobState.FromString(octets) for octets in answers]
+        states = [state for octets in answers for state in operations.JobPage.FromString(octets).states]
         return sorted((job.name, *job.hosts, job.gpus, job.flow_groups, job.flows) for job in states)
 
     def _at_rest(self, target: _Target) -> Usage:
