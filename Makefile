@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+PACKAGES := controller emulator experiments hostlib p4src policies simulator topologies trainyard workloads
 BIN := $(VENV)/bin
 
 .PHONY: setup demo test quick docs chaos lint types p4 proto clean
@@ -42,6 +43,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(PACKAGES)
 
 types: setup
 	$(BIN)/mypy

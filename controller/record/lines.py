@@ -15,6 +15,7 @@ from controller.record.decisions import DecisionDecoder, FindPolicy, RecordedDec
 from controller.record.facts import Body, FactKey, FactKind, RecordError
 from controller.southbound.p4runtime.writer import WriteOutcome
 from policies.registry import find_policy
+from policies.validation import check_plan, check_snapshot
 
 VERSION = 1
 
@@ -101,6 +102,7 @@ def read_decisions(name: str, text: Iterable[str], find: FindPolicy = find_polic
             case PlanLine(plan=plan, previous=previous, time_s=time_s):
                 try:
                     decision = decoder.decision(plan, previous, time_s)
+                    _check(decision)
                 except RecordError as error:
                     raise RecordError(f"{where}: {error}") from error
                 yield decision
@@ -110,6 +112,15 @@ def read_decisions(name: str, text: Iterable[str], find: FindPolicy = find_polic
                 is_over = True
     if not is_over:
         raise RecordError(f"{name}:{number + 1}: the record is cut off here: its last line is missing")
+
+
+def _check(decision: RecordedDecision) -> None:
+    """Raise RecordError for a decision that no controller can have recorded: anybody may have written the file."""
+    try:
+        check_snapshot(decision.snapshot)
+        check_plan(decision.plan, decision.snapshot)
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        raise RecordError(f"plan {decision.number} cannot be: {type(error).__name__}: {error}") from error
 
 
 def _parsed(line: str, where: str, *, is_first: bool) -> Line:

@@ -106,7 +106,7 @@ class Registry:
 
     def register_job(
         self, request: JobRequest, now_s: float, owner_token: str = "", age_s: float = 0.0, tenant: str = ""
-    ) -> bool:
+    ) -> bool:  # nosec B107 # no token, which is not the token of anything
         """Register a job of a tenant that arrived ``age_s`` ago, and start its lease.
 
         Registering the same job again renews its lease, and replaces its profile where that differs.

@@ -37,10 +37,14 @@ _OF_SERVER = {
     "client_connection_check_interval": "2s",
 }
 """Settings of our sessions. One in ``options`` of the URL takes precedence."""
-_MARKED = "application_name = :mark AND datname = current_database() AND pid <> pg_backend_pid()"
-_ARE_RUNNING = text(f"SELECT count(*) FROM pg_stat_activity WHERE {_MARKED}").bindparams(bindparam("mark"))
+_ARE_RUNNING = text(
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE application_name = :mark AND datname = current_database() AND pid <> pg_backend_pid()"
+).bindparams(bindparam("mark"))
 _TERMINATE = text(
-    f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {_MARKED} AND usename = current_user"
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE application_name = :mark AND datname = current_database() AND pid <> pg_backend_pid()"
+    " AND usename = current_user"
 ).bindparams(bindparam("mark"))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree  # nosec B405 # parses only what Matplotlib has written
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -204,7 +204,7 @@ def embedded_svg(figure: ReportFigure) -> str:
     drawn = io.StringIO()
     with figure_settings():
         figure.figure.savefig(drawn, format="svg", facecolor="none", metadata=_METADATA[FigureFormat.SVG])
-    root = ElementTree.fromstring(drawn.getvalue())
+    root = ElementTree.fromstring(drawn.getvalue())  # nosec B314 # Matplotlib has written it just now
     for element in root.iter():
         element.tag = _local(element.tag)
         element.attrib = {_local(key): value for key, value in element.attrib.items()}

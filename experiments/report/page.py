@@ -45,8 +45,7 @@ class Report:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        # The SVG comes from an XML serialiser, which has escaped every name in it.
-        svg = {figure.name: Markup(embedded_svg(figure)) for figure in self.figures}
+        svg = {figure.name: _markup(figure) for figure in self.figures}
         return environment.get_template("page.html").render(report=self, svg=svg, colours=COLOURS)
 
     def write(
@@ -139,3 +138,8 @@ def _overview(comparisons: Comparisons) -> Table:
 
 def _anchor(number: int) -> str:
     return f"scenario-{number}"
+
+
+def _markup(figure: ReportFigure) -> Markup:
+    # The SVG comes from an XML serialiser, which has escaped every name in it.
+    return Markup(embedded_svg(figure))  # nosec B704 # see above
