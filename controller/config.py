@@ -21,11 +21,11 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from controller.access.options import UNLIMITED, JwtOptions, Quotas, ServerTls
+from controller.access.options import UNLIMITED, JwtOptions, Quotas
+from controller.access.tls_files import ServerTls, TlsFiles
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
-from controller.tls_files import TlsFiles
 from hostlib.addresses import is_loopback
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource

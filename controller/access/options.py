@@ -6,18 +6,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class ServerTls(BaseModel):
-    """The files by which the controller shows who it is, and tells who calls; PEM, read again when they change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    certificate: Path
-    """The controller's certificate, followed by those of intermediate authorities."""
-    key: Path
-    ca: Path | None = None
-    """The authorities that sign clients' certificates; None: clients show tokens instead."""
-
-
 class JwtOptions(BaseModel):
     """The key that verifies signed tokens (JSON Web Tokens, RFC 7519), and what they must say."""
 

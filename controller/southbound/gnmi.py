@@ -17,10 +17,10 @@ from finsy import GNMIClient, GNMIPath, GNMIUpdate, GRPCStatusCode
 from finsy.gnmiclient import GNMIClientError
 from finsy.proto import gnmi
 
+from controller.access.tls_files import TlsFiles
 from controller.config import SwitchAddress
 from controller.links.port_states import PortStateTable
 from controller.southbound.tls import open_channel
-from controller.tls_files import TlsFiles
 from topologies.printable import printable
 
 _LOG = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 from finsy.grpcutil import GRPCCredentialsTLS
 
-from controller.tls_files import TlsFiles
+from controller.access.tls_files import TlsFiles
 
 
 def finsy_credentials(files: TlsFiles | None) -> GRPCCredentialsTLS | None:

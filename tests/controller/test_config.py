@@ -115,7 +115,7 @@ def test_an_address_on_the_network_needs_tls_or_a_word(tmp_path: Path, document:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"tls": {"certificate": "c.pem", "key": "c.key"}}, "tls: needs ca, tokens or jwt"),
+        ({"tls": {"certificate": "c.pem", "key": "c.key"}}, "tls: certificate: c.pem: cannot be read"),
         ({"tokens": "tokens.yaml", "agents": True}, "agents: has no meaning where callers have identities"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from controller.access.options import ServerTls
+from controller.access.tls_files import ServerTls
 from controller.config import ControllerConfig, SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib import BlockingClient, Credentials, RefusalReason

@@ -10,12 +10,12 @@ import grpc.aio
 import pytest
 from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
 
+from controller.access.tls_files import TlsFiles
 from controller.config import ControllerConfig, SwitchAddress
 from controller.links.port_states import PortStateTable
 from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SwitchCondition
-from controller.tls_files import TlsFiles
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.pipeline import compiled_pipeline

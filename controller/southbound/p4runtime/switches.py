@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from finsy import P4Schema, Switch, SwitchEvent, SwitchOptions
 
+from controller.access.tls_files import TlsFiles
 from controller.background import Worker
 from controller.config import SwitchAddress
 from controller.rules.flow_rules import FlowRule, RulesBySwitch
@@ -41,7 +42,6 @@ from controller.southbound.p4runtime.writer import SwitchAwayError, SwitchRefusa
 from controller.southbound.reachability import Reachability
 from controller.southbound.southbound import SouthboundError, SwitchCondition, SwitchStatus
 from controller.southbound.tls import finsy_credentials
-from controller.tls_files import TlsFiles
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)

@@ -233,3 +233,14 @@ def test_tokens_and_certificates_are_renewed_without_a_restart(tmp_path: Path) -
             assert ssl.PEM_cert_to_DER_cert(pem) == ssl.PEM_cert_to_DER_cert((tmp_path / "controller.pem").read_text())
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
+
+
+def test_tls_alone_tells_nobody_apart(tmp_path: Path) -> None:
+    tls = {name: path for name, path in Trial(tmp_path).tls.items() if name != "ca"}
+
+    async def scenario() -> None:
+        async with secured(tls=tls):
+            pass
+
+    with pytest.raises(ValueError, match="tls: needs ca, tokens or jwt"):
+        asyncio.run(scenario())
