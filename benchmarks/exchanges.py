@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from controller.api.messages import probe_answer, probe_exchange
-from controller.api.service import SERVER_OPTIONS
+from controller.process.server import SERVER_OPTIONS
 from controller.telemetry.telemetry import Telemetry
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import EXCHANGE_PROBES, SERVICE

@@ -136,10 +136,10 @@ async def serve_without_switches(database: str | None = None) -> None:
     """Serve a controller of the Clos of 173 ToRs, whose switches accept at once; print its port, then its memory."""
     import grpc.aio
 
-    from controller.api.service import SERVER_OPTIONS
     from controller.clock import WallClock
     from controller.process.core import ControllerCore
     from controller.process.latency import tune_for_latency
+    from controller.process.server import SERVER_OPTIONS
     from controller.southbound.recording import RecordingSouthbound
     from controller.store.store import Store
     from topologies.ecmp import hash_multipliers
