@@ -192,9 +192,11 @@ class SwitchWriter:
             raise SouthboundError(f"switch {self.name!r}: {refusal}") from refusal
         async with self._lock:
             now = self._expected()
-            if self._access is not access or now is None or not may_have_drifted(found, before, now):
-                return None
-            return await self._repair(access, now)
+        if now is None or not await self._worker.run(partial(may_have_drifted, found, before, now), len(found)):
+            return None
+        async with self._lock:
+            now = self._expected()
+            return None if self._access is not access or now is None else await self._repair(access, now)
 
     def disconnect(self) -> None:
         """Handle the loss of the connection."""
