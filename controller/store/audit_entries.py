@@ -1,8 +1,8 @@
 """Entries of the audit trail, read back from the database."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, Table, inspect, select
 
 from controller.store.rows import Finite, StoredRow, Text, checked_row
 from controller.store.schema import CALL, SWITCH_WRITE
@@ -38,11 +38,19 @@ class CallEntry(StoredRow):
     problem: Text
 
 
+_EntryT = TypeVar("_EntryT", WriteEntry, CallEntry)
+
+
 def newest_entries(number: int, connection: Connection) -> list[WriteEntry | CallEntry]:
     """The last entries of both kinds, in the order of their times. Raises DamagedRowError."""
-    entries: list[WriteEntry | CallEntry] = []
-    for model, table in ((WriteEntry, SWITCH_WRITE), (CallEntry, CALL)):
-        if inspect(connection).has_table(table.name):  # which a database of version 2 does not have
-            rows = connection.execute(select(table).order_by(table.c.id.desc()).limit(number)).all()
-            entries += [checked_row(model, table.name, row.id, row) for row in reversed(rows)]
+    writes = _newest(WriteEntry, SWITCH_WRITE, number, connection)
+    calls = _newest(CallEntry, CALL, number, connection)
+    entries: list[WriteEntry | CallEntry] = [*writes, *calls]
     return sorted(entries, key=lambda entry: entry.time_s)[-number:]
+
+
+def _newest(model: type[_EntryT], table: Table, number: int, connection: Connection) -> list[_EntryT]:
+    if not inspect(connection).has_table(table.name):  # version 2 has no calls
+        return []
+    rows = connection.execute(select(table).order_by(table.c.id.desc()).limit(number)).all()
+    return [checked_row(model, table.name, row.id, row) for row in reversed(rows)]

@@ -5,7 +5,7 @@ begin or end with a Plan that is not there are those of a decision that was cut 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -64,7 +64,13 @@ def decision_steps(plan: PlanRow, changes: ChangeRows, *, is_whole: bool) -> Ite
 
 
 def _write_part(
-    plan: PlanRow, rows: Sequence[dict[str, Any]], connection: Connection, *, begins: bool, ends: bool, is_whole: bool
+    plan: PlanRow,
+    rows: Sequence[Mapping[str, Any]],
+    connection: Connection,
+    *,
+    begins: bool,
+    ends: bool,
+    is_whole: bool,
 ) -> None:
     if begins:
         _discard_cut_off(connection)

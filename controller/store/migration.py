@@ -2,7 +2,7 @@
 
 from enum import Enum, auto
 
-from sqlalchemy import DDL, Connection, delete, insert, inspect, select, update
+from sqlalchemy import Connection, delete, insert, inspect, select, update
 from sqlalchemy.schema import CreateColumn
 
 from controller.store.rows import DamagedRowError
@@ -60,6 +60,6 @@ def _migrate(connection: Connection) -> None:
     for column in COLUMNS_OF_VERSION_3:
         if column.name not in {known["name"] for known in inspector.get_columns(column.table.name)}:
             added = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.execute(DDL(f"ALTER TABLE {column.table.name} ADD COLUMN {added}"))
+            connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {added}")
     connection.execute(delete(PROPERTY).where(PROPERTY.c.name == _OBSOLETE))
     connection.execute(update(PROPERTY).where(PROPERTY.c.name == _VERSION).values(value=SCHEMA_VERSION))

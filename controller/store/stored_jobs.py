@@ -21,8 +21,8 @@ from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
 _FlowValues = tuple[str, int, str, int, int, Finite, int, int, int, int, int, bool]
-_HOSTS = TypeAdapter(list[str])
-_FLOWS = TypeAdapter(list[_FlowValues])
+_HOSTS: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+_FLOWS: TypeAdapter[tuple[_FlowValues, ...]] = TypeAdapter(tuple[_FlowValues, ...])
 
 
 class _JobRow(StoredRow):
@@ -119,7 +119,7 @@ def _job_from(found: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> Re
             profile = Profile(row.compute_s, row.comm_start, row.work)
         elif (row.compute_s, row.comm_start, row.work) != (None, None, None):
             raise ValueError("has a part of a profile")
-    hosts = tuple(checked_json(_HOSTS, JOB.name, row.name, "hosts", row.hosts))
+    hosts = checked_json(_HOSTS, JOB.name, row.name, "hosts", row.hosts)
     request = JobRequest(row.name, hosts, row.gpus, profile)
     check_job(request, fabric)
     flow_groups = tuple(_group_from(group, request, fabric) for group in groups)
@@ -133,9 +133,10 @@ def _group_from(found: Row[Any], job: JobRequest, fabric: Fabric) -> RegisteredF
     key = (found.job, found.position)
     row = checked_row(_GroupRow, FLOW_GROUP.name, key, found)
     check_name(row.name, "name")
+    stored = checked_json(_FLOWS, FLOW_GROUP.name, key, "flows", row.flows)
     flows = [
         _flow_from(values, job, fabric, f"flow_groups[{row.position}].flows[{number}]")
-        for number, values in enumerate(checked_json(_FLOWS, FLOW_GROUP.name, key, "flows", row.flows))
+        for number, values in enumerate(stored)
     ]
     return RegisteredFlowGroup(row.name, tuple(flows))
 

@@ -95,9 +95,7 @@ class ControllerPair:
             self._controllers[name] = controller
             address = _wait(lambda: _first(controller, "listening on "))
             self._end_client(name)
-            self._clients[name] = _Process(
-                *("tests.chaos.writing", address, f"{name}-{controller.process.pid}"), log=self._folder / "clients.log"
-            )
+            self._clients[name] = _Process(*("tests.chaos.writing", address, name), log=self._folder / "clients.log")
 
     def log(self, name: str) -> Path:
         """The log of a controller."""
@@ -127,7 +125,7 @@ class ControllerPair:
         """Wait until the leader's client has been told of another job."""
         client = self._clients[self.leader]
         number = len(client.lines)
-        _wait(lambda: len(client.lines) > number or None)
+        _wait(lambda: any(line.startswith("+") for _, line in client.lines[number:]) or None)
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """Send a signal to a controller, if it runs."""

@@ -6,7 +6,6 @@ with all its flow groups, and ``-JOB`` before it asks for its withdrawal.
 
 import asyncio
 import sys
-from collections import deque
 from itertools import count
 
 from hostlib.connection import Connection
@@ -14,26 +13,23 @@ from hostlib.errors import ControllerError
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile
 
 NUM_GROUPS = 1_000
-_MOST_JOBS = 3
+_MOST_JOBS = 4
 _PAUSE_S = 0.05
 _DEADLINE_S = 5.0
 _GROUPS = tuple(FlowGroup(f"g{number}", (Flow(Nic("h0"), Nic("h2"), 10**6),)) for number in range(NUM_GROUPS))
 
 
 async def _write(address: str, name: str) -> None:
-    known: deque[str] = deque()
     async with Connection(address, "owner", _DEADLINE_S) as connection:
         for number in count():
-            job = Job(f"{name}-{number}", ("h0", "h2"), 2, Profile(1.0, 0.5, 1.0))
+            # The same few names, so that none stays behind when this process is replaced by another.
+            job = Job(f"{name}-{number % _MOST_JOBS}", ("h0", "h2"), 2, Profile(1.0, 0.5, 1.0))
+            print(f"-{job.name}", flush=True)
             try:
+                await connection.deregister(job.name)
                 await connection.register_job(job)
                 await connection.register_flow_groups(job.name, _GROUPS)
-                known.append(job.name)
                 print(f"+{job.name}", flush=True)
-                if len(known) > _MOST_JOBS:
-                    leaving = known.popleft()
-                    print(f"-{leaving}", flush=True)
-                    await connection.deregister(leaving)
             except ControllerError:
                 await asyncio.sleep(_PAUSE_S)
 

@@ -48,10 +48,12 @@ def audit(database: DatabaseOption = "trainyard.db", last: LastOption = 50, as_j
 
 
 def _show(entries: "Sequence[WriteEntry | CallEntry]") -> None:
+    from controller.store.audit_entries import WriteEntry
+
     columns = ("Time", "Who", "What", "Outcome", "Problem")
     table = number_table("Audit trail, newest last", *columns, left=columns[1:])
     for entry in entries:
-        who, what = _call(entry) if entry.kind == "call" else _write(entry)
+        who, what = _write(entry) if isinstance(entry, WriteEntry) else _call(entry)
         words = (_time(entry.time_s), who, what, entry.outcome, entry.problem)
         table.add_row(*(Text(_printable(word)) for word in words))
     Console().print(table)
