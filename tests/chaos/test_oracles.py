@@ -14,7 +14,8 @@ from controller.record.facts import Body
 from controller.registry.errors import NotOwnerError
 from controller.registry.journal import Change, InstanceChange
 from controller.registry.registry import Registry
-from controller.southbound.p4runtime import switches, writer
+from controller.southbound.p4runtime import writer
+from controller.southbound.p4runtime.access import SwitchAccess
 from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
 from controller.southbound.p4runtime.entries import EntityKind, key_of
 from controller.store.store import Store
@@ -34,13 +35,13 @@ _SEED_OF_KILLS = 8
 
 def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller takes the write for acknowledged."""
-    write = switches._SwitchAccess.write
+    write = SwitchAccess.write
 
     async def forgetful(self: Any, updates: Sequence[Update]) -> None:
         flows = [update for update in updates if key_of(update.entity).kind is EntityKind.FLOW]
         await write(self, [update for update in updates if update not in flows[:1]])
 
-    monkeypatch.setattr(switches._SwitchAccess, "write", forgetful)
+    monkeypatch.setattr(SwitchAccess, "write", forgetful)
     with pytest.raises(ChaosError, match=r"holds \d+ entries that it should not and lacks [1-9]|plan is not in force"):
         play(_SEED, _NUM_EVENTS)
 
