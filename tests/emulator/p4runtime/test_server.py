@@ -1,6 +1,7 @@
 """Where and how the service is reached."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,11 +106,9 @@ def test_only_clients_with_a_certificate_of_the_authority_are_served(pipeline: P
 def test_files_that_cannot_be_used_are_named(certificates: Path, tmp_path: Path, part: str) -> None:
     torn = tmp_path / "torn.pem"
     torn.write_text("-----BEGIN CERTIFICATE-----\n")
-    for path, error in ((torn, ValueError), (tmp_path / "absent.pem", OSError)):
-        tls = replace(tls_of(certificates), **{part: path})
-        with pytest.raises(error) as raised:
-            tls.credentials()
-        assert str(path) in str(raised.value)
+    for path in (torn, tmp_path / "absent.pem"):
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            replace(tls_of(certificates), **{part: path}).credentials()
 
 
 def test_a_key_of_another_certificate_is_refused(certificates: Path) -> None:
