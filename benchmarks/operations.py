@@ -52,6 +52,7 @@ EXPLAINED_AT_ONCE = 12
 IDLE_JOBS = 100
 _FROM_MINUTE_S = 180.0
 _SETTLING_S = 5.0
+_GRACE_S = 45.0
 
 Figures = dict[str, object]
 
@@ -154,7 +155,7 @@ async def idle_figures(options: argparse.Namespace) -> Figures:
             async with load.heartbeats():
                 await load.register_many(IDLE_JOBS)
                 # Until the grace of a new controller is over, it has things to do.
-                await asyncio.sleep(options.idle_s / 2)
+                await asyncio.sleep(_GRACE_S)
                 processor_s = controller.processor_s
                 await asyncio.sleep(options.idle_s)
                 share = (controller.processor_s - processor_s) / options.idle_s

@@ -7,14 +7,18 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, process_time, thread_time
 from types import FrameType
 from typing import Any
 
 _LOG = logging.getLogger(__name__)
 
 PERIOD_S = 0.01
-"""The period of the timer."""
+"""The period of the timer while the process works."""
+IDLE_PERIOD_S = 0.1
+"""Its period while the process is idle, as waking up takes time too."""
+_IDLE_SHARE = 0.1
+"""A process that takes less of a core than this is idle."""
 STALL_S = 0.05
 """A longer delay of the timer is a stall."""
 LONG_STALL_S = 0.25
@@ -26,7 +30,7 @@ _FRAMES_NAMED = 4
 
 
 class Watchdog:
-    """Measures the lateness of a timer in the event loop that calls ``run``.
+    """Measures the lateness of a timer of PERIOD_S in the event loop that calls ``run``.
 
     A second thread looks at what the loop does while the timer is overdue.
 
@@ -63,11 +67,16 @@ class Watchdog:
         collections = _Collections(self._now_s)
         gc.callbacks.append(collections)
         looking.start()
+        period_s = PERIOD_S
         try:
             while True:
-                self._due_s = self._now_s() + PERIOD_S
-                await asyncio.sleep(PERIOD_S)
-                self.note(self.overdue_s, collections.taken_s())
+                start_s, process_s, loop_s = self._now_s(), process_time(), thread_time()
+                self._due_s = start_s + period_s
+                await asyncio.sleep(period_s)
+                late_s = lateness_s(self.overdue_s, period_s, thread_time() - loop_s)
+                self.note(late_s, collections.taken_s())
+                is_idle = process_time() - process_s < _IDLE_SHARE * (self._now_s() - start_s)
+                period_s = IDLE_PERIOD_S if is_idle else PERIOD_S
         finally:
             self._due_s = None
             gc.callbacks.remove(collections)
@@ -102,6 +111,14 @@ class Watchdog:
                 frame = sys._current_frames().get(loop_thread)
                 if frame is not None and not self._seen:
                     self._seen = f"in {_place(frame)}"
+
+
+def lateness_s(late_s: float, period_s: float, worked_s: float) -> float:
+    """The lateness of a timer of PERIOD_S, by that of one of ``period_s``.
+
+    What held the loop may have begun long before the timer was due: as long as the loop has worked meanwhile.
+    """
+    return late_s if late_s < PERIOD_S else max(late_s, min(late_s + period_s - PERIOD_S, worked_s))
 
 
 class _Collections:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable
 
-ROWS_PER_TRANSACTION = 2_000
+ROWS_PER_TRANSACTION = 250
 """A transaction of so many rows keeps the next one waiting for some hundredths of a second."""
 BYTES_PER_TRANSACTION = 4 << 20
 _ROWS_PER_STATEMENT = 500
