@@ -14,6 +14,7 @@ Words = Mapping[str, tuple[Any, ...]]
 """By the name of a field: values that make sense there."""
 
 _DEEPEST = 5
+_SHARE_OF_TEMPLATES = 0.6
 _OVERSIZED_BYTES = 5 << 20
 _INTEGERS = {
     FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
@@ -29,9 +30,15 @@ _PYTHON_TYPES = {
 }
 
 
-def drawn_octets(message: Message, draws: Random, words: Words) -> bytes:
-    """Return the octets of a request; ``message`` is empty and says of which type."""
-    fill(message, draws, words, sanity=draws.choice((0.0, 0.5, 0.9, 0.98, 1.0)))
+def drawn_octets(message: Message, draws: Random, words: Words, template: Message | None = None) -> bytes:
+    """Return the octets of a request of the type of an empty ``message``; ``template`` is one that succeeds."""
+    if template is not None and draws.random() < _SHARE_OF_TEMPLATES:
+        message.CopyFrom(template)
+        if draws.random() < 0.5:
+            return message.SerializeToString()
+        fill(message, draws, words, sanity=draws.choice((0.0, 0.5)), density=0.1)
+    else:
+        fill(message, draws, words, sanity=draws.choice((0.0, 0.5, 0.9, 1.0)), density=0.7)
     octets = message.SerializeToString()
     match draws.randrange(40):
         case 0:
@@ -49,9 +56,9 @@ def drawn_octets(message: Message, draws: Random, words: Words) -> bytes:
     return octets
 
 
-def fill(message: Message, draws: Random, words: Words, sanity: float, depth: int = 0) -> None:
-    """Set some fields of a message, each to something that makes sense with probability ``sanity``."""
-    for field in _chosen(message.DESCRIPTOR, draws, sanity):
+def fill(message: Message, draws: Random, words: Words, sanity: float, density: float, depth: int = 0) -> None:
+    """Set a share ``density`` of a message's fields, each to what makes sense with probability ``sanity``."""
+    for field in _chosen(message.DESCRIPTOR, draws, density):
         if field.message_type is not None and depth == _DEEPEST:
             continue
         if field.is_repeated:
@@ -60,24 +67,24 @@ def fill(message: Message, draws: Random, words: Words, sanity: float, depth: in
                 continue
             for _ in range(min(number, 30) if depth > 1 else number):
                 if field.message_type is not None:
-                    fill(getattr(message, field.name).add(), draws, words, sanity, depth + 1)
+                    fill(getattr(message, field.name).add(), draws, words, sanity, density, depth + 1)
                 else:
                     getattr(message, field.name).append(_scalar(field, draws, words, sanity))
         elif field.message_type is not None:
             inner = getattr(message, field.name)
             inner.SetInParent()
-            fill(inner, draws, words, sanity, depth + 1)
+            fill(inner, draws, words, sanity, density, depth + 1)
         else:
             setattr(message, field.name, _scalar(field, draws, words, sanity))
 
 
-def _chosen(descriptor: Descriptor, draws: Random, sanity: float) -> list[FieldDescriptor]:
+def _chosen(descriptor: Descriptor, draws: Random, density: float) -> list[FieldDescriptor]:
     taken = {oneof.name: draws.choice(oneof.fields).name for oneof in descriptor.oneofs}
     return [
         field
         for field in descriptor.fields
         if (field.containing_oneof is None or taken[field.containing_oneof.name] == field.name)
-        and draws.random() < max(0.6, sanity)
+        and draws.random() < density
     ]
 
 

@@ -14,6 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from controller.api.operations import operations_pb2
 from hostlib.wire import trainyard_pb2
 from tests.fuzz.messages import Words, drawn_octets
+from tests.fuzz.templates import template
 
 CONTROLLER_SERVICES = (
     trainyard_pb2.DESCRIPTOR.services_by_name["Controller"],
@@ -86,7 +87,7 @@ class Called:
 def call(channel: grpc.Channel, method: Method, draws: Random, words: Words) -> Called:
     """Call a method with requests drawn from a seed."""
     number = draws.choice((0, 1, 1, 2, 5)) if method.streams_requests else 1
-    requests = tuple(drawn_octets(method.request(), draws, words) for _ in range(number))
+    requests = tuple(drawn_octets(method.request(), draws, words, template(method.path, draws)) for _ in range(number))
     metadata = draws.choice(_METADATA)
     leaves = draws.random() < 0.1
     if method.streams_requests:
