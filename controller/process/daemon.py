@@ -69,7 +69,7 @@ async def serve(config: ControllerConfig, external_time: ExternalTime | None = N
 
 def _reload() -> None:
     """Handle SIGHUP, which asks daemons to read their files anew."""
-    _LOG.warning("SIGHUP: nothing to reload")
+    _LOG.warning("SIGHUP: certificates and tokens are read whenever they change; nothing else is read again")
 
 
 async def _serve(config: ControllerConfig, external_time: ExternalTime | None) -> None:

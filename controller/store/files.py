@@ -6,6 +6,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from controller.errors import DaemonError
+
 _CREATED_WITHIN_S = 1.0
 """Another controller that has just created the file fills it within this time."""
 _LOOK_S = 0.02
@@ -18,7 +20,7 @@ _KINDS = (
 )
 
 
-class UnfitFileError(Exception):
+class UnfitFileError(DaemonError):
     """A file that is no database, or not the one that was opened; the message says why."""
 
 

@@ -5,6 +5,7 @@ from enum import Enum, auto
 from sqlalchemy import Connection, delete, insert, inspect, select, update
 from sqlalchemy.schema import CreateColumn
 
+from controller.errors import DaemonError
 from controller.store.rows import DamagedRowError
 from controller.store.schema import COLUMNS_OF_VERSION_3, METADATA, PROPERTY, SCHEMA_VERSION
 
@@ -25,7 +26,7 @@ class Access(Enum):
     """It may be new."""
 
 
-class UnfitSchemaError(Exception):
+class UnfitSchemaError(DaemonError):
     """The database has no schema that can be used; the message says why."""
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from controller.errors import DaemonError
 from controller.registry.errors import InvalidFieldError
 
 _SHOWN_CHARACTERS = 80
@@ -14,7 +15,7 @@ _ValueT = TypeVar("_ValueT")
 _RowT = TypeVar("_RowT", bound="StoredRow")
 
 
-class DamagedRowError(ValueError):
+class DamagedRowError(DaemonError, ValueError):
     """A row that cannot be what it claims; the message names its table, the row and the column."""
 
     def __init__(self, table: str, row: object, problem: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from sqlalchemy import Connection, Row, select
 
+from controller.errors import DaemonError
 from controller.registry.admission import check_flow, check_iteration, check_job, check_name
 from controller.registry.errors import InvalidFieldError
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
@@ -56,7 +57,7 @@ class _SilenceRow(StoredRow):
     silent_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class MisfitError(Exception):
+class MisfitError(DaemonError):
     """Stored jobs that do not fit the fabric; ``jobs`` are their names, and the message tells of the first."""
 
     def __init__(self, jobs: Sequence[str], message: str) -> None:
