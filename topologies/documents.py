@@ -101,13 +101,17 @@ def _refusal(mark: Any, problem: str) -> ValueError:
     return ValueError(f"{place}{printable(problem, 300)}")
 
 
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
 class _Composer:
     """Builds the values of one document from the parser's events."""
 
     def __init__(self, loader: Any) -> None:
         self.problems: list[Problem] = []
         self._loader = loader
-        self._anchored: dict[str, _Value] = {}
+        self._anchored: dict[str | None, _Value] = {}
         self._num_values = 0
 
     def document(self) -> Any:
@@ -170,7 +174,7 @@ class _Composer:
             if name is None:
                 continue
             if name in found:
-                problem = f"expected once, repeated in line {event.start_mark.line + 1}"
+                problem = f"expected once, repeated in line {_line(event)}"
                 self.problems.append(Problem((*location, name), problem))
             found[name] = value
         for defaults in merged:

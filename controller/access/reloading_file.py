@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from controller.errors import DaemonError
+from topologies.files import FileError, read_bytes
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,9 +74,9 @@ class ReloadingFiles(Generic[ContentT]):
         contents = []
         for path in self._paths:
             try:
-                contents.append(path.read_bytes())
-            except OSError as error:
-                raise UnusableFileError(f"{path}: cannot be read: {error.strerror}") from error
+                contents.append(read_bytes(path))
+            except FileError as error:
+                raise UnusableFileError(str(error)) from error
         try:
             return self._parse(*contents)
         except ValueError as error:

@@ -5,6 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from topologies.files import FileError, read_bytes
+
 
 class ServerTls(BaseModel):
     """PEM files: a certificate with its key, and the authorities that the other side's certificate must be from.
@@ -41,9 +43,9 @@ def check_tls_files(certificate: Path, key: Path, ca: Path | None) -> None:
     octets: dict[str, bytes | None] = {"ca": None}
     for field, path in (("certificate", certificate), ("key", key), *([] if ca is None else [("ca", ca)])):
         try:
-            octets[field] = path.read_bytes()
-        except OSError as error:
-            raise ValueError(f"{field}: {path}: cannot be read: {error.strerror}") from error
+            octets[field] = read_bytes(path)
+        except FileError as error:
+            raise ValueError(f"{field}: {error}") from error
     try:
         check_tls(octets["certificate"] or b"", octets["key"] or b"", octets["ca"])
     except ValueError as error:

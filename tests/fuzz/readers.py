@@ -6,6 +6,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from controller.access.reloading_file import ReloadingFiles, UnusableFileError
+from controller.access.tokens import parse_tokens
 from controller.config import ConfigError, load_config
 from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
@@ -81,6 +83,13 @@ def _config(file: Path, _: Path) -> None:
         return
 
 
+def _tokens(file: Path, _: Path) -> None:
+    try:
+        ReloadingFiles((file,), parse_tokens)
+    except UnusableFileError:
+        return
+
+
 def _topology(file: Path, _: Path) -> None:
     from workloads.loading import ScenarioError
 
@@ -139,6 +148,7 @@ _READERS: Mapping[str, Callable[[Path, Path], str | None]] = {
     "scenario": _scenario,
     "topology": _topology,
     "config": _config,
+    "tokens": _tokens,
     "assumptions": lambda file, trace: _command("trace", trace, "--assumptions", file),
     "coflows": lambda file, _: _command("coflows", file, "--policy", "fair"),
     "job.csv": _trace_file("job.csv"),

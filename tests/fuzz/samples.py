@@ -38,6 +38,10 @@ _CONFIG = {
     "damping": {"half_life_s": 15, "cutoff": 1.5, "reuse": 0.75, "longest_hold_s": 60},
     "profiling": {"sample_s": 0.02, "window_s": 30, "check_s": 60, "drift": 0.2},
 }
+_TOKENS = [
+    {"name": "alice", "role": "operator", "sha256": "9f" * 32},
+    {"name": "nightly", "role": "job", "tenant": "vision", "sha256": "60" * 32, "expires": "2027-01-31T00:00:00Z"},
+]
 _TOPOLOGIES = (
     {"kind": "clos", "tors": 2, "aggs": 2, "hosts_per_tor": 2, "host_link_gbps": 100, "uplink_gbps": 100},
     {"kind": "star", "hosts": 3, "host_link_gbps": 100, "pcie": {"gbps": 200}},
@@ -78,6 +82,7 @@ def samples(folder: Path) -> Mapping[str, tuple[Sample, ...]]:
         "scenario": tuple(_yaml(path.read_bytes()) for path in scenarios),
         "topology": tuple(_yaml(as_yaml({"topology": topology})) for topology in _TOPOLOGIES),
         "config": (_yaml(as_yaml(_CONFIG)),),
+        "tokens": (_yaml(as_yaml(_TOKENS)),),
         "assumptions": (_yaml(SHIPPED_ASSUMPTIONS.read_bytes()),),
         "coflows": tuple(map(Sample, _COFLOWS)),
         **{name: (Sample((folder / "trace" / name).read_bytes()),) for name in ("job.csv", "worker.csv", "topo.csv")},

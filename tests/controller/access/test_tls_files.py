@@ -23,7 +23,8 @@ def test_a_file_that_is_absent_or_torn_is_named_with_its_field(tmp_path: Path, f
     files = {"ca": authority.ca, "certificate": own.certificate, "key": own.key}
     torn = tmp_path / "torn"
     torn.write_text("-----BEGIN CERTIFICATE-----\n")
-    for path, problem in ((torn, "PEM"), (tmp_path / "absent", "No such file"), (tmp_path, "Is a directory")):
+    others = ((tmp_path / "absent", "No such file"), (tmp_path, "Is a directory"), (Path("/dev/zero"), "regular file"))
+    for path, problem in ((torn, "PEM"), *others):
         with pytest.raises(ValidationError, match=rf"{field}: {path}: .*{problem}"):
             TlsFiles.model_validate(files | {field: path})
 

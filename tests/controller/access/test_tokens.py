@@ -244,3 +244,8 @@ def test_tls_alone_tells_nobody_apart(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="tls: needs ca, tokens or jwt"):
         asyncio.run(scenario())
+
+
+def test_a_device_in_place_of_a_file_is_refused_unread() -> None:
+    with pytest.raises(UnusableFileError, match="/dev/zero: cannot be read: expected a regular file or a pipe"):
+        ReloadingFiles((Path("/dev/zero"),), parse_tokens)
