@@ -71,7 +71,7 @@ class ControllerService:
         is_new = self._registry.register_job(
             job, self._clock.now_s(), request.owner_token, request.age_s, caller.identity.tenant
         )
-        await self._commit(is_change=is_new)
+        await self._commit(request.name, is_change=is_new)
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
     async def _register_flow_groups(
@@ -80,13 +80,13 @@ class ControllerService:
         self._authorise(request.job, request.owner_token, caller)
         requests = [flow_group_request(group) for group in request.flow_groups]
         is_new, groups = self._registry.register_flow_groups(request.job, requests)
-        await self._commit(is_change=is_new)
+        await self._commit(request.job, is_change=is_new)
         return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
 
     async def _report_profile(self, request: wire.ReportProfileRequest, caller: Caller) -> wire.ReportProfileResponse:
         self._authorise(request.job, request.owner_token, caller)
         is_new = self._registry.report_profile(request.job, profile(request.profile))
-        await self._commit(is_change=is_new)
+        await self._commit(request.job, is_change=is_new)
         return wire.ReportProfileResponse()
 
     async def _start_flow_groups(
@@ -99,28 +99,28 @@ class ControllerService:
         }
         if self._registry.update_instances(request.job, reports, self._clock.now_s()):
             self._planner.mark_groups_changed()
-        await self._commit(is_change=False)
+        await self._commit(request.job, is_change=False)
         return wire.StartFlowGroupsResponse()
 
     async def _heartbeat(self, request: wire.HeartbeatRequest, caller: Caller) -> wire.HeartbeatResponse:
         self._authorise(request.job, request.owner_token, caller)
         if self._registry.renew(request.job, self._clock.now_s()):
-            await self._commit(is_change=False)
+            await self._commit(request.job, is_change=False)
         return wire.HeartbeatResponse()
 
     async def _deregister_job(self, request: wire.DeregisterJobRequest, caller: Caller) -> wire.DeregisterJobResponse:
         self._authorise(request.job, request.owner_token, caller)
         was_there = self._registry.deregister(request.job)
-        await self._commit(is_change=was_there)
+        await self._commit(request.job, is_change=was_there)
         return wire.DeregisterJobResponse()
 
-    async def _commit(self, *, is_change: bool) -> None:
+    async def _commit(self, job: str, *, is_change: bool) -> None:
         """Plan and reply only after commit.
 
         A request that changes nothing waits too: an equal one before it may not be committed yet. A committed change is
         planned even where the caller has gone meanwhile.
         """
-        committed = self._registry.commit()
+        committed = self._registry.commit(job)
 
         async def commit() -> None:
             await committed

@@ -1,11 +1,15 @@
-"""Group commit: the registry's changes that wait together are committed together, off the event loop."""
+"""Group commit: the registry's changes that wait together are committed together, off the event loop.
+
+A large registration is written in parts before it is committed, and changes of other jobs come between these. So nobody
+waits for it but its own job.
+"""
 
 import asyncio
 import logging
 import operator
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.background import BackgroundTask
 from controller.errors import OutOfTermError, StoreError, UnknownOutcomeError
@@ -14,13 +18,16 @@ from controller.registry.jobs import FlowGroupInstance, RegisteredJob
 
 _LOG = logging.getLogger(__name__)
 
-_ROWS_PER_BATCH = 2_000
+_ROWS_PER_BATCH = 1_000
 """A batch of more rows is committed alone, so that others wait for it only where they come after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """A job before and after a change, None where it is not registered; the other fields are those of before."""
+    """A job before and after a change, None where it is not registered; the other fields are those of before.
+
+    Of the flow groups of ``after``, the first ``num_staged`` are in the database already, and count with this change.
+    """
 
     job: str
     before: RegisteredJob | None
@@ -28,6 +35,15 @@ class JobChange:
     lease_end_s: float | None = None
     recorded_silence_s: float = 0.0
     instances: dict[str, FlowGroupInstance] | None = None
+    num_staged: int = 0
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether it does nothing to the flow groups of a registered job but add some."""
+        if self.before is None or self.after is None:
+            return False
+        known, groups = self.before.flow_groups, self.after.flow_groups
+        return len(known) < len(groups) and all(map(operator.is_, known, groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +83,41 @@ Change = JobChange | JobOverwrite | InstanceChange | SilenceChange
 """A change of the registry that the database stores."""
 
 
+Stage = Callable[[JobChange, int], Awaitable[int]]
+"""Writes a part of the groups that a job gets, from a position on, and returns the position behind it."""
+
+
 @dataclass
 class _Batch:
-    """Changes that are committed together; ``outcome`` is set once somebody waits for them."""
+    """Changes that are committed together; ``outcome`` is set once somebody waits for them.
+
+    ``growth`` is its only change, if that is to be written in parts before it is committed.
+    """
 
     changes: list[Change] = field(default_factory=list)
+    jobs: set[str] = field(default_factory=set)
     num_rows: int = 0
     outcome: "asyncio.Future[None] | None" = None
+    growth: JobChange | None = None
 
 
 class Journal:
     """Commits changes in the order in which they are added; those that come during a commit go with the next.
 
     What was added between two calls of ``commit`` is committed together, and many of these as long as they are small.
+    A large registration alone is overtaken, by changes of other jobs up to the first of its own.
 
     ``write`` commits all the changes it is given, or raises: StoreError where it has committed none, and
-    UnknownOutcomeError where it may have.
+    UnknownOutcomeError where it may have. ``stage`` raises StoreError; None: large registrations are written at once.
     """
 
-    def __init__(self, write: Callable[[Sequence[Change]], Awaitable[None]]) -> None:
+    def __init__(self, write: Callable[[Sequence[Change]], Awaitable[None]], stage: Stage | None = None) -> None:
         self._write = write
+        self._stage = stage
         self._on_stored: Callable[[Sequence[Change]], None] = _ignore
         self._on_lost: Callable[[Sequence[Change], Sequence[Change]], None] = _ignore
         self._waiting: deque[_Batch] = deque()
-        self._current: asyncio.Future[None] | None = None
+        self._current: _Batch | None = None
         self._writing = BackgroundTask(self._write_all)
 
     def follow(
@@ -111,47 +138,94 @@ class Journal:
         """Add a change, which is written with the next ``commit``."""
         num_rows = _num_rows(change)
         last = self._waiting[-1] if self._waiting else None
-        if last is None or (last.outcome is not None and last.num_rows + num_rows > _ROWS_PER_BATCH):
+        is_apart = any(batch.growth is not None and change.job in batch.jobs for batch in self._waiting)
+        if last is None or (last.outcome is not None and (is_apart or last.num_rows + num_rows > _ROWS_PER_BATCH)):
             last = _Batch()
             self._waiting.append(last)
+        is_large = self._stage is not None and not last.changes and num_rows > _ROWS_PER_BATCH
+        last.growth = change if is_large and isinstance(change, JobChange) and change.is_growth else None
         last.changes.append(change)
+        last.jobs.add(change.job)
         last.num_rows += num_rows
 
-    def commit(self) -> Awaitable[None]:
-        """Commit all that was added before this call; the result raises CommitError where it is lost instead.
+    def commit(self, job: str | None = None) -> Awaitable[None]:
+        """Commit all that was added before this call, or only what concerns a job.
+
+        The result raises CommitError where it is lost instead.
 
         This is no coroutine function: the call itself must take hold of the outcome. Were that left to the first
         ``await``, a commit that failed in between would go unnoticed, and the change be acknowledged.
         """
-        outcome = self._current
-        if self._waiting:
-            last = self._waiting[-1]
-            outcome = last.outcome = last.outcome or asyncio.get_running_loop().create_future()
-        if outcome is None:
+        batches = ((self._current,) if self._current else ()) + tuple(self._waiting)
+        concerned = [batch for batch in batches if job is None or job in batch.jobs]
+        if not concerned:
             return nothing_to_commit()
+        for batch in concerned:
+            batch.outcome = batch.outcome or asyncio.get_running_loop().create_future()
         self._writing.start()
-        return asyncio.shield(outcome)
+        return _all([batch.outcome for batch in concerned])
 
     async def _write_all(self) -> None:
-        while self._waiting and (outcome := self._waiting[0].outcome) is not None:
-            changes, self._current = self._waiting.popleft().changes, outcome
+        while self._waiting and self._waiting[0].outcome is not None:
             try:
-                await self._write(changes)
+                await self._stage_part()
             except Exception as error:
-                uncertain = changes if isinstance(error, UnknownOutcomeError) else []
-                self._lose(changes, uncertain, _refusal(error))
-            else:
-                outcome.set_result(None)
-                self._on_stored(changes)
-            self._current = None
+                self._lose([], _refusal(error))
+                continue
+            if (position := self._next_position()) is not None:
+                await self._write_batch(position)
 
-    def _lose(self, changes: list[Change], uncertain: list[Change], error: CommitError) -> None:
-        behind, self._waiting = self._waiting, deque()
-        for outcome in (self._current, *(batch.outcome for batch in behind)):
-            if outcome is not None:
-                outcome.set_exception(error)
-                outcome.exception()  # retrieved here, since whoever waited may have gone
-        self._on_lost([*changes, *(change for batch in behind for change in batch.changes)], uncertain)
+    async def _stage_part(self) -> None:
+        """Write the next part of the first large registration."""
+        for batch in self._waiting:
+            if batch.growth is not None and batch.growth.after is not None and batch.outcome is not None:
+                assert self._stage is not None
+                change = batch.growth
+                first = change.num_staged or len(change.before.flow_groups if change.before else ())
+                staged = replace(change, num_staged=await self._stage(change, first))
+                batch.changes[:] = [staged]
+                batch.growth = staged if staged.num_staged < len(batch.growth.after.flow_groups) else None
+                return
+
+    def _next_position(self) -> int | None:
+        """The position of the batch that is to be committed next; None where large registrations keep the rest back."""
+        being_staged: set[str] = set()
+        for position, batch in enumerate(self._waiting):
+            if batch.outcome is None or not batch.jobs.isdisjoint(being_staged):
+                return None
+            if batch.growth is None:
+                return position
+            being_staged |= batch.jobs
+        return None
+
+    async def _write_batch(self, position: int) -> None:
+        batch = self._current = self._waiting[position]
+        del self._waiting[position]
+        try:
+            await self._write(batch.changes)
+        except Exception as error:
+            self._waiting.insert(position, batch)
+            self._lose(batch.changes if isinstance(error, UnknownOutcomeError) else [], _refusal(error))
+        else:
+            if batch.outcome is not None:
+                batch.outcome.set_result(None)
+            self._on_stored(batch.changes)
+        self._current = None
+
+    def _lose(self, uncertain: list[Change], error: CommitError) -> None:
+        """Give up all that waits, since it may depend on what has failed."""
+        lost, self._waiting = self._waiting, deque()
+        for batch in lost:
+            if batch.outcome is not None:
+                batch.outcome.set_exception(error)
+                batch.outcome.exception()  # retrieved here, since whoever waited may have gone
+        self._on_lost([change for batch in lost for change in batch.changes], uncertain)
+
+
+async def _all(outcomes: Sequence["asyncio.Future[None] | None"]) -> None:
+    for outcome in outcomes:
+        if outcome is not None:
+            await asyncio.shield(outcome)
 
 
 def _refusal(error: Exception) -> CommitError:

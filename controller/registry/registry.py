@@ -281,12 +281,14 @@ class Registry:
             self.deregister(name)
         return ended
 
-    def commit(self) -> Awaitable[None]:
-        """Commit all that was changed before this call; returns at once where there is no journal.
+    def commit(self, job: str | None = None) -> Awaitable[None]:
+        """Commit all that was changed before this call, or what of it concerns a job.
+
+        Returns at once where there is no journal.
 
         The result raises CommitError where the changes are undone instead.
         """
-        return self._state.commit()
+        return self._state.commit(job)
 
     def restore(self, jobs: Iterable[StoredJob], now_s: float) -> None:
         """Load jobs from the database into an empty registry; their leases go on from where they were."""

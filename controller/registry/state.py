@@ -82,12 +82,14 @@ class RegistryState:
         for silence in self.leases.silences_s(now_s):
             self._record_silence(*silence)
 
-    def commit(self) -> Awaitable[None]:
-        """Commit all that was changed before this call; returns at once where there is no journal.
+    def commit(self, job: str | None = None) -> Awaitable[None]:
+        """Commit all that was changed before this call, or what of it concerns a job.
+
+        Returns at once where there is no journal.
 
         The result raises CommitError where the changes are undone instead.
         """
-        return nothing_to_commit() if self._journal is None else self._journal.commit()
+        return nothing_to_commit() if self._journal is None else self._journal.commit(job)
 
     def _change_to(self, name: str, after: RegisteredJob | None) -> JobChange:
         lease = self.leases.end_s(name), self.leases.recorded_silence_s(name)

@@ -1,7 +1,7 @@
 """Registered jobs are written as rows of the database; ``controller.store.stored_jobs`` reads them."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Executable, bindparam, delete, insert, select
 
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob
 from controller.registry.journal import Change, InstanceChange, JobChange, JobOverwrite, SilenceChange
-from controller.store.batches import execute
+from controller.store.batches import BYTES_PER_TRANSACTION, ROWS_PER_TRANSACTION, batches, execute
 from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, SILENCE
 
 _Values = dict[str, Any]
@@ -18,7 +18,9 @@ _JOB_OF = JOB.c.name == bindparam("known_name")
 _GROUP_OF = (FLOW_GROUP.c.job == bindparam("of_job")) & (FLOW_GROUP.c.position == bindparam("at"))
 _JOB_GONE = delete(JOB).where(_JOB_OF)
 _JOB_CHANGED = update(JOB).where(_JOB_OF)
-_GROUP_GONE = delete(FLOW_GROUP).where(_GROUP_OF)
+_GROUPS_BEHIND_GONE = delete(FLOW_GROUP).where(
+    (FLOW_GROUP.c.job == bindparam("of_job")) & (FLOW_GROUP.c.position >= bindparam("first"))
+)
 _GROUP_CHANGED = update(FLOW_GROUP).where(_GROUP_OF)
 _INSTANCE_GONE = delete(INSTANCE).where(
     (INSTANCE.c.job == bindparam("of_job")) & (INSTANCE.c.flow_group == bindparam("of_group"))
@@ -51,6 +53,7 @@ class _Batch:
         self.overwritten: set[str] = set()
         self._befores: dict[str, RegisteredJob | None] = {}
         self._afters: dict[str, RegisteredJob | None] = {}
+        self._num_staged: dict[str, int] = {}
         self._gone: dict[str, None] = {}
         """Jobs whose rows are deleted first, with all rows that refer to them, whatever replaces them."""
         self._instances: dict[tuple[str, str], FlowGroupInstance] = {}
@@ -59,7 +62,8 @@ class _Batch:
     def add(self, change: Change) -> None:
         """Add the next change."""
         match change:
-            case JobChange(job, before, after):
+            case JobChange(job, before, after, num_staged=num_staged):
+                self._num_staged[job] = num_staged
                 if after is None:
                     self._forget(job, is_stored=before is not None)
                 self._befores.setdefault(job, before)
@@ -90,12 +94,12 @@ class _Batch:
                 came.append(_job_values(after))
             elif _job_values(before) != _job_values(after):
                 changed.append({"known_name": name, **_job_values(after)})
-            groups.add(name, before.flow_groups if before else (), after.flow_groups)
+            groups.add(before, after, self._num_staged.get(name, 0))
         instances = [_instance_values(*key, instance) for key, instance in self._instances.items()]
         yield _JOB_GONE, [{"known_name": name} for name in self._gone]
         yield insert(JOB), came
         yield _JOB_CHANGED, changed
-        yield _GROUP_GONE, groups.gone
+        yield _GROUPS_BEHIND_GONE, groups.behind_gone
         yield _GROUP_CHANGED, groups.changed
         yield insert(FLOW_GROUP), groups.came
         yield _INSTANCE_GONE, [{"of_job": job, "of_group": flow_group} for job, flow_group in self._instances]
@@ -114,18 +118,40 @@ class _Batch:
 
 class _GroupChanges:
     def __init__(self) -> None:
-        self.gone: list[_Values] = []
+        self.behind_gone: list[_Values] = []
         self.changed: list[_Values] = []
         self.came: list[_Values] = []
 
-    def add(self, job: str, before: Sequence[RegisteredFlowGroup], after: Sequence[RegisteredFlowGroup]) -> None:
-        """Add the changes of a job's groups, which keep their positions."""
-        for position, group in enumerate(after):
-            if position >= len(before):
-                self.came.append({"job": job, "position": position, **_group_values(group)})
-            elif before[position] is not group:
+    def add(self, before: RegisteredJob | None, after: RegisteredJob, num_staged: int) -> None:
+        """Add the changes of a job's groups, which keep their positions; the first ``num_staged`` are there already."""
+        job, groups = after.request.name, after.flow_groups
+        known = before.flow_groups if before else ()
+        for position, group in enumerate(groups):
+            if position >= len(known):
+                if position >= num_staged:
+                    self.came.append(_group_row(job, position, group))
+            elif known[position] is not group:
                 self.changed.append({"of_job": job, "at": position, **_group_values(group)})
-        self.gone += [{"of_job": job, "at": position} for position in range(len(after), len(before))]
+        num_there = max(len(known), num_staged)
+        if before is not None and num_there != len(groups):
+            # Behind those that are known there may be some of a registration that was cut off.
+            self.behind_gone.append({"of_job": job, "first": min(num_there, len(groups))})
+
+
+def stage_groups(change: JobChange, first: int, connection: Connection) -> int:
+    """Write a bounded part of the groups that a job gets, from position ``first`` on, before the change itself.
+
+    They count only once that is written. Returns the position behind them.
+    """
+    assert change.before is not None
+    assert change.after is not None
+    groups = change.after.flow_groups
+    if first == len(change.before.flow_groups):
+        execute(connection, _GROUPS_BEHIND_GONE, [{"of_job": change.job, "first": first}])
+    rows = (_group_row(change.job, position, groups[position]) for position in range(first, len(groups)))
+    part = next(batches(rows, ROWS_PER_TRANSACTION, BYTES_PER_TRANSACTION))
+    execute(connection, insert(FLOW_GROUP), part)
+    return first + len(part)
 
 
 def _job_values(job: RegisteredJob) -> _Values:
@@ -140,11 +166,16 @@ def _job_values(job: RegisteredJob) -> _Values:
         "arrival_s": job.arrival_s,
         "owner_token": job.owner_token,
         "tenant": job.tenant,
+        "num_groups": len(job.flow_groups),
     }
 
 
 def _instance_values(job: str, flow_group: str, instance: FlowGroupInstance) -> _Values:
     return {"job": job, "flow_group": flow_group, **asdict(instance)}
+
+
+def _group_row(job: str, position: int, group: RegisteredFlowGroup) -> _Values:
+    return {"job": job, "position": position, **_group_values(group)}
 
 
 def _group_values(group: RegisteredFlowGroup) -> _Values:

@@ -7,7 +7,7 @@ both leave as they are.
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
 SCHEMA_VERSION = 3
-"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; version 2 lacks ``call`` and two columns."""
+"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; version 2 lacks ``call`` and three columns."""
 METADATA = MetaData()
 
 
@@ -41,8 +41,13 @@ JOB = Table(
     Column("arrival_s", Double, nullable=False),
     Column("owner_token", Text, nullable=False),
     Column("tenant", Text, nullable=False, server_default=""),
+    Column("num_groups", Integer),
 )
-"""Registered jobs; a job that the controller measures has no profile, and one without identities no tenant."""
+"""Registered jobs; a job that the controller measures has no profile, and one without identities no tenant.
+
+Of the flow groups, the first ``num_groups`` are registered; further ones are those of a large registration that is
+being written, or was cut off. None: all are, as version 2 left them.
+"""
 
 FLOW_GROUP = Table(
     "flow_group",
@@ -151,5 +156,5 @@ LEADERSHIP = Table(
 ``session`` marks the holder's process and its sessions (``controller.store.fencing``).
 """
 
-COLUMNS_OF_VERSION_3 = (JOB.c.tenant, LEADERSHIP.c.session)
+COLUMNS_OF_VERSION_3 = (JOB.c.tenant, JOB.c.num_groups, LEADERSHIP.c.session)
 """Columns that tables of older versions lack."""

@@ -11,7 +11,7 @@ from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.errors import StoreError
 from controller.record.codec import CONTROLLER, Setting
-from controller.registry.journal import Change, Journal
+from controller.registry.journal import Change, JobChange, Journal
 from controller.registry.registry import Registry
 from controller.registry.usage import QuotasOf
 from controller.store import facts, grace, jobs, leader_lease
@@ -55,7 +55,7 @@ class Store:
 
     def registry(self, fabric: Fabric, lease_s: float, quotas_of: QuotasOf = lambda _: UNLIMITED) -> Registry:
         """The registry as it was last committed, which commits its changes here; leases go on where they were."""
-        registry = Registry(fabric, lease_s, Journal(self._write), quotas_of)
+        registry = Registry(fabric, lease_s, Journal(self._write, self._stage), quotas_of)
         try:
             stored = self.database.read(partial(read_jobs, fabric))
         except MisfitError as error:
@@ -100,3 +100,6 @@ class Store:
 
     async def _write(self, changes: Sequence[Change]) -> None:
         await self.database.write(partial(jobs.write_changes, changes))
+
+    async def _stage(self, change: JobChange, first: int) -> int:
+        return await self.database.write(partial(jobs.stage_groups, change, first))

@@ -36,6 +36,7 @@ class _JobRow(StoredRow):
     arrival_s: Finite
     owner_token: Text
     tenant: Text
+    num_groups: Annotated[int, Field(ge=0)] | None
 
 
 class _GroupRow(StoredRow):
@@ -123,7 +124,10 @@ def _job_from(found: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> Re
     hosts = checked_json(_HOSTS, JOB.name, row.name, "hosts", row.hosts)
     request = JobRequest(row.name, hosts, row.gpus, profile)
     check_job(request, fabric)
-    flow_groups = tuple(_group_from(group, request, fabric) for group in groups)
+    registered = [group for group in groups if row.num_groups is None or group.position < row.num_groups]
+    if row.num_groups not in (None, len(registered)):
+        raise DamagedRowError(JOB.name, row.name, f"num_groups: {row.num_groups}, where {len(registered)} are there")
+    flow_groups = tuple(_group_from(group, request, fabric) for group in registered)
     with naming(FLOW_GROUP.name, row.name):
         if len({group.name for group in flow_groups}) != len(flow_groups):
             raise ValueError("two groups have the same name")

@@ -51,7 +51,8 @@ def _require_jobs(database: str, names: Sequence[str], connection: Connection) -
 
 def _withdraw(database: str, names: Sequence[str], connection: Connection) -> dict[str, int]:
     _require_jobs(database, names, connection)
-    num_groups = select(func.count()).select_from(FLOW_GROUP)
-    counts = {name: connection.scalar(num_groups.where(FLOW_GROUP.c.job == name)) or 0 for name in names}
+    counted = select(func.count()).where(FLOW_GROUP.c.job == JOB.c.name).scalar_subquery()
+    num_groups = select(func.coalesce(JOB.c.num_groups, counted))
+    counts = {name: connection.scalar(num_groups.where(JOB.c.name == name)) or 0 for name in names}
     connection.execute(delete(JOB).where(JOB.c.name.in_(list(counts))))
     return counts

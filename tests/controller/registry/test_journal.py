@@ -1,13 +1,16 @@
 """Group commit: changes that wait are written together, and changes after a lost one are lost with it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import pytest
 
 from controller.errors import StoreError
+from controller.registry import journal
 from controller.registry.errors import CommitError
+from controller.registry.jobs import RegisteredFlowGroup, RegisteredJob
 from controller.registry.journal import Change, JobChange, Journal
+from controller.registry.requests import JobRequest
 
 
 class Disk:
@@ -121,5 +124,130 @@ def test_a_cancelled_wait_cancels_no_commit() -> None:
         with pytest.raises(asyncio.CancelledError):
             await gone
         assert disk.stored == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+class PartedDisk(Disk):
+    """A disk that takes two groups of a large registration at a time; ``staging_fails`` is asked for each part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowed.set()
+        self.staging_fails = False
+        self.journal = Journal(self._write, self._stage)
+        self.journal.follow(
+            lambda changes: self.stored.extend(change.job for change in changes),
+            lambda changes, _: self.lost.extend(change.job for change in changes),
+        )
+
+    async def _stage(self, change: JobChange, first: int) -> int:
+        await asyncio.sleep(0)
+        if self.staging_fails:
+            raise StoreError("database x: database or disk is full")
+        assert change.after is not None
+        last = min(first + 2, len(change.after.flow_groups))
+        self.written.append([f"{change.job} {first} to {last}"])
+        return last
+
+
+@pytest.fixture
+def parted(monkeypatch: pytest.MonkeyPatch) -> type[PartedDisk]:
+    """A disk to which more than three groups are a large registration."""
+    monkeypatch.setattr(journal, "_ROWS_PER_BATCH", 4)
+    return PartedDisk
+
+
+def _growth(name: str, number: int) -> JobChange:
+    job = RegisteredJob(JobRequest(name, ("h0",), 1, None), 0.0, "", (RegisteredFlowGroup("g", ()),))
+    more = tuple(RegisteredFlowGroup(f"g{position}", ()) for position in range(number))
+    return JobChange(name, job, RegisteredJob(job.request, 0.0, "", job.flow_groups + more))
+
+
+async def _commits(disk: Disk, *changes: JobChange) -> list["asyncio.Task[None]"]:
+    """Each committed by a caller of its own, before anything is written."""
+    tasks = []
+    for change in changes:
+        disk.journal.add(change)
+        tasks.append(asyncio.ensure_future(_awaited(disk.journal.commit(change.job))))
+    return tasks
+
+
+async def _awaited(outcome: Awaitable[None]) -> None:
+    await outcome
+
+
+def test_changes_of_other_jobs_overtake_a_large_registration(parted: type[PartedDisk]) -> None:
+    async def scenario() -> None:
+        disk = parted()
+        changes = (_growth("large", 5), *(JobChange(name, None, None) for name in ("a", "large", "b")))
+        large, a, again, b = await _commits(disk, *changes)
+        repeated = asyncio.ensure_future(_awaited(disk.journal.commit("large")))  # the same call once more
+        everything = asyncio.ensure_future(_awaited(disk.journal.commit()))
+        ended: list[asyncio.Task[None]] = []
+        for task in (large, a, again, b, repeated, everything):
+            task.add_done_callback(ended.append)
+        await disk.journal.commit("nobody")  # nothing concerns it
+        assert disk.written == []
+        await asyncio.gather(large, a, again, b, repeated, everything)
+        # What comes after another change of the large job may depend on that.
+        parts = [["large 1 to 3"], ["a"], ["large 3 to 5"], ["large 5 to 6"]]
+        assert disk.written == [*parts, ["large"], ["large", "b"]]
+        assert ended[:2] == [a, large]
+        assert disk.stored == ["a", "large", "large", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_two_large_registrations_keep_nobody_waiting(parted: type[PartedDisk]) -> None:
+    async def scenario() -> None:
+        disk = parted()
+        one, two, small = await _commits(disk, _growth("one", 5), _growth("two", 5), JobChange("a", None, None))
+        await asyncio.gather(one, two, small)
+        assert disk.written[:2] == [["one 1 to 3"], ["a"]]
+        assert disk.stored == ["a", "one", "two"]
+
+    asyncio.run(scenario())
+
+
+def test_a_registration_that_cannot_be_staged_is_lost_with_what_waits(parted: type[PartedDisk]) -> None:
+    async def scenario() -> None:
+        disk = parted()
+        disk.staging_fails = True
+        tasks = await _commits(disk, JobChange("a", None, None), _growth("large", 5), JobChange("b", None, None))
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(outcome, CommitError) for outcome in outcomes)
+        assert disk.lost == ["a", "large", "b"]
+        disk.staging_fails = False
+        (again,) = await _commits(disk, _growth("large", 5))
+        await again
+        assert disk.stored == ["large"]
+
+    asyncio.run(scenario())
+
+
+def test_changes_that_fail_are_lost_in_the_order_in_which_they_were_added(parted: type[PartedDisk]) -> None:
+    async def scenario() -> None:
+        disk = parted()
+        disk.fails = True
+        tasks = await _commits(disk, _growth("large", 5), JobChange("a", None, None), JobChange("b", None, None))
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(outcome, CommitError) for outcome in outcomes)
+        assert disk.lost == ["large", "a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_small_changes_wait_for_a_large_one_only_if_it_comes_before_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal, "_ROWS_PER_BATCH", 4)
+
+    async def scenario() -> None:
+        disk = Disk()  # which takes no parts
+        disk.allowed.set()
+        tasks = await _commits(disk, *(JobChange(name, None, None) for name in "abc"), _growth("large", 5))
+        await asyncio.gather(*tasks)
+        assert disk.written == [["a", "b", "c"], ["large"]]
 
     asyncio.run(scenario())

@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event
 
 from controller.errors import StoreError, UnknownOutcomeError
+from controller.registry import journal
 from controller.registry.errors import CommitError, RegistrationError
-from controller.registry.jobs import RegisteredJob, StoredJob
+from controller.registry.jobs import RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.journal import JobChange, JobOverwrite
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
-from controller.store.jobs import write_changes
+from controller.store import jobs
+from controller.store.jobs import stage_groups, write_changes
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
@@ -167,14 +169,25 @@ def _assert_alike(one: Registry, other: Registry) -> None:
     assert one.register_flow_groups("new", [flows]) == other.register_flow_groups("new", [flows])
 
 
+_PARTS = pytest.mark.parametrize("rows", [1_000, 1], ids=["at once", "in parts"])
+"""From how many rows on a registration is large, and written in parts."""
+
+
+@contextmanager
+def _in_parts_of(rows: int) -> Iterator[None]:
+    with patch.object(journal, "_ROWS_PER_BATCH", rows), patch.object(jobs, "ROWS_PER_TRANSACTION", rows):
+        yield
+
+
 @pytest.mark.slow
+@_PARTS
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.booleans()), max_size=6), st.data())
 def test_acknowledged_changes_survive_a_crash_at_any_byte(
-    batches: list[tuple[list[Step], bool]], data: st.DataObject
+    rows: int, batches: list[tuple[list[Step], bool]], data: st.DataObject
 ) -> None:
     async def scenario() -> None:
-        with written() as files:
+        with _in_parts_of(rows), written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
             model = Registry(FABRIC, LEASE_S)
             files.note(registry)
@@ -209,22 +222,24 @@ def test_acknowledged_changes_survive_a_crash_at_any_byte(
     asyncio.run(scenario())
 
 
+@_PARTS
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.sampled_from(Fate)), max_size=6))
-def test_an_uncertain_commit_is_overwritten_by_the_next(batches: list[tuple[list[Step], Fate]]) -> None:
+def test_an_uncertain_commit_is_overwritten_by_the_next(rows: int, batches: list[tuple[list[Step], Fate]]) -> None:
     async def scenario() -> None:
-        with written() as files:
+        with _in_parts_of(rows), written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
             write, fates = files.store.database.write, [fate for _, fate in batches]
 
-            async def doubtful(work: Callable[[Connection], None]) -> None:
+            async def doubtful(work: Callable[[Connection], Any]) -> Any:
                 fate = fates.pop(0) if fates else Fate.STORED
                 if fate is Fate.REFUSED:
                     raise StoreError("the database is away")
                 if fate is not Fate.LOST_UNHEARD:
-                    await write(work)
+                    result = await write(work)
                 if fate is not Fate.STORED:
                     raise UnknownOutcomeError("the database has not answered")
+                return result
 
             with patch.object(files.store.database, "write", doubtful):
                 for steps, _ in batches:
@@ -358,5 +373,67 @@ def test_what_is_left_of_the_grace_is_stored_while_it_runs_down(tmp_path: Path) 
         await life.controller.planner.settle()
         assert not life.southbound.keeps_found
         await life.end()
+
+    asyncio.run(scenario())
+
+
+def _many(prefix: str, number: int) -> list[FlowGroupRequest]:
+    return [FlowGroupRequest(f"{prefix}{position}", (_flow((0, 2), 1, None),)) for position in range(number)]
+
+
+def test_a_large_registration_is_there_whole_or_not_at_all(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        store = Store.open(address, DrivenClock())
+        registry = store.registry(FABRIC, LEASE_S)
+        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+        registry.register_flow_groups("gpt", _many("first", 2))
+        await registry.commit()
+        num_writes = 0
+        write = store.database.write
+
+        async def dying(work: Callable[[Connection], Any]) -> Any:
+            nonlocal num_writes
+            num_writes += 1
+            # After every part there is the job as it was, for a controller that starts then.
+            assert len(store.registry(FABRIC, LEASE_S).jobs[0].flow_groups) == 2
+            if num_writes == 3:
+                raise StoreError("the disk is full")
+            return await write(work)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store.database, "write", dying)
+            registry.register_flow_groups("gpt", _many("lost", 10))
+            with pytest.raises(CommitError):
+                await registry.commit("gpt")
+        assert num_writes == 3
+        assert len(registry.jobs[0].flow_groups) == 2
+        # What is left of it is in nobody's way: neither of a large one, nor of a small one, nor of the job's end.
+        registry.register_flow_groups("gpt", _many("second", 7))
+        await registry.commit("gpt")
+        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+        assert len(registry.jobs[0].flow_groups) == 9
+        registry.deregister("gpt")
+        await registry.commit()
+        assert store.registry(FABRIC, LEASE_S).jobs == ()
+        await store.close()
+
+    with _in_parts_of(3):
+        asyncio.run(scenario())
+
+
+def test_a_small_registration_replaces_what_is_left_of_a_large_one(address: str) -> None:
+    async def scenario() -> None:
+        store = Store.open(address, DrivenClock())
+        registry = store.registry(FABRIC, LEASE_S)
+        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+        await registry.commit()
+        before = registry.jobs[0]
+        left = replace(before, flow_groups=tuple(RegisteredFlowGroup(f"g{number}", ()) for number in range(5)))
+        await store.database.write(partial(stage_groups, JobChange("gpt", before, left), 0))
+        assert store.registry(FABRIC, LEASE_S).jobs == (before,)
+        registry.register_flow_groups("gpt", _many("small", 2))
+        await registry.commit()
+        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+        await store.close()
 
     asyncio.run(scenario())
