@@ -1,6 +1,6 @@
 """Converts between the messages of the wire format and the controller's types."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from controller.planning.decision import Decision
@@ -22,8 +22,8 @@ Item = TypeVar("Item")
 _MAX_REASONS = 64
 """Reasons for which a host's agent may drop packets; further ones are not read."""
 
-_FLOWS_PER_PAGE = 2_000
-"""A message with so many flows has about half a mebibyte."""
+_FLOWS_PER_PAGE = 500
+"""Encoding so many flows takes some milliseconds."""
 
 
 def job_request(message: wire.RegisterJobRequest) -> JobRequest:
@@ -37,9 +37,15 @@ def profile(message: wire.Profile) -> Profile:
     return Profile(message.compute_s, message.comm_start, message.work)
 
 
-def flow_group_request(message: wire.FlowGroup) -> FlowGroupRequest:
-    """Decode a request to register a flow group."""
-    return FlowGroupRequest(message.name, tuple(_flow_request(flow) for flow in message.flows))
+def reading_flow_groups(messages: Iterable[wire.FlowGroup], requests: list[FlowGroupRequest]) -> Iterator[None]:
+    """Decode requests to register flow groups into a list, one flow at a time."""
+    for message in messages:
+        flows = []
+        for flow in message.flows:
+            flows.append(_flow_request(flow))
+            yield
+        requests.append(FlowGroupRequest(message.name, tuple(flows)))
+        yield
 
 
 def _flow_request(message: wire.Flow) -> FlowRequest:
@@ -63,10 +69,15 @@ def _five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
     )
 
 
-def flow_group_assignment(group: RegisteredFlowGroup) -> wire.FlowGroupAssignment:
-    """Encode the 5-tuples of a registered flow group."""
-    five_tuples = [_five_tuple_to_wire(flow.five_tuple) for flow in group.flows]
-    return wire.FlowGroupAssignment(name=group.name, five_tuples=five_tuples)
+def writing_assignments(
+    groups: Iterable[RegisteredFlowGroup], answer: wire.RegisterFlowGroupsResponse
+) -> Iterator[None]:
+    """Encode the 5-tuples of registered flow groups into an answer, one flow at a time."""
+    for group in groups:
+        assignment = answer.flow_groups.add(name=group.name)
+        for flow in group.flows:
+            assignment.five_tuples.append(_five_tuple_to_wire(flow.five_tuple))
+            yield
 
 
 def probe_exchange(message: wire.ExchangeProbesRequest) -> ProbeExchange:

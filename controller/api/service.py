@@ -10,10 +10,9 @@ from controller.access.errors import ForbiddenError
 from controller.access.identity import Role
 from controller.api.calls import Caller
 from controller.api.context import ServiceContext
+from controller.api.group_registrations import GroupRegistrations, assignments
 from controller.api.messages import (
     directives_pages,
-    flow_group_assignment,
-    flow_group_request,
     job_request,
     plan_pages,
     probe_answer,
@@ -29,6 +28,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method
 
 _JOB = (Role.JOB,)
+MAX_INSTANCES_PER_CALL = 10_000
 
 
 class ControllerService:
@@ -41,6 +41,7 @@ class ControllerService:
         self._clock = context.clock
         self._telemetry = context.telemetry
         self._probe_targets = ProbeTargets(self._telemetry)
+        self._registrations = GroupRegistrations(self._registry)
         self._calls = context.calls
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -67,6 +68,8 @@ class ControllerService:
         _check_version(request.protocol_version)
         check_name(request.owner_token, "owner_token")
         self._authorise(request.name, request.owner_token, caller)
+        if len(request.hosts) > len(self._registry.fabric.hosts):
+            raise InvalidFieldError(f"hosts: the fabric has {len(self._registry.fabric.hosts):,} hosts")
         job = job_request(request)
         is_new = self._registry.register_job(
             job, self._clock.now_s(), request.owner_token, request.age_s, caller.identity.tenant
@@ -78,10 +81,9 @@ class ControllerService:
         self, request: wire.RegisterFlowGroupsRequest, caller: Caller
     ) -> wire.RegisterFlowGroupsResponse:
         self._authorise(request.job, request.owner_token, caller)
-        requests = [flow_group_request(group) for group in request.flow_groups]
-        is_new, groups = self._registry.register_flow_groups(request.job, requests)
+        is_new, groups = await self._registrations.register(request)
         await self._commit(request.job, is_change=is_new)
-        return wire.RegisterFlowGroupsResponse(flow_groups=[flow_group_assignment(group) for group in groups])
+        return await assignments(groups)
 
     async def _report_profile(self, request: wire.ReportProfileRequest, caller: Caller) -> wire.ReportProfileResponse:
         self._authorise(request.job, request.owner_token, caller)
@@ -93,6 +95,8 @@ class ControllerService:
         self, request: wire.StartFlowGroupsRequest, caller: Caller
     ) -> wire.StartFlowGroupsResponse:
         self._authorise(request.job, request.owner_token, caller)
+        if len(request.instances) > MAX_INSTANCES_PER_CALL:
+            raise InvalidFieldError(f"instances: one call has room for {MAX_INSTANCES_PER_CALL:,}")
         reports = {
             instance.flow_group: InstanceRequest(instance.iteration, instance.has_ended)
             for instance in request.instances

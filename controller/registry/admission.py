@@ -43,9 +43,10 @@ def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric
         ConflictError: Another measured job has two of its hosts, so that their traffic could not be told apart.
         ExhaustedError: A switch would need more than MAX_JOB_RULES rules.
     """
+    hosts = frozenset(request.hosts)
     for other in measured:
-        shared = [host for host in request.hosts if host in other.hosts]
-        if len(shared) > 1:
+        if len(hosts.intersection(other.hosts)) > 1:
+            shared = [host for host in request.hosts if host in other.hosts]
             raise ConflictError(
                 f"hosts: {shared[0]!r} and {shared[1]!r} are hosts of {other.name!r} too; between the same hosts the"
                 " traffic of one job can be measured"

@@ -1,25 +1,23 @@
 """The registry of jobs, their flow groups and their leases."""
 
 import hmac
+from collections import deque
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from controller.access.options import UNLIMITED
 from controller.registry.admission import (
     check_age,
-    check_flow,
     check_iteration,
     check_job,
     check_measurable,
-    check_name,
     check_profile,
-    check_transfer,
 )
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
-from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
+from controller.registry.group_registration import GroupRegistration
+from controller.registry.jobs import FlowGroupInstance, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.journal import Journal
-from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest
-from controller.registry.source_ports import PortReservation
+from controller.registry.requests import FlowGroupRequest, InstanceRequest, JobRequest
 from controller.registry.state import RegistryState
 from controller.registry.usage import QuotasOf
 from policies.flows import FlowKey
@@ -28,9 +26,8 @@ from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 from topologies.printable import quoted
 
-MAX_FLOWS = 1_000_000
+MAX_JOBS = 20_000
 """Bounds the memory; ten times what the controller is meant to serve."""
-
 _MOST_WITHDRAWN = 10_000
 """Withdrawals by operators that are remembered."""
 
@@ -139,6 +136,8 @@ class Registry:
             check_measurable(request, measured, self.fabric)
         self._state.usage.check_job(tenant, known, 0.0 if request.profile is None else request.profile.work)
         if known is None:
+            if len(self._state.jobs) >= MAX_JOBS:
+                raise ExhaustedError(f"name: there is no room for more than {MAX_JOBS:,} jobs")
             self._state.change(request.name, RegisteredJob(request, now_s - age_s, owner_token, tenant=tenant))
         elif known.request != request:
             self._state.change(request.name, replace(known, request=request))
@@ -172,32 +171,17 @@ class Registry:
             ConflictError: A group of the name differs, or another flow holds a 5-tuple.
             ExhaustedError: No source port, or no room, is left, or the tenant's quotas are used up.
         """
-        job = self._job(name)
-        if requests and job.request.profile is None:
-            raise ConflictError(f"flow_groups: job {name!r} reports no profile, so that its traffic is measured")
-        known = {group.name: group for group in job.flow_groups}
-        chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
-        reservation = self._state.source_ports.reserve(chosen)
-        registered: dict[str, RegisteredFlowGroup] = {}
-        sent_bytes = sum(flow.size_bytes for group in job.flow_groups for flow in group.flows)
-        for position, request in enumerate(requests):
-            field = f"flow_groups[{position}]"
-            check_name(request.name, f"{field}.name")
-            if request.name in registered:
-                raise InvalidFieldError(f"{field}.name: {request.name!r} is named twice")
-            if request.name not in known:
-                registered[request.name] = self._assign_group(job.request, request, reservation, sent_bytes, field)
-                sent_bytes += sum(flow.size_bytes for flow in request.flows)
-            elif _is_template_of(request, known[request.name]):
-                registered[request.name] = known[request.name]
-            else:
-                raise ConflictError(f"{field}.name: job {name!r} has another flow group {request.name!r}")
-        new = tuple(group for group in registered.values() if group.name not in known)
-        if new:
-            self._state.usage.check_flow_groups(job.tenant, new)
-            self._state.change(name, replace(job, flow_groups=job.flow_groups + new))
-            reservation.apply()
-        return bool(new), tuple(registered.values())
+        registration = self.registering(name, requests)
+        try:
+            deque(registration.steps(), maxlen=0)
+            return registration.finish()
+        except BaseException:
+            registration.cancel()
+            raise
+
+    def registering(self, name: str, requests: Sequence[FlowGroupRequest]) -> GroupRegistration:
+        """Begin to do the same in steps. Raises UnknownJobError and ConflictError."""
+        return GroupRegistration(self._state, self.fabric, name, requests)
 
     def update_instances(self, name: str, reports: Mapping[str, InstanceRequest], now_s: float) -> bool:
         """Record which instances of flow groups have begun or ended, by group, and renew the lease.
@@ -299,31 +283,6 @@ class Registry:
             raise UnknownJobError(f"job: {quoted(name)} is not registered")
         return self._state.jobs[name]
 
-    def _assign_group(
-        self, job: JobRequest, request: FlowGroupRequest, reservation: PortReservation, sent_bytes: float, field: str
-    ) -> RegisteredFlowGroup:
-        """Check a new group and reserve 5-tuples for its flows; the job's other groups send ``sent_bytes``."""
-        if len(self._state.source_ports) + len(reservation) + len(request.flows) > MAX_FLOWS:
-            raise ExhaustedError(f"{field}.flows: there is no room for more than {MAX_FLOWS:,} flows altogether")
-        flows = []
-        for number, flow in enumerate(request.flows):
-            where = f"{field}.flows[{number}]"
-            source, destination = check_flow(flow, job, self.fabric, where)
-            sent_bytes += flow.size_bytes
-            check_transfer(sent_bytes, self.fabric, where)
-            five_tuple = flow.five_tuple or reservation.assign(source, destination, flow.held_source_port)
-            if five_tuple is None:
-                raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
-            if (owner := reservation.owner(five_tuple)) is not None:
-                raise ConflictError(
-                    f"{where}.five_tuple: {five_tuple} is that of job {owner.job!r}, group {owner.group!r},"
-                    f" flow {owner.flow}"
-                )
-            reservation.take(five_tuple, FlowKey(job.name, request.name, number))
-            is_assigned = flow.five_tuple is None
-            flows.append(RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple, is_assigned))
-        return RegisteredFlowGroup(request.name, tuple(flows))
-
     def _moved(
         self, job: str, group: RegisteredFlowGroup, five_tuples: Mapping[FlowKey, FiveTuple], changed: set[FlowKey]
     ) -> RegisteredFlowGroup:
@@ -341,19 +300,3 @@ class Registry:
         # A group without changes stays the same object: the store writes only those that differ.
         is_same = all(moved is flow for moved, flow in zip(flows, group.flows, strict=True))
         return group if is_same else replace(group, flows=tuple(flows))
-
-
-def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:
-    """Whether a request describes exactly this group; a 5-tuple left open agrees with the assigned one."""
-    return len(request.flows) == len(group.flows) and all(
-        _is_request_for(asked, flow) for asked, flow in zip(request.flows, group.flows, strict=True)
-    )
-
-
-def _is_request_for(asked: FlowRequest, flow: RegisteredFlow) -> bool:
-    return (
-        (asked.source.host, asked.source.index) == (flow.source.host, flow.source.index)
-        and (asked.destination.host, asked.destination.index) == (flow.destination.host, flow.destination.index)
-        and (asked.size_bytes, asked.offset_s) == (flow.size_bytes, flow.offset_s)
-        and asked.five_tuple in (None, flow.five_tuple)
-    )

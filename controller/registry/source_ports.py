@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Set
 
+from controller.registry.errors import ConflictError
 from policies.flows import FlowKey
 from topologies import addressing
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
@@ -55,44 +56,48 @@ class SourcePorts:
 
 
 class PortReservation:
-    """5-tuples that one request takes together with ``apply``, or not at all."""
+    """5-tuples that one request takes; ``cancel`` gives them back."""
 
     def __init__(self, ports: SourcePorts, chosen: Set[FiveTuple]) -> None:
         self._ports = ports
         self._chosen = chosen
         self._taken: dict[FiveTuple, FlowKey] = {}
-        self._next_free: dict[_Pair, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._taken)
-
-    def owner(self, five_tuple: FiveTuple) -> FlowKey | None:
-        """The flow that holds a 5-tuple, or has reserved it."""
-        return self._ports.owner(five_tuple) or self._taken.get(five_tuple)
+        self._first_free: dict[_Pair, int] = {}
+        """Where the search between two NICs began."""
 
     def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
-        """Reserve a 5-tuple that has no owner."""
+        """Take a 5-tuple that has no owner."""
+        self._ports.take(five_tuple, key)
         self._taken[five_tuple] = key
 
     def assign(self, source: Nic, destination: Nic, held_source_port: int | None) -> FiveTuple | None:
         """A free 5-tuple between two NICs: with the port held before, else with the lowest. None where none is left."""
         for port in self._candidates((source.address, destination.address), held_source_port):
             five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
-            if not (five_tuple in self._ports or five_tuple in self._taken or five_tuple in self._chosen):
+            if not (five_tuple in self._ports or five_tuple in self._chosen):
                 return five_tuple
         return None
 
-    def apply(self) -> None:
-        """Take all that is reserved."""
+    def check_is_kept(self) -> None:
+        """Raise ConflictError where another flow holds a 5-tuple of these after all: its withdrawal was undone."""
         for five_tuple, key in self._taken.items():
-            self._ports.take(five_tuple, key)
-        for pair, port in self._next_free.items():
-            self._ports.set_next_free(pair, port)
+            if self._ports.owner(five_tuple) is not key:
+                raise ConflictError(f"five_tuple: {five_tuple} is another flow's again, whose withdrawal is not stored")
+
+    def cancel(self) -> None:
+        """Give back all that is still held."""
+        for five_tuple, key in self._taken.items():
+            if self._ports.owner(five_tuple) is key:
+                self._ports.release(five_tuple)
+        for pair, port in self._first_free.items():
+            # Ports that hosts have chosen were passed over.
+            self._ports.set_next_free(pair, min(port, self._ports.next_free(pair)))
 
     def _candidates(self, pair: _Pair, held_source_port: int | None) -> Iterator[int]:
         if held_source_port is not None:
             yield held_source_port
-        first = self._next_free.get(pair, self._ports.next_free(pair))
+        first = self._ports.next_free(pair)
+        self._first_free.setdefault(pair, first)
         for port in range(first, addressing.LAST_SOURCE_PORT + 1):
-            self._next_free[pair] = port
+            self._ports.set_next_free(pair, port)
             yield port

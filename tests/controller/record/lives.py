@@ -97,7 +97,7 @@ class Life:
 
     def _group(self, group: str) -> FlowGroupRequest:
         flows = []
-        for number in range(self._chance.randrange(4)):
+        for number in range(max(1, self._chance.randrange(4))):
             source, destination = self._chance.sample(self._hosts, 2)
             ends = NicReference(source, number % 2), NicReference(destination, 0)
             flows.append(FlowRequest(*ends, self._chance.randrange(10**10), self._chance.choice((0.0, 0.01))))

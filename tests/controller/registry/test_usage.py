@@ -65,7 +65,7 @@ def test_every_quota_is_held_and_another_tenant_does_not_feel_it() -> None:
     with refused("work"):
         registry.report_profile("a", Profile(1.0, 0.5, 5.5))
     with refused("flow_groups"):
-        registry.register_flow_groups("b", [group(str(number)) for number in range(3)])
+        registry.register_flow_groups("b", [group(str(number), (0, 1)) for number in range(3)])
     with refused("flows"):
         registry.register_flow_groups("b", [group("g", (1, 0), (1, 0))])
     with refused("source_ports_per_pair"):

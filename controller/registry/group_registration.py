@@ -1,0 +1,149 @@
+"""The registration of flow groups, in steps between which other calls are answered."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from controller.registry.admission import check_flow, check_name, check_transfer
+from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, UnknownJobError
+from controller.registry.jobs import RegisteredFlow, RegisteredFlowGroup, RegisteredJob
+from controller.registry.requests import FlowGroupRequest, FlowRequest
+from controller.registry.state import RegistryState
+from policies.flows import FlowKey
+from topologies.fabric import Fabric
+from topologies.printable import quoted
+
+MAX_FLOWS = 1_000_000
+"""Bounds the memory; ten times what the controller is meant to serve."""
+MAX_FLOWS_PER_JOB = 100_000
+
+
+class GroupRegistration:
+    """Registers flow groups of a job, all or none.
+
+    Every step checks one flow and takes its 5-tuple, which others do not get from then on. ``finish`` makes the groups
+    part of the job, and ``cancel`` gives back what was taken. Two registrations of one job must not overlap.
+
+    Example::
+
+        registration = registry.registering("gpt", requests)
+        try:
+            for _ in registration.steps():
+                ...
+            is_new, groups = registration.finish()
+        except BaseException:
+            registration.cancel()
+            raise
+    """
+
+    def __init__(self, state: RegistryState, fabric: Fabric, name: str, requests: Sequence[FlowGroupRequest]) -> None:
+        self._state = state
+        self._fabric = fabric
+        self._name = name
+        self._requests = requests
+        self._begun_with = self._job()
+        chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
+        self._reservation = state.source_ports.reserve(chosen)
+        self._new: list[RegisteredFlowGroup] = []
+        before = [flow for group in self._begun_with.flow_groups for flow in group.flows]
+        self._num_flows = len(before)
+        self._sent_bytes = sum(flow.size_bytes for flow in before)
+
+    def steps(self) -> Iterator[None]:
+        """Check and assign, one flow at a time.
+
+        Raises:
+            InvalidFieldError: A field has a value that it cannot have.
+            ConflictError: A group of the name differs, or another flow holds a 5-tuple.
+            ExhaustedError: No source port, or no room, is left.
+        """
+        known = {group.name: group for group in self._begun_with.flow_groups}
+        seen: set[str] = set()
+        for position, request in enumerate(self._requests):
+            field = f"flow_groups[{position}]"
+            check_name(request.name, f"{field}.name")
+            if not request.flows:
+                raise InvalidFieldError(f"{field}.flows: must name at least one flow")
+            if request.name in seen:
+                raise InvalidFieldError(f"{field}.name: {request.name!r} is named twice")
+            seen.add(request.name)
+            if request.name not in known:
+                yield from self._assign(request, field)
+            elif not _is_template_of(request, known[request.name]):
+                raise ConflictError(f"{field}.name: job {self._name!r} has another flow group {request.name!r}")
+            yield
+
+    def finish(self) -> tuple[bool, tuple[RegisteredFlowGroup, ...]]:
+        """Make the groups part of the job; returns whether any is new, and all that were asked for with their 5-tuples.
+
+        Raises:
+            UnknownJobError: The job has left meanwhile.
+            ConflictError: Another flow has got one of the 5-tuples back, since its withdrawal could not be stored.
+            ExhaustedError: The quotas of the tenant are used up.
+        """
+        job = self._job()
+        if job.arrival_s != self._begun_with.arrival_s:
+            raise UnknownJobError(f"job: {quoted(self._name)} has been registered anew")
+        if self._new:
+            self._reservation.check_is_kept()
+            self._state.usage.check_flow_groups(job.tenant, self._new)
+            job = replace(job, flow_groups=(*job.flow_groups, *self._new))
+            self._state.change(self._name, job)
+        groups = {group.name: group for group in job.flow_groups}
+        return bool(self._new), tuple(groups[request.name] for request in self._requests)
+
+    def cancel(self) -> None:
+        """Give back the 5-tuples."""
+        self._reservation.cancel()
+
+    def _job(self) -> RegisteredJob:
+        job = self._state.jobs.get(self._name)
+        if job is None:
+            raise UnknownJobError(f"job: {quoted(self._name)} is not registered")
+        if self._requests and job.request.profile is None:
+            raise ConflictError(f"flow_groups: job {self._name!r} reports no profile, so that its traffic is measured")
+        return job
+
+    def _assign(self, request: FlowGroupRequest, field: str) -> Iterator[None]:
+        self._num_flows += len(request.flows)
+        if self._num_flows > MAX_FLOWS_PER_JOB:
+            raise ExhaustedError(f"{field}.flows: a job has room for {MAX_FLOWS_PER_JOB:,} flows")
+        if len(self._state.source_ports) + len(request.flows) > MAX_FLOWS:
+            raise ExhaustedError(f"{field}.flows: there is no room for more than {MAX_FLOWS:,} flows altogether")
+        flows = []
+        for number, flow in enumerate(request.flows):
+            key = FlowKey(self._name, request.name, number)
+            flows.append(self._assigned(flow, key, f"{field}.flows[{number}]"))
+            yield
+        self._new.append(RegisteredFlowGroup(request.name, tuple(flows)))
+
+    def _assigned(self, flow: FlowRequest, key: FlowKey, where: str) -> RegisteredFlow:
+        source, destination = check_flow(flow, self._begun_with.request, self._fabric, where)
+        self._sent_bytes += flow.size_bytes
+        check_transfer(self._sent_bytes, self._fabric, where)
+        five_tuple = flow.five_tuple or self._reservation.assign(source, destination, flow.held_source_port)
+        if five_tuple is None:
+            raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
+        if (owner := self._state.source_ports.owner(five_tuple)) is not None:
+            raise ConflictError(
+                f"{where}.five_tuple: {five_tuple} is that of job {owner.job!r}, group {owner.group!r},"
+                f" flow {owner.flow}"
+            )
+        self._reservation.take(five_tuple, key)
+        is_assigned = flow.five_tuple is None
+        return RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple, is_assigned)
+
+
+def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:
+    """Whether a request describes exactly this group; a 5-tuple left open agrees with the assigned one."""
+    return len(request.flows) == len(group.flows) and all(
+        _is_request_for(asked, flow) for asked, flow in zip(request.flows, group.flows, strict=True)
+    )
+
+
+def _is_request_for(asked: FlowRequest, flow: RegisteredFlow) -> bool:
+    return (
+        (asked.source.host, asked.source.index) == (flow.source.host, flow.source.index)
+        and (asked.destination.host, asked.destination.index) == (flow.destination.host, flow.destination.index)
+        and (asked.size_bytes, asked.offset_s) == (flow.size_bytes, flow.offset_s)
+        and asked.five_tuple in (None, flow.five_tuple)
+    )
