@@ -84,6 +84,11 @@ class _Target:
     channel: grpc.Channel | None = None
     calls: int = 0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no call that was left may still be at work."""
+        return all(called.code is not None for called in list(self.recent)[-5:])
+
     def connected(self) -> grpc.Channel:
         """Return a channel, a new one now and then."""
         if self.channel is not None and self.calls % _CALLS_PER_CHANNEL == 0:
@@ -252,7 +257,7 @@ class _Campaign:
             host, _, port = target.address.rpartition(":")
             self._raw.disturb((host, int(port)), draws)
         method = draws.choice(target.methods)
-        is_compared = target is self._targets[0] and self.number % _CHECKED_EVERY == 0
+        is_compared = target is self._targets[0] and self.number % _CHECKED_EVERY == 0 and target.is_settled
         before = self._jobs(target) if is_compared else None
         called = call(target.connected(), method, draws, target.words)
         target.recent.append(called)

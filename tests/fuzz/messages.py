@@ -50,7 +50,7 @@ def drawn_octets(message: Message, draws: Random, words: Words, template: Messag
         case 5:
             return octets + b"\xfa\x7f" + bytes([100]) + draws.randbytes(100)  # an unknown field
         case 6:
-            return octets * min(draws.choice((2, 50)), 1 + _OVERSIZED_BYTES // max(1, len(octets)))
+            return (octets * draws.choice((2, 50)))[:_OVERSIZED_BYTES]
         case 7 if draws.random() < 0.1:
             return octets + bytes(_OVERSIZED_BYTES)
     return octets

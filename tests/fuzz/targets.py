@@ -69,7 +69,8 @@ class Called:
     """A call and its end: the status, or None where the caller left a stream."""
 
     method: str
-    octets: tuple[bytes, ...]
+    beginnings: tuple[bytes, ...]
+    """Of the octets of each request."""
     code: grpc.StatusCode | None
     details: str
 
@@ -80,7 +81,7 @@ class Called:
 
     def __str__(self) -> str:
         code = "left" if self.code is None else self.code.name
-        sent = ", ".join(octets[:300].hex() for octets in self.octets)
+        sent = ", ".join(octets.hex() for octets in self.beginnings)
         return f"{self.method} {code} {self.details[:500]!r} sent {sent}"
 
 
@@ -101,12 +102,13 @@ def call(channel: grpc.Channel, method: Method, draws: Random, words: Words) -> 
         waiting = queue.SimpleQueue()
         stream = channel.unary_stream(method.path)(requests[0], timeout=CALL_S, metadata=metadata)
     try:
-        return _ended(method, requests, stream, leaves_at_once=leaves)
+        beginnings = tuple(request[:300] for request in requests)
+        return _ended(method, beginnings, stream, leaves_at_once=leaves)
     finally:
         waiting.put(None)
 
 
-def _ended(method: Method, requests: tuple[bytes, ...], stream: grpc.Call, *, leaves_at_once: bool) -> Called:
+def _ended(method: Method, beginnings: tuple[bytes, ...], stream: grpc.Call, *, leaves_at_once: bool) -> Called:
     """Read the answers of a call, of a stream that may last only for a while."""
     left = leaves_at_once
     if method.may_last and not left:
@@ -118,14 +120,14 @@ def _ended(method: Method, requests: tuple[bytes, ...], stream: grpc.Call, *, le
             left = True
     if left:
         stream.cancel()
-        return Called(method.path, requests, None, "")
+        return Called(method.path, beginnings, None, "")
     try:
         for _, _ in zip(range(_MOST_ANSWERS), stream, strict=False):
             pass
         stream.cancel()
     except grpc.RpcError as error:
-        return Called(method.path, requests, error.code(), error.details() or "")
-    return Called(method.path, requests, grpc.StatusCode.OK, "")
+        return Called(method.path, beginnings, error.code(), error.details() or "")
+    return Called(method.path, beginnings, grpc.StatusCode.OK, "")
 
 
 def _until_none(waiting: "queue.SimpleQueue[bytes | None]") -> Iterator[bytes]:
