@@ -29,7 +29,7 @@ MOST_PROCESSES = 12
 _TOPOLOGY = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 100, "bottleneck_gbps": 100}
 _CALLS_PER_CHANNEL = 30
 _CHECKED_EVERY = 10
-_WARM_SHARE = 0.4
+_WARM_SHARE, _WARM_S = 0.4, 45.0
 _DEFECTS = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DEADLINE_EXCEEDED)
 _ADDRESS = re.compile("0x[0-9a-f]+")
 _OF_SEVERAL = re.compile(r"\d+ of \d+ (updates|reads) failed")
@@ -216,7 +216,7 @@ class _Campaign:
     def run(self, end_s: float, last: int | None) -> None:
         """Call until the time of ``time.monotonic``, or up to a call's number; then look at what has grown."""
         began_s = time.monotonic()
-        warm_s = began_s + (end_s - began_s) * _WARM_SHARE
+        warm_s = began_s + max(_WARM_S, (end_s - began_s) * _WARM_SHARE)
         is_warm = False
         while (time.monotonic() < end_s) if last is None else (self.number <= last):
             self._call(Random(f"{self._seed}/calls/{self.number}"))
