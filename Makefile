@@ -34,9 +34,11 @@ docs: setup
 SEED := 1
 EVENTS := 10000
 KILLS := 50
+STOPS := 10
 chaos: setup
 	$(BIN)/python -m tests.chaos --seed $(SEED) --events $(EVENTS)
 	CHAOS_SEED=$(SEED) CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest -rs tests/chaos/test_killed_processes.py tests/controller/store/test_killed_store.py
+	CHAOS_STOPS=$(STOPS) $(BIN)/python -m pytest -rs tests/chaos/test_stopped_leaders.py
 	$(BIN)/python -m tests.chaos.fail_over --seed $(SEED)
 
 lint: setup

@@ -108,6 +108,14 @@ class Database:
         with _own_errors(self.engine.url), self.engine.connect() as connection:
             return work(connection)
 
+    def decode(self, work: Callable[[], _ResultT]) -> _ResultT:
+        """Do ``work`` on what was read, outside a transaction: a server ends one that is idle for long.
+
+        Raises StoreError where a row is damaged.
+        """
+        with _own_errors(self.engine.url):
+            return work()
+
     async def write(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """Do ``work`` in one transaction, in the thread that writes.
 

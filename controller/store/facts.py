@@ -130,10 +130,24 @@ def newest_fact(key: FactKey, connection: Connection) -> Body:
     return None if row is None else _body(row)
 
 
+def newest_decision(connection: Connection) -> tuple[PlanRow, Sequence[Row[Any]]] | None:
+    """Fetch the last Plan and the facts that held under it, for ``decoded``; None where there is none."""
+    newest = newest_plan(connection)
+    return None if newest is None else (newest, _rows_at(newest.number, connection))
+
+
+def decoded(row: Row[Any]) -> tuple[FactKey, Body]:
+    """Decode a fact. Raises DamagedRowError."""
+    return _key(row), _body(row)
+
+
 def facts_at(number: int, connection: Connection) -> Iterator[tuple[FactKey, Body]]:
     """All facts that held under a Plan."""
-    for row in connection.execute(select(FACT).where(_held_at(number)).order_by(FACT.c.id)):
-        yield _key(row), _body(row)
+    yield from map(decoded, _rows_at(number, connection))
+
+
+def _rows_at(number: int, connection: Connection) -> Sequence[Row[Any]]:
+    return connection.execute(select(FACT).where(_held_at(number)).order_by(FACT.c.id)).all()
 
 
 def _held_at(number: int) -> ColumnElement[bool]:

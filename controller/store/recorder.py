@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Row
 
 from controller.background import BackgroundTask
 from controller.clock import Clock
@@ -67,9 +69,10 @@ class Recorder:
         self._waiting: deque[tuple[PlanRow, Snapshot, Plan]] = deque()
         self._writing = BackgroundTask(self._write_all)
         try:
-            last = database.read(self._last_decision)
+            newest = database.read(facts.newest_decision)
+            last = None if newest is None else database.decode(partial(self._decoded, *newest))
         except RecordError as error:
-            raise StoreError(f"{database.name}: {error}") from error
+            raise StoreError(f"{database.name}: {' '.join(str(error).split())}") from error
         if last is not None:
             self._resume_from(last)
         self.recorded_number = self.number
@@ -139,13 +142,10 @@ class Recorder:
         now = recorded_state(snapshot, plan, self._codec.setting, self._policy)
         return now, facts.change_rows(changed_facts(self._known or RecordedState(), now, self._codec))
 
-    def _last_decision(self, connection: Connection) -> RecordedDecision | None:
-        newest = facts.newest_plan(connection)
-        if newest is None:
-            return None
+    def _decoded(self, plan: PlanRow, rows: Sequence[Row[Any]]) -> RecordedDecision:
         decoder = DecisionDecoder(self._find)
-        decoder.apply(facts.facts_at(newest.number, connection))
-        return decoder.decision(newest.number, newest.previous, newest.time_s)
+        decoder.apply(map(facts.decoded, rows))
+        return decoder.decision(plan.number, plan.previous, plan.time_s)
 
     def _find(self, name: str) -> Policy:
         """Find the configured policy, else a registered one: a database must not decide what is imported."""

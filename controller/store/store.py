@@ -19,7 +19,7 @@ from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.profiles import ProfileStore
 from controller.store.recorder import Recorder
-from controller.store.stored_jobs import MisfitError, read_jobs
+from controller.store.stored_jobs import MisfitError, decode_jobs, fetch_jobs
 from policies.policy import Policy
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -57,7 +57,8 @@ class Store:
         """The registry as it was last committed, which commits its changes here; leases go on where they were."""
         registry = Registry(fabric, lease_s, Journal(self._write, self._stage), quotas_of)
         try:
-            stored = self.database.read(partial(read_jobs, fabric))
+            rows = self.database.read(fetch_jobs)
+            stored = self.database.decode(partial(decode_jobs, fabric, rows))
         except MisfitError as error:
             jobs_to_withdraw = " ".join(shlex.quote(job) for job in error.jobs[:_MOST_NAMED])
             raise StoreError(

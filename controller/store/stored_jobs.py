@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any
@@ -66,30 +67,44 @@ class MisfitError(DaemonError):
         self.jobs = tuple(jobs)
 
 
-def read_jobs(fabric: Fabric, connection: Connection) -> list[StoredJob]:
-    """Read all jobs, in order of their names.
+@dataclass(frozen=True, slots=True)
+class FetchedJobs:
+    """Rows of all jobs, as the database has them."""
+
+    jobs: Sequence[Row[Any]]
+    flow_groups: Sequence[Row[Any]]
+    instances: Sequence[Row[Any]]
+    silences: Sequence[Row[Any]]
+
+
+def fetch_jobs(connection: Connection) -> FetchedJobs:
+    """Fetch the rows of all jobs, in order of their names."""
+    return FetchedJobs(
+        connection.execute(select(JOB).order_by(JOB.c.name)).all(),
+        connection.execute(select(FLOW_GROUP).order_by(FLOW_GROUP.c.job, FLOW_GROUP.c.position)).all(),
+        connection.execute(select(INSTANCE)).all(),
+        connection.execute(select(SILENCE)).all(),
+    )
+
+
+def decode_jobs(fabric: Fabric, rows: FetchedJobs) -> list[StoredJob]:
+    """Decode the rows of all jobs.
 
     Raises:
         DamagedRowError: A row cannot be what it claims.
         MisfitError: Jobs were registered on another fabric.
     """
-    # All is fetched before anything is decoded: a transaction that is idle for long is ended by the server.
-    silences = connection.execute(select(SILENCE)).all()
-    instance_rows = connection.execute(select(INSTANCE)).all()
-    group_rows = connection.execute(select(FLOW_GROUP).order_by(FLOW_GROUP.c.job, FLOW_GROUP.c.position)).all()
-    job_rows = connection.execute(select(JOB).order_by(JOB.c.name)).all()
-
-    silences_s = {row.job: checked_row(_SilenceRow, SILENCE.name, row.job, row).silent_s for row in silences}
+    silences_s = {row.job: checked_row(_SilenceRow, SILENCE.name, row.job, row).silent_s for row in rows.silences}
     instances: defaultdict[str, dict[str, FlowGroupInstance]] = defaultdict(dict)
-    for found in instance_rows:
+    for found in rows.instances:
         instance = checked_row(_InstanceRow, INSTANCE.name, (found.job, found.flow_group), found)
         with naming(INSTANCE.name, (found.job, found.flow_group)):
             check_iteration(instance.iteration, "iteration")
         newest = FlowGroupInstance(instance.iteration, instance.reference_s, instance.has_ended)
         instances[instance.job][instance.flow_group] = newest
-    groups = {job: list(of_job) for job, of_job in groupby(group_rows, attrgetter("job"))}
+    groups = {job: list(of_job) for job, of_job in groupby(rows.flow_groups, attrgetter("job"))}
     jobs, misfits = [], {}
-    for row in job_rows:
+    for row in rows.jobs:
         try:
             job = _job_from(row, groups.get(row.name, ()), fabric)
         except InvalidFieldError as error:

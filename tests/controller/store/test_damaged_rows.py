@@ -113,6 +113,13 @@ def test_a_controller_names_the_row(path: Path, column: str, value: object, prob
     assert len(line) < 1_000
 
 
+def test_a_damaged_configuration_is_named_in_a_line(path: Path) -> None:
+    _change(path, "UPDATE fact SET body = '{}' WHERE kind = 'controller'")
+    with pytest.raises(StoreError, match="plan 1 cannot be put together: ") as refused:
+        _start(path)
+    assert "\n" not in str(refused.value)
+
+
 def test_two_flows_with_one_5_tuple_are_named(path: Path) -> None:
     _change(path, "INSERT INTO flow_group SELECT job, 1, 'again', flows FROM flow_group")
     with pytest.raises(

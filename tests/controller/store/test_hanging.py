@@ -1,6 +1,7 @@
 """A database that does not answer: Plans are made, requests are refused, and late commits are overwritten."""
 
 import asyncio
+import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from controller.record.lines import read_decisions
 from controller.record.replay import Verdict, replay
 from controller.registry.errors import CommitError
 from controller.registry.requests import JobRequest
+from controller.store import stored_jobs
 from controller.store.database import Database
 from controller.store.schema import JOB
 from controller.store.store import Store
@@ -81,6 +83,28 @@ def test_plans_are_made_though_the_disk_hangs(tmp_path: Path, caplog: pytest.Log
 def test_plans_are_made_though_the_server_hangs(postgresql: Server, caplog: pytest.LogCaptureFixture) -> None:
     life = Life(postgresql.new_database(), "trainyard")
     asyncio.run(_plans_go_on(life, postgresql.stopped(), caplog))
+
+
+def test_a_start_that_takes_long_is_not_cut_off_by_the_server(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgresql.new_database()
+
+    async def register() -> None:
+        store = Store.open(address, DrivenClock())
+        registry = store.registry(FABRIC, LEASE_S)
+        registry.register_job(_JOB, 0.0)
+        await registry.commit()
+        await store.close()
+
+    asyncio.run(register())
+
+    def slowly(*_: object) -> None:
+        time.sleep(0.5)
+
+    monkeypatch.setattr(stored_jobs, "check_job", slowly)
+    impatient = f"{address}&options=-c%20idle_in_transaction_session_timeout%3D100"
+    assert [job.request for job in restored(impatient).jobs] == [_JOB]
 
 
 def test_a_late_call_is_cancelled_before_it_begins_and_uncertain_after(tmp_path: Path) -> None:
