@@ -3,7 +3,7 @@
 import gc
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from policies.enforcement import JOB_ORDER, SWITCH_LEVELS, Enforcement, RateControl, Tiers
@@ -93,13 +93,20 @@ class Policy:
         return replace(plan, memory=self.memory_codec.decode(encoded, plan, snapshot))
 
 
-def decide(policy: Policy, snapshot: Snapshot) -> Plan:
+def decide(policy: Policy, snapshot: Snapshot, *, pauses_collector: bool = True) -> Plan:
     """Return a policy's Plan for a Snapshot, with the policy's name on it. It may raise whatever the policy raises.
+
+    Args:
+        policy: The policy.
+        snapshot: The Snapshot.
+        pauses_collector: Pause the garbage collector meanwhile: decisions create no cycles, and a collection would walk
+            the whole process. One whose collections are bounded is better off without the pause, after which a single
+            one walks all that the decision has made.
 
     Raises:
         ValueError: No policy can decide on the Snapshot; the message names the job or link and the field.
     """
-    with _garbage_collection_paused():
+    with _garbage_collection_paused() if pauses_collector else nullcontext():
         check_snapshot(snapshot)
         plan = policy.decide(snapshot)
     return plan if plan.policy == policy.name else replace(plan, policy=policy.name)
@@ -107,7 +114,6 @@ def decide(policy: Policy, snapshot: Snapshot) -> Plan:
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Pause the garbage collector: decisions create no cycles, and a collection would walk the whole process."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
@@ -23,6 +23,7 @@ from controller.access.identity import Identity, Role
 from controller.access.options import UNLIMITED, Quotas
 from controller.api.errors import BusyError, NothingPlannedError, NothingToExplainError
 from controller.api.rate_limiter import RateLimiter, RateLimitError
+from controller.registry.attendance import Attendance
 from controller.registry.errors import (
     CommitError,
     ConflictError,
@@ -87,6 +88,7 @@ class Calls:
 
     Attributes:
         refusals: How many calls were refused, by tenant (empty for all without one) and gRPC status.
+        attendance: Is told of calls whose requests have come, until they are answered; None: nobody wants to know.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Calls:
     ) -> None:
         self.refusals: Counter[tuple[str, str]] = Counter()
         self.rate_limiter = RateLimiter()
+        self.attendance: Attendance | None = None
         self.authenticator = authenticator or Anybody()
         self._quotas = quotas
         self.record = record
@@ -175,13 +178,14 @@ class Calls:
             self.rate_limiter.set_rate(call.caller.account, quotas.requests_per_s)
             self._connections.note(call.caller.account, peer, quotas.connections)
         octets = await _read(requests)
-        async with self.rate_limiter.admitted(call.caller.account, len(octets)):
-            try:
-                call.request = request = call.method.request.FromString(octets)
-            except DecodeError:
-                raise InvalidFieldError(
-                    f"request: cannot be read as {call.method.request.DESCRIPTOR.full_name}"
-                ) from None
+        with nullcontext() if self.attendance is None else self.attendance.call():
+            async with self.rate_limiter.admitted(call.caller.account, len(octets)):
+                try:
+                    call.request = request = call.method.request.FromString(octets)
+                except DecodeError:
+                    raise InvalidFieldError(
+                        f"request: cannot be read as {call.method.request.DESCRIPTOR.full_name}"
+                    ) from None
         return request
 
     @asynccontextmanager

@@ -7,6 +7,7 @@ from controller.clock import Clock
 from controller.links.link_health import LinkHealth
 from controller.planning.directives import DirectivePublisher
 from controller.planning.snapshots import Snapshots
+from controller.registry.attendance import Attendance
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound
 from controller.telemetry.probed_paths import ProbedPaths
@@ -69,3 +70,5 @@ class PlannerContext:
     """The record of Plans; None: there is none, and no Plan of a former controller is known."""
     policy_time_limit_s: float | None = None
     """A longer decision is abandoned; None: no limit."""
+    attendance: Attendance | None = None
+    """Until when all calls are served, which may renew leases; None: they always are."""

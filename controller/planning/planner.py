@@ -16,6 +16,7 @@ from controller.planning.decision import Decision, Draft
 from controller.planning.decision_pipeline import DecisionPipeline
 from controller.planning.directives import directives_of
 from controller.planning.failover_rules import without_dead_paths
+from controller.registry.attendance import Attendance
 from controller.registry.errors import CommitError
 from controller.rules.flow_rules import steered_flows
 from controller.southbound.southbound import SouthboundError
@@ -30,6 +31,9 @@ _LOG = logging.getLogger(__name__)
 _RETRY_S = 1.0
 _GATHER_S = 0.005
 """How long the planner waits for further changes: a job's flow groups follow the job at once."""
+_TICK_S = 0.005
+"""A timer that has ended may wait for calls, which may renew the lease that it is about."""
+_ENDED_AT_ONCE = 100
 _LONG_S = 0.2
 """After a Plan that took longer than this, wait as long as it took, so that half of the time is left for requests."""
 _COMMIT_LIMIT_S = 0.25
@@ -58,7 +62,8 @@ class Planner:
         self._snapshots = context.snapshots
         self._routing = context.routing
         self._pipeline = DecisionPipeline(
-            lambda snapshot: decide(policy, snapshot),  # looked up at each call, so that tests can replace it
+            # Looked up at each call, so that tests can replace it.
+            lambda snapshot: decide(policy, snapshot, pauses_collector=False),
             context.steering,
             context.fabric_hash,
             context.probed,
@@ -67,6 +72,7 @@ class Planner:
         self._southbound = context.southbound
         self._directives = context.directives
         self._clock = context.clock
+        self._attendance = context.attendance or Attendance(context.clock)
         self._cadence = context.cadence
         self._probed = context.probed
         self.links = context.links or LinkHealth(context.routing.fabric, None)
@@ -115,7 +121,7 @@ class Planner:
         pause_s = _GATHER_S
         while True:
             timer_s = self.next_timer_s
-            timeout_s = None if timer_s is None else max(0.0, timer_s - self._clock.now_s())
+            timeout_s = None if timer_s is None else max(_TICK_S, timer_s - self._clock.now_s())
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._changed.wait()
@@ -123,8 +129,8 @@ class Planner:
             start_s = asyncio.get_running_loop().time()
             try:
                 await self.settle()
-            except SouthboundError:
-                _LOG.exception("the plan is not in force everywhere; trying again")
+            except SouthboundError as error:
+                _LOG.error("the plan is not in force everywhere; trying again: %s", error)
                 await asyncio.sleep(_RETRY_S)
             except CommitError as error:
                 _LOG.warning("jobs whose leases have ended stay for now: %s", error)
@@ -166,7 +172,7 @@ class Planner:
         await self.leave_dead_links()
         async with self._planning:
             not_committed: CommitError | None = None
-            if self._registry.expire(self._clock.now_s()):
+            if await self._end_leases():
                 try:
                     if await self._commit_in_time():
                         self.mark_changed()
@@ -184,6 +190,14 @@ class Planner:
                 self._is_in_grace = False
             if not_committed is not None:
                 raise not_committed
+
+    async def _end_leases(self) -> bool:
+        """End the leases that no call in progress can renew any more; returns whether any has ended."""
+        served_until_s, are_any = self._attendance.served_until_s(), False
+        while self._registry.expire(served_until_s, _ENDED_AT_ONCE):
+            are_any = True
+            await asyncio.sleep(0)
+        return are_any
 
     async def _commit_in_time(self) -> bool:
         """Commit changes; returns False where that takes too long for this Plan, and marks a change when it is done.

@@ -24,6 +24,7 @@ from controller.process.admission import calls_of
 from controller.profiling.measured import ProfilingResults
 from controller.profiling.observation import Counters
 from controller.profiling.profiler import Profiler
+from controller.registry.attendance import Attendance
 from controller.registry.errors import CommitError
 from controller.registry.registry import Registry
 from controller.southbound.southbound import Southbound, SouthboundError
@@ -81,6 +82,8 @@ class ControllerCore:
         policy = load_policy(config.policy)
         initial = _initial_state(config, routing, policy, store)
         self.registry = initial.registry
+        attendance = Attendance(clock, lambda: self.watchdog.overdue_s)
+        self.watchdog.follow(self.registry.extend_leases)
         self.telemetry = Telemetry(routing, config.lease_s, window_us=config.utilisation_window_us)
         probed = ProbedPaths(self.telemetry, config.hash)
         results = ProfilingResults()
@@ -106,6 +109,7 @@ class ControllerCore:
                 grace_s=initial.grace_s,
                 recorder=initial.recorder,
                 policy_time_limit_s=config.policy_time_limit_s,
+                attendance=attendance,
             )
         )
         if self.registry.jobs:
@@ -124,6 +128,7 @@ class ControllerCore:
                 **keep,
             )
         self.calls = calls_of(config, None if store is None else store.trail)
+        self.calls.attendance = attendance
         context = ServiceContext(
             registry=self.registry,
             planner=self.planner,

@@ -49,6 +49,10 @@ class JobLeases:
         self._ends_s[name] = now_s + self.lease_s
         self._unheard.discard(name)
 
+    def extend(self, by_s: float) -> None:
+        """Put off the end of all leases."""
+        self._ends_s = {name: end_s + by_s for name, end_s in self._ends_s.items()}
+
     def restore(self, name: str, now_s: float, silent_s: float) -> None:
         """Continue the lease of a job that has been silent for ``silent_s`` under former controllers."""
         self._ends_s[name] = now_s + self.lease_s - silent_s

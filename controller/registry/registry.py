@@ -258,9 +258,13 @@ class Registry:
             self.deregister(job.request.name)
         return jobs
 
-    def expire(self, now_s: float) -> tuple[str, ...]:
-        """Remove the jobs whose leases have ended; returns their names."""
-        ended = self._state.leases.ended(now_s)
+    def extend_leases(self, by_s: float) -> None:
+        """Put off the end of all leases: nobody could have been heard for so long."""
+        self._state.leases.extend(by_s)
+
+    def expire(self, now_s: float, most: int | None = None) -> tuple[str, ...]:
+        """Remove the jobs whose leases have ended, or the first of them; returns their names."""
+        ended = self._state.leases.ended(now_s)[:most]
         for name in ended:
             self.deregister(name)
         return ended

@@ -267,7 +267,7 @@ def test_an_unknown_switch_cannot_be_down(run: Run) -> None:
 
 
 def test_a_failed_decision_is_reported_to_a_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError("h0")
 
     async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:

@@ -94,7 +94,7 @@ def test_rules_of_flows_over_a_dead_link_go_before_anything_is_planned(
     assert dying not in controlled.path(second)
     held = led(controlled.southbound.written[-1])
 
-    def plan(policy: Policy, snapshot: Snapshot) -> Plan:
+    def plan(policy: Policy, snapshot: Snapshot, **_: bool) -> Plan:
         assert len(controlled.southbound.written) == 2
         assert led(controlled.southbound.written[-1]) == {rule for rule in held if rule.five_tuple != first.five_tuple}
         dead = {dying, controlled.routing.fabric.reverse(dying)}
@@ -167,7 +167,7 @@ def test_a_link_that_dies_during_a_plan_is_not_used_by_it(
 ) -> None:
     dying = controlled.path(controlled.flows()[0])[2]
 
-    def plan(policy: Policy, snapshot: Snapshot) -> Plan:
+    def plan(policy: Policy, snapshot: Snapshot, **_: bool) -> Plan:
         found = decide(policy, snapshot)
         controlled.tell(dying)
         return found

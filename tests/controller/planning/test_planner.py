@@ -154,7 +154,7 @@ def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_pla
 ) -> None:
     fails = False
 
-    def decide_or_fail(policy: Policy, snapshot: Snapshot) -> Plan:
+    def decide_or_fail(policy: Policy, snapshot: Snapshot, **_: bool) -> Plan:
         if fails:
             raise KeyError("size_bytes")
         return decide(policy, snapshot)
