@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -97,7 +97,7 @@ async def registrations_to_rules_s(database: str | None = None) -> list[float]:
                         await client.deregister(left)
                         while left in {job.name for job in (await client.plan()).jobs}:
                             await asyncio.sleep(0.01)
-                    job, group = _testbed_job(number, chance)
+                    job, group = ring_job(number, chance, [f"h{index}" for index in range(12)])
                     start_s = time.perf_counter()
                     await client.register_job(job)
                     await client.register_flow_groups(job.name, [group])
@@ -123,9 +123,9 @@ def _wait_for_plan(address: str) -> None:
             time.sleep(0.05)
 
 
-def _testbed_job(number: int, chance: random.Random) -> tuple[Job, FlowGroup]:
-    """Return a job with a ring over four hosts and a flow on each of their NICs."""
-    hosts = [f"h{index}" for index in chance.sample(range(12), 4)]
+def ring_job(number: int, chance: random.Random, among: Sequence[str]) -> tuple[Job, FlowGroup]:
+    """Return a job with a ring over four of these hosts and a flow on each of their NICs."""
+    hosts = chance.sample(among, 4)
     pairs = list(zip(hosts, hosts[1:] + hosts[:1], strict=True))
     flows = tuple(Flow(Nic(a, nic), Nic(b, nic), chance.randrange(10**8, 10**10)) for a, b in pairs for nic in range(8))
     profile = Profile(compute_s=chance.uniform(0.2, 2.0), comm_start=0.5, work=chance.uniform(10, 100))

@@ -13,6 +13,10 @@ itself; the clients and the 20 emulated switches share the other.
 - ``explain_s``: the longest of twelve explanations asked for at once; ``explain_leases_lost``: the jobs that lost their
   leases meanwhile; ``list_flows_s``: the time to list all flows.
 - ``idle_cpu_share``: the share of a core that the controller takes with 20 switches and 100 jobs that send heartbeats.
+- ``rules_tls_p99_s``: the time from a registration behind TLS, by certificates of a job and of the controller, until
+  every switch has acknowledged the rules, with eight jobs; ``rules_tls_median_s``.
+- ``failover_postgresql_worst_s``: the longest time without a leader after leaders were stopped on PostgreSQL
+  (``tests/chaos/stopped_leaders.py``).
 - ``failed_calls``: calls of clients that were not acknowledged.
 """
 
@@ -24,7 +28,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +36,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.operations_load import Load
+from benchmarks.operations_parts import failover_figures, tls_figures
 from benchmarks.pinned_controller import (
     CLIENT_CORE,
     CLOS,
@@ -39,11 +44,12 @@ from benchmarks.pinned_controller import (
     PinnedController,
     idle_timer_worst_s,
     pinned_controller,
+    wait_until_ready,
 )
 from benchmarks.provenance import print_figures, provenance
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.client import Operations, OperationsError
-from controller.api.operations.methods import LIST_CONTROLLERS, LIST_FLOWS, LIST_SWITCHES
+from controller.api.operations.client import Operations
+from controller.api.operations.methods import LIST_CONTROLLERS, LIST_FLOWS
 from controller.watchdog import Watchdog
 
 SEED = 1
@@ -61,7 +67,7 @@ async def churn_figures(options: argparse.Namespace) -> Figures:
     """Fill a controller, change its jobs, then explain and list them."""
     with tempfile.TemporaryDirectory() as folder:
         async with pinned_controller(Path(folder), options.log) as controller:
-            await asyncio.to_thread(_wait_for_switches, controller.address)
+            await asyncio.to_thread(wait_until_ready, controller.address)
             load = Load(controller.address, CLOS.build(), CLIENTS, SEED)
             async with load.heartbeats():
                 own = Watchdog()
@@ -150,7 +156,7 @@ async def idle_figures(options: argparse.Namespace) -> Figures:
     """Measure a controller with nothing to do but to hear heartbeats."""
     with tempfile.TemporaryDirectory() as folder:
         async with pinned_controller(Path(folder), options.log) as controller:
-            await asyncio.to_thread(_wait_for_switches, controller.address)
+            await asyncio.to_thread(wait_until_ready, controller.address)
             load = Load(controller.address, CLOS.build(), CLIENTS, SEED)
             async with load.heartbeats():
                 await load.register_many(IDLE_JOBS)
@@ -161,19 +167,6 @@ async def idle_figures(options: argparse.Namespace) -> Figures:
                 share = (controller.processor_s - processor_s) / options.idle_s
             await load.close()
     return {"idle_cpu_share": round(share, 4)}
-
-
-def _wait_for_switches(address: str) -> None:
-    with Operations(address) as operations:
-        while not _is_ready(operations):
-            time.sleep(0.1)
-
-
-def _is_ready(operations: Operations) -> bool:
-    try:
-        return all(switch.condition == wire.CAUGHT_UP for switch in operations.list(LIST_SWITCHES))
-    except OperationsError:
-        return False  # it does not lead yet
 
 
 def _list_flows(address: str) -> int:
@@ -202,9 +195,11 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-PARTS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Figures]]] = {
-    "churn": churn_figures,
-    "idle": idle_figures,
+PARTS: Mapping[str, Callable[[argparse.Namespace], Figures]] = {
+    "churn": lambda options: asyncio.run(churn_figures(options)),
+    "idle": lambda options: asyncio.run(idle_figures(options)),
+    "tls": lambda options: tls_figures(SEED, options.log),
+    "failover": lambda options: failover_figures(options.stops, SEED),
 }
 
 
@@ -216,13 +211,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2000, help="the jobs to begin with (default: %(default)s)")
     parser.add_argument("--churn-s", type=float, default=600.0, help="how long jobs come and go (%(default)s)")
     parser.add_argument("--idle-s", type=float, default=60.0, help="how long nothing happens (%(default)s)")
+    parser.add_argument("--stops", type=int, default=50, help="how often a leader is stopped (%(default)s)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="where the controller logs")
     options = parser.parse_args()
     os.sched_setaffinity(0, {CLIENT_CORE})
     gc.disable()  # a collection would delay the clients, and count as the controller's delay
     figures: Figures = {}
     for part in options.only or PARTS:
-        figures |= asyncio.run(PARTS[part](options))
+        figures |= PARTS[part](options)
     print_figures({**figures, "seed": SEED, **provenance(("grpcio", "finsy", "numpy", "numba"))}, as_json=options.json)
 
 

@@ -5,12 +5,17 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from controller.api.operations import operations_pb2 as wire
+from controller.api.operations.client import Operations, OperationsError
+from controller.api.operations.methods import LIST_SWITCHES
 from controller.config import ControllerConfig, LeadershipConfig, SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
+from hostlib import Credentials
 from topologies.specification import ClosSpecification
 
 CONTROLLER_CORE, CLIENT_CORE = 0, 1
@@ -100,6 +105,20 @@ class PinnedController:
         """The processor time that it has taken so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * _TICK_S
+
+
+def wait_until_ready(address: str, credentials: Credentials | None = None) -> None:
+    """Wait until a controller leads and has written base routing to all its switches."""
+    with Operations(address, credentials) as operations:
+        while not _is_ready(operations):
+            time.sleep(0.1)
+
+
+def _is_ready(operations: Operations) -> bool:
+    try:
+        return all(switch.condition == wire.CAUGHT_UP for switch in operations.list(LIST_SWITCHES))
+    except OperationsError:
+        return False  # it does not lead yet
 
 
 async def idle_timer_worst_s(core: int, duration_s: float, period_s: float = 0.01) -> float:
