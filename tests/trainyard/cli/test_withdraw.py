@@ -11,7 +11,7 @@ from controller.errors import StoreError
 from controller.leadership.exclusive import acquire_term
 from controller.leadership.lease import LeaseRecord
 from controller.registry.errors import CommitError
-from controller.registry.requests import FlowGroupRequest, JobRequest
+from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
 from controller.store.leader_lease import DatabaseLease
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
@@ -30,7 +30,8 @@ def _register(address: str, *, in_term: int | None = None) -> None:
         registry = (store if in_term is None else store.in_term(in_term)).registry(FABRIC, LEASE_S)
         for name, hosts in (("small", ("h0", "h1")), ("large", ("h0", "h3")), ("other", ("h2", "h3"))):
             registry.register_job(JobRequest(name, hosts, 2, Profile(1.0, 0.5, 1.0)), 0.0, "token")
-            registry.register_flow_groups(name, [FlowGroupRequest("ring", ()), FlowGroupRequest("tree", ())])
+            flows = (FlowRequest(NicReference(hosts[0], 0), NicReference(hosts[1], 0), 1_000, 0.0),)
+            registry.register_flow_groups(name, [FlowGroupRequest("ring", flows), FlowGroupRequest("tree", flows)])
         try:
             await registry.commit()
         finally:
