@@ -7,8 +7,8 @@ within ``READ_LIMIT_S`` seconds.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
@@ -17,6 +17,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from controller.access.authenticator import Anybody, Authenticator
+from controller.access.budget import Budget
 from controller.access.connections import ConnectionLimitError, ConnectionTable
 from controller.access.errors import ForbiddenError, UnauthenticatedError
 from controller.access.identity import Identity, Role
@@ -38,11 +39,18 @@ from topologies.printable import printable
 _LOG = logging.getLogger(__name__)
 
 READ_LIMIT_S = 30.0
+TAKE_LIMIT_S = 60.0
+"""How long a client may take for one message of an answer."""
+CHECKED_EVERY_S = 30.0
+"""How often the caller of a stream has to be valid still."""
 _FAILED_IDENTITY_UNITS = 10.0
 """What a call without a valid identity costs whoever makes it, by network address."""
 _MOST_DETAILS = 1_000
 """Characters of a refusal: clients accept some 8 KiB with all headers."""
 _LOGGED_EVERY_S = 10.0
+_LOGGED_AT_ONCE = 20
+_RECORDED_AT_ONCE = 100
+"""Refusals of one caller in the audit trail; further ones are recorded once a second."""
 
 _STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
@@ -103,8 +111,10 @@ class Calls:
         self.authenticator = authenticator or Anybody()
         self._quotas = quotas
         self.record = record
-        self._connections = ConnectionTable(lambda: asyncio.get_running_loop().time())
-        self._logged_s: dict[str, float] = {}
+        self._connections = ConnectionTable(_now_s)
+        self._logged = Budget(1, 1 / _LOGGED_EVERY_S, _now_s)
+        self._logged_of_all = Budget(_LOGGED_AT_ONCE, 1.0, _now_s)
+        self._recorded_refusals = Budget(_RECORDED_AT_ONCE, 1.0, _now_s)
 
     def unary(
         self,
@@ -126,12 +136,12 @@ class Calls:
 
         async def handle(requests: AsyncIterator[bytes], context: _Context) -> ResponseT | None:
             call = _Call(method, roles, subject)
-            async with self._refusals(call, context):
-                request = await self._admit(call, requests, context)
-                response = await answer(request, call.known_caller)
+            async with self._refusals(call, context.peer()):
+                async with self._admitted(call, requests, context):
+                    response = await answer(call.known_request, call.known_caller)
                 self._record_call(call)
                 return response
-            return None
+            return await call.refuse(context)
 
         # A handler of a stream is called before its request has been read.
         return grpc.stream_unary_rpc_method_handler(handle, None, method.response.SerializeToString)
@@ -148,11 +158,14 @@ class Calls:
 
         async def handle(requests: AsyncIterator[bytes], context: _Context) -> AsyncIterator[ResponseT]:
             call = _Call(method, roles, subject)
-            async with self._refusals(call, context):
-                request = await self._admit(call, requests, context)
+            async with self._refusals(call, context.peer()), self._admitted(call, requests, context):
                 self._record_call(call)
-                async for response in answer(request, call.known_caller):
-                    yield response
+                responses = answer(call.known_request, call.known_caller)
+                async for response in self._while_valid(responses, call, context):
+                    with _taken_in_time():
+                        yield response
+                return
+            await call.refuse(context)
 
         return grpc.stream_stream_rpc_method_handler(handle, None, method.response.SerializeToString)
 
@@ -160,44 +173,77 @@ class Calls:
         """Wait until the caller may receive another answer of this size. Raises RateLimitError."""
         await self.rate_limiter.charge(caller.account, size_bytes)
 
-    async def _admit(
+    @asynccontextmanager
+    async def _admitted(
         self, call: "_Call[RequestT, ResponseT]", requests: AsyncIterator[bytes], context: _Context
-    ) -> RequestT:
-        """Identify the caller, and read the request. Raises the errors of a refusal."""
+    ) -> AsyncIterator[None]:
+        """Identify the caller, and read the request, which counts as held until it is answered.
+
+        Raises the errors of a refusal.
+        """
         peer = context.peer()
         try:
             identity = self.authenticator.identify(context)
         except UnauthenticatedError:
             await self.rate_limiter.spend(_address_of(peer), _FAILED_IDENTITY_UNITS)
             raise
-        call.caller = Caller(identity, f"{identity.tenant}/{identity.name}" if identity.is_known else peer)
+        call.caller = caller = Caller(identity, f"{identity.tenant}/{identity.name}" if identity.is_known else peer)
         if identity.roles.isdisjoint(call.roles):
             raise ForbiddenError(f"{call.method.name}: is for {' and '.join(call.roles)}, not for {identity}")
-        if identity.is_known:
-            quotas = self._quotas(identity.tenant)
-            self.rate_limiter.set_rate(call.caller.account, quotas.requests_per_s)
-            self._connections.note(call.caller.account, peer, quotas.connections)
-        octets = await _read(requests)
-        with nullcontext() if self.attendance is None else self.attendance.call():
-            async with self.rate_limiter.admitted(call.caller.account, len(octets)):
-                try:
-                    call.request = request = call.method.request.FromString(octets)
-                except DecodeError:
-                    raise InvalidFieldError(
-                        f"request: cannot be read as {call.method.request.DESCRIPTOR.full_name}"
-                    ) from None
-        return request
+        with ExitStack() as stack:
+            if identity.is_known:
+                quotas = self._quotas(identity.tenant)
+                self.rate_limiter.set_rate(caller.account, quotas.requests_per_s)
+                stack.enter_context(self._connections.call(caller.account, peer, quotas.connections))
+            octets = await self._read(requests, caller.account)
+            async with AsyncExitStack() as held:
+                with nullcontext() if self.attendance is None else self.attendance.call():
+                    await held.enter_async_context(self.rate_limiter.admitted(caller.account, len(octets)))
+                    try:
+                        call.request = call.method.request.FromString(octets)
+                    except DecodeError:
+                        raise InvalidFieldError(
+                            f"request: cannot be read as {call.method.request.DESCRIPTOR.full_name}"
+                        ) from None
+                yield
+
+    async def _read(self, requests: AsyncIterator[bytes], account: str) -> bytes:
+        """Read the request of a call. Raises InvalidFieldError."""
+        try:
+            async with asyncio.timeout(READ_LIMIT_S), self.rate_limiter.reading(account):
+                return await anext(requests)
+        except TimeoutError:
+            raise InvalidFieldError(f"request: has not come within {READ_LIMIT_S:g} s") from None
+        except StopAsyncIteration:
+            raise InvalidFieldError("request: there is none") from None
+
+    async def _while_valid(
+        self, responses: AsyncIterator[ResponseT], call: "_Call[Any, ResponseT]", context: _Context
+    ) -> AsyncIterator[ResponseT]:
+        """The same responses, while the caller is still who it was when the call began. Raises UnauthenticatedError."""
+        coming: asyncio.Future[ResponseT | None] | None = None
+        try:
+            while True:
+                coming = asyncio.ensure_future(_next(responses))
+                while not (await asyncio.wait({coming}, timeout=CHECKED_EVERY_S))[0]:
+                    if self.authenticator.identify(context) != call.known_caller.identity:
+                        raise UnauthenticatedError("the caller is somebody else by now")
+                response = coming.result()
+                if response is None:
+                    return
+                yield response
+        finally:
+            if coming is not None:
+                coming.cancel()
 
     @asynccontextmanager
-    async def _refusals(self, call: "_Call[Any, Any]", context: _Context) -> AsyncIterator[None]:
-        """Answer errors with their statuses, count and record them."""
+    async def _refusals(self, call: "_Call[Any, Any]", peer: str) -> AsyncIterator[None]:
+        """Have the call refused for errors, with their statuses; count and record that."""
         try:
             yield
             return
         except tuple(_STATUS_OF) as error:
             status, problem = _STATUS_OF[type(error)], str(error)
-        except grpc.aio.AbortError:
-            raise
         except Exception:
             status, problem = grpc.StatusCode.INTERNAL, "the controller failed; its log says why"
             _LOG.exception("%s has failed", call.method.name)
@@ -205,26 +251,30 @@ class Calls:
         self.refusals[tenant, status.name] += 1
         self._record_call(call, problem)
         if call.caller is None or status is grpc.StatusCode.PERMISSION_DENIED:
-            self._log_refusal(call, context.peer(), problem)
-        await context.abort(status, printable(problem, _MOST_DETAILS))
+            self._log_refusal(call, peer, problem)
+        call.refusal = status, printable(problem, _MOST_DETAILS)
 
     def _record_call(self, call: "_Call[Any, Any]", problem: str = "") -> None:
         if self.record is None or call.subject is None or call.caller is None:
             return
         if not call.caller.identity.is_known or call.caller.identity.roles == {Role.VIEWER}:
             return
+        if problem:
+            left_out = self._recorded_refusals.take(call.caller.account)
+            if left_out is None:
+                return
+            problem += f" (and {left_out:,} more refusals of this caller)" if left_out else ""
         subject = "" if call.request is None else call.subject(call.request)
         self.record(call.caller.identity, call.method.name, subject, "refused" if problem else "done", problem)
 
     def _log_refusal(self, call: "_Call[Any, Any]", peer: str, problem: str) -> None:
-        """Log a refusal to a stranger, or for a wrong role: at most one line every ten seconds for an address."""
-        now_s, address = asyncio.get_running_loop().time(), _address_of(peer)
-        if now_s - self._logged_s.get(address, -_LOGGED_EVERY_S) < _LOGGED_EVERY_S:
+        """Log a refusal to a stranger, or for a wrong role: not many lines for one address, nor for all."""
+        if self._logged.take(_address_of(peer)) is None:
             return
-        if len(self._logged_s) > 1_000:
-            self._logged_s.clear()
-        self._logged_s[address] = now_s
-        _LOG.warning("%s from %s refused: %s", call.method.name, peer, printable(problem))
+        left_out = self._logged_of_all.take("")
+        if left_out is not None:
+            more = f" ({left_out:,} more from other addresses)" if left_out else ""
+            _LOG.warning("%s from %s refused: %s%s", call.method.name, peer, printable(problem), more)
 
 
 class _Call(Generic[RequestT, ResponseT]):
@@ -241,6 +291,16 @@ class _Call(Generic[RequestT, ResponseT]):
         self.subject = subject
         self.caller: Caller | None = None
         self.request: RequestT | None = None
+        self.refusal: tuple[grpc.StatusCode, str] | None = None
+
+    async def refuse(self, context: _Context) -> None:
+        """End the call with its refusal.
+
+        To be called once the error is over: gRPC keeps what is raised here, and whatever that refers to, in a cycle.
+        """
+        assert self.refusal is not None
+        self.request = None
+        await context.abort(*self.refusal)
 
     @property
     def known_caller(self) -> Caller:
@@ -248,16 +308,31 @@ class _Call(Generic[RequestT, ResponseT]):
         assert self.caller is not None
         return self.caller
 
+    @property
+    def known_request(self) -> RequestT:
+        """The request, once the call is admitted."""
+        assert self.request is not None
+        return self.request
 
-async def _read(requests: AsyncIterator[bytes]) -> bytes:
-    """Read the request of a call. Raises InvalidFieldError."""
+
+async def _next(responses: AsyncIterator[ResponseT]) -> ResponseT | None:
+    return await anext(responses, None)
+
+
+@contextmanager
+def _taken_in_time() -> Iterator[None]:
+    """End the call of this task where the client does not take a message in time: it keeps what is left in memory."""
+    task = asyncio.current_task()
+    assert task is not None
+    timer = asyncio.get_running_loop().call_later(TAKE_LIMIT_S, task.cancel)
     try:
-        async with asyncio.timeout(READ_LIMIT_S):
-            return await anext(requests)
-    except TimeoutError:
-        raise InvalidFieldError(f"request: has not come within {READ_LIMIT_S:g} s") from None
-    except StopAsyncIteration:
-        raise InvalidFieldError("request: there is none") from None
+        yield
+    finally:
+        timer.cancel()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _address_of(peer: str) -> str:

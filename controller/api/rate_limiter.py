@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.errors import DaemonError
 
@@ -15,6 +15,8 @@ BYTES_PER_UNIT = 4_096
 
 MAX_DELAY_S = 5.0
 MAX_HELD_BYTES = 16 << 20
+MOST_READ_AT_ONCE = 64
+"""Requests of an account that come at the same time: each may be as large as a message."""
 PENALTY_S = 2.0
 MAX_STREAMS_PER_CONNECTION = 1024
 """Concurrent calls of a connection, which gRPC limits. With the penalty, this bounds the rate of refusals."""
@@ -28,13 +30,14 @@ class RateLimitError(DaemonError):
 class _Account:
     """The units that an account has left, negative where it owes some; ``held_bytes`` are those of its calls.
 
-    ``units_per_s`` is its own rate; None: the usual one.
+    ``units_per_s`` is its own rate; None: the usual one. ``reading`` is taken while a request comes.
     """
 
     units: float
     counted_s: float
     held_bytes: int = 0
     units_per_s: float | None = None
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_READ_AT_ONCE))
 
 
 class RateLimiter:
@@ -64,6 +67,12 @@ class RateLimiter:
             yield
         finally:
             account.held_bytes -= size_bytes
+
+    @asynccontextmanager
+    async def reading(self, name: str) -> AsyncIterator[None]:
+        """Wait until an account may have one more request come, and have it come while the context lasts."""
+        async with self._account(name).reading:
+            yield
 
     async def charge(self, name: str, size_bytes: int) -> None:
         """Wait until an account may receive another answer of this size. Raises RateLimitError as ``admitted``."""
@@ -102,7 +111,7 @@ class RateLimiter:
         self._accounts = {
             name: account
             for name, account in self._accounts.items()
-            if account.held_bytes or _units_at(account, now_s) < BURST_UNITS
+            if account.held_bytes or account.reading.locked() or _units_at(account, now_s) < BURST_UNITS
         }
 
 

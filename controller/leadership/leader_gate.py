@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import grpc
@@ -77,7 +77,8 @@ class LeaderGate(grpc.GenericRpcHandler):
         """Return the handler of a call; see gRPC."""
         active = self._active
         if active is None:
-            return grpc.stream_unary_rpc_method_handler(self._refuse)
+            # Of a stream: it answers without a message.
+            return grpc.stream_stream_rpc_method_handler(self._refuse)
         for handler in active.handlers:
             if (found := handler.service(handler_call_details)) is not None:
                 return self._ending_with(active, found)
@@ -93,15 +94,16 @@ class LeaderGate(grpc.GenericRpcHandler):
         async def answer(request: Any, context: _Context) -> Any:
             async with self._during(active, context):
                 return await respond(request, context)
+            return None
 
         async def stream(request: Any, context: _Context) -> AsyncIterator[Any]:
             responses = respond(request, context)
             while True:
+                response = None
                 async with self._during(active, context):
-                    try:
-                        response = await anext(responses)
-                    except StopAsyncIteration:
-                        return
+                    response = await anext(responses, None)
+                if response is None:
+                    return
                 yield response
 
         ending = stream if found.response_streaming else answer
@@ -116,10 +118,15 @@ class LeaderGate(grpc.GenericRpcHandler):
         except TimeoutError:
             if not active.is_over:
                 raise
-            await self._refuse(None, context)
+            self._set_refusal(context)
 
-    async def _refuse(self, _: object, context: _Context) -> None:
+    async def _refuse(self, _: object, context: _Context) -> AsyncIterator[bytes]:
+        self._set_refusal(context)
+        for message in ():
+            yield message
+
+    def _set_refusal(self, context: _Context) -> None:
+        """Have the call end as refused. ``abort`` would do that too, but fails where it was called before."""
         leader = self._leader()
-        # Raised where the call was just being refused for another reason: that answer is on its way.
-        with suppress(grpc.aio.UsageError):
-            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{NOT_LEADING}: {leader}" if leader else NOT_LEADING)
+        context.set_code(grpc.StatusCode.UNAVAILABLE)
+        context.set_details(f"{NOT_LEADING}: {leader}" if leader else NOT_LEADING)

@@ -166,6 +166,7 @@ class ServedCall:
         self._answer = answer
         self._lane = Lane(f"{method} <", connection, connection.listener.process)
         self._serialise: Callable[[Any], bytes] = bytes
+        self._status = _OK
         self._task: asyncio.Task[None] | None = None
 
     # ---- what the network does --------------------------------------------------------------------------------------
@@ -197,10 +198,18 @@ class ServedCall:
         self._finish(Status(code, details, trailing_metadata))
         raise grpc.aio.AbortError
 
+    def set_code(self, code: grpc.StatusCode) -> None:
+        """Have the call end with this status once its handler returns."""
+        self._status = Status(code, self._status.details, ())
+
+    def set_details(self, details: str) -> None:
+        """Have the call end with these details once its handler returns."""
+        self._status = Status(self._status.code, details, ())
+
     async def _serve(self) -> None:
         try:
             await self._handle()
-            self._finish(_OK)
+            self._finish(self._status)
         except grpc.aio.AbortError:
             pass
         except asyncio.CancelledError:
