@@ -52,8 +52,10 @@ def verify(token: str, key: bytes, options: JwtOptions, certificate: str | None)
             leeway=_LEEWAY_S,
             options={"require": ["sub", "exp", "iat"]},
         )
-    except jwt.PyJWTError as error:
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
         raise UnauthenticatedError(f"token: {error}") from error
+    if not all(type(claims[name]) in (int, float) for name in ("exp", "iat")):
+        raise UnauthenticatedError("token: exp and iat must be numbers")
     if claims["exp"] - claims["iat"] > options.max_lifetime_s:
         raise UnauthenticatedError(f"token: holds for longer than {options.max_lifetime_s:g} s")
     bound_to = claims.get("cnf")

@@ -158,7 +158,7 @@ def plan_pages(
 ) -> Iterator[wire.GetPlanResponse]:
     """Encode a decision in messages, at least one: jobs in order of rank, then flows in order of their jobs' names.
 
-    Jobs that are not ``visible`` are left out; None: all are.
+    Jobs that are not ``visible`` are left out, and so are reasons, which may name them; None: all are visible.
     """
 
     def page(jobs: Sequence[JobPlan] = (), flows: Sequence[Flow] = ()) -> wire.GetPlanResponse:
@@ -166,7 +166,7 @@ def plan_pages(
             plan_number=decision.number,
             policy=decision.plan.policy,
             num_rules=decision.num_rules,
-            jobs=[_job_decision(job) for job in jobs],
+            jobs=[_job_decision(job, has_reason=visible is None) for job in jobs],
             flows=[_flow_decision(flow, decision, fabric) for flow in flows],
         )
 
@@ -183,7 +183,7 @@ def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         yield items[first : first + _FLOWS_PER_PAGE]
 
 
-def _job_decision(plan: JobPlan) -> wire.JobDecision:
+def _job_decision(plan: JobPlan, *, has_reason: bool) -> wire.JobDecision:
     return wire.JobDecision(
         name=plan.name,
         rank=plan.rank,
@@ -192,7 +192,7 @@ def _job_decision(plan: JobPlan) -> wire.JobDecision:
         correction_factor=plan.correction_factor,
         priority=plan.priority,
         time_shift_s=plan.time_shift_s,
-        reason=plan.reason,
+        reason=plan.reason if has_reason else "",
     )
 
 

@@ -15,7 +15,7 @@ BYTES_PER_UNIT = 4_096
 
 MAX_DELAY_S = 5.0
 MAX_HELD_BYTES = 16 << 20
-MOST_READ_AT_ONCE = 64
+MOST_READ_AT_ONCE = 16
 """Requests of an account that come at the same time: each may be as large as a message."""
 PENALTY_S = 2.0
 MAX_STREAMS_PER_CONNECTION = 1024

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Container
+from functools import partial
 from typing import Any
 
 import grpc
@@ -80,8 +81,9 @@ class ControllerService:
     async def _register_flow_groups(
         self, request: wire.RegisterFlowGroupsRequest, caller: Caller
     ) -> wire.RegisterFlowGroupsResponse:
-        self._authorise(request.job, request.owner_token, caller)
-        is_new, groups = await self._registrations.register(request)
+        authorise = partial(self._authorise, request.job, request.owner_token, caller)
+        authorise()
+        is_new, groups = await self._registrations.register(request, authorise)
         await self._commit(request.job, is_change=is_new)
         return await assignments(groups)
 

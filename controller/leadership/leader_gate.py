@@ -122,7 +122,8 @@ class LeaderGate(grpc.GenericRpcHandler):
 
     async def _refuse(self, _: object, context: _Context) -> AsyncIterator[bytes]:
         self._set_refusal(context)
-        for message in ():
+        nothing: tuple[bytes, ...] = ()
+        for message in nothing:
             yield message
 
     def _set_refusal(self, context: _Context) -> None:

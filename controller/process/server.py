@@ -22,6 +22,8 @@ SERVER_OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
+    # Otherwise a fast connection may send some megabytes of every request before anybody asks for them.
+    ("grpc.http2.bdp_probe", 0),
     # A connection that says nothing is closed, and so is one without calls.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 300_000),

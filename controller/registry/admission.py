@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError
 from controller.registry.requests import FlowRequest, JobRequest, NicReference
@@ -36,8 +36,12 @@ def check_job(request: JobRequest, fabric: Fabric) -> None:
         check_profile(request.profile)
 
 
-def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric: Fabric) -> None:
+def check_measurable(
+    request: JobRequest, measured: Sequence[JobRequest], fabric: Fabric, named: Container[str]
+) -> None:
     """Raise an error where a job cannot be measured beside the jobs that are.
+
+    The error names another job only where it is among ``named``.
 
     Raises:
         ConflictError: Another measured job has two of its hosts, so that their traffic could not be told apart.
@@ -47,8 +51,9 @@ def check_measurable(request: JobRequest, measured: Sequence[JobRequest], fabric
     for other in measured:
         if len(hosts.intersection(other.hosts)) > 1:
             shared = [host for host in request.hosts if host in other.hosts]
+            whose = repr(other.name) if other.name in named else "another tenant's job"
             raise ConflictError(
-                f"hosts: {shared[0]!r} and {shared[1]!r} are hosts of {other.name!r} too; between the same hosts the"
+                f"hosts: {shared[0]!r} and {shared[1]!r} are hosts of {whose} too; between the same hosts the"
                 " traffic of one job can be measured"
             )
     rules: Counter[str] = Counter()

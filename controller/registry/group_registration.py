@@ -9,6 +9,7 @@ from controller.registry.jobs import RegisteredFlow, RegisteredFlowGroup, Regist
 from controller.registry.requests import FlowGroupRequest, FlowRequest
 from controller.registry.state import RegistryState
 from policies.flows import FlowKey
+from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 from topologies.printable import quoted
 
@@ -41,12 +42,12 @@ class GroupRegistration:
         self._name = name
         self._requests = requests
         self._begun_with = self._job()
-        chosen = {flow.five_tuple for request in requests for flow in request.flows if flow.five_tuple is not None}
-        self._reservation = state.source_ports.reserve(chosen)
+        self._chosen: set[FiveTuple] = set()
+        self._reservation = state.source_ports.reserve(self._chosen)
         self._new: list[RegisteredFlowGroup] = []
-        before = [flow for group in self._begun_with.flow_groups for flow in group.flows]
-        self._num_flows = len(before)
-        self._sent_bytes = sum(flow.size_bytes for flow in before)
+        before = state.groups.of(self._begun_with)
+        self._num_flows = before.num_flows
+        self._sent_bytes = before.sent_bytes
 
     def steps(self) -> Iterator[None]:
         """Check and assign, one flow at a time.
@@ -56,7 +57,12 @@ class GroupRegistration:
             ConflictError: A group of the name differs, or another flow holds a 5-tuple.
             ExhaustedError: No source port, or no room, is left.
         """
-        known = {group.name: group for group in self._begun_with.flow_groups}
+        for request in self._requests:
+            for flow in request.flows:
+                if flow.five_tuple is not None:
+                    self._chosen.add(flow.five_tuple)
+                    yield
+        known = self._state.groups.of(self._begun_with).by_name
         seen: set[str] = set()
         for position, request in enumerate(self._requests):
             field = f"flow_groups[{position}]"
@@ -68,8 +74,8 @@ class GroupRegistration:
             seen.add(request.name)
             if request.name not in known:
                 yield from self._assign(request, field)
-            elif not _is_template_of(request, known[request.name]):
-                raise ConflictError(f"{field}.name: job {self._name!r} has another flow group {request.name!r}")
+            else:
+                yield from self._compare(request, known[request.name], f"{field}.name")
             yield
 
     def finish(self) -> tuple[bool, tuple[RegisteredFlowGroup, ...]]:
@@ -88,7 +94,7 @@ class GroupRegistration:
             self._state.usage.check_flow_groups(job.tenant, self._new)
             job = replace(job, flow_groups=(*job.flow_groups, *self._new))
             self._state.change(self._name, job)
-        groups = {group.name: group for group in job.flow_groups}
+        groups = self._state.groups.of(job).by_name
         return bool(self._new), tuple(groups[request.name] for request in self._requests)
 
     def cancel(self) -> None:
@@ -124,23 +130,30 @@ class GroupRegistration:
         if five_tuple is None:
             raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
         if (owner := self._state.source_ports.owner(five_tuple)) is not None:
-            raise ConflictError(
-                f"{where}.five_tuple: {five_tuple} is that of job {owner.job!r}, group {owner.group!r},"
-                f" flow {owner.flow}"
-            )
+            raise ConflictError(f"{where}.five_tuple: {five_tuple} is that of {self._described(owner)}")
         self._reservation.take(five_tuple, key)
         is_assigned = flow.five_tuple is None
         return RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple, is_assigned)
 
+    def _compare(self, request: FlowGroupRequest, group: RegisteredFlowGroup, field: str) -> Iterator[None]:
+        """Check that a request describes exactly this group."""
+        is_same = len(request.flows) == len(group.flows)
+        for asked, flow in zip(request.flows, group.flows, strict=False):
+            is_same = is_same and _is_request_for(asked, flow)
+            yield
+        if not is_same:
+            raise ConflictError(f"{field}: job {self._name!r} has another flow group {group.name!r}")
 
-def _is_template_of(request: FlowGroupRequest, group: RegisteredFlowGroup) -> bool:
-    """Whether a request describes exactly this group; a 5-tuple left open agrees with the assigned one."""
-    return len(request.flows) == len(group.flows) and all(
-        _is_request_for(asked, flow) for asked, flow in zip(request.flows, group.flows, strict=True)
-    )
+    def _described(self, owner: FlowKey) -> str:
+        """The flow that has a 5-tuple, in words; what another tenant calls it is nobody else's business."""
+        job = self._state.jobs.get(owner.job)
+        if job is None or job.tenant != self._begun_with.tenant:
+            return "another tenant's job"
+        return f"job {owner.job!r}, group {owner.group!r}, flow {owner.flow}"
 
 
 def _is_request_for(asked: FlowRequest, flow: RegisteredFlow) -> bool:
+    """Whether a request describes this flow; a 5-tuple left open agrees with the assigned one."""
     return (
         (asked.source.host, asked.source.index) == (flow.source.host, flow.source.index)
         and (asked.destination.host, asked.destination.index) == (flow.destination.host, flow.destination.index)

@@ -133,7 +133,8 @@ class Registry:
                 )
             others = (job.request for name, job in self._state.jobs.items() if name != request.name)
             measured = [other for other in others if other.profile is None]
-            check_measurable(request, measured, self.fabric)
+            own = {name for name, job in self._state.jobs.items() if job.tenant == tenant}
+            check_measurable(request, measured, self.fabric, own)
         self._state.usage.check_job(tenant, known, 0.0 if request.profile is None else request.profile.work)
         if known is None:
             if len(self._state.jobs) >= MAX_JOBS:
@@ -189,7 +190,7 @@ class Registry:
         A report of an instance that is older than the newest is late, and changes nothing. Returns whether any report
         has changed anything. Raises UnknownJobError and InvalidFieldError.
         """
-        groups = {group.name for group in self._job(name).flow_groups}
+        groups = self._state.groups.of(self._job(name)).by_name
         for position, (group, instance) in enumerate(reports.items()):
             if group not in groups:
                 raise InvalidFieldError(

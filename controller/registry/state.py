@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import TypeVar
 
+from controller.registry.group_index import GroupIndex
 from controller.registry.job_leases import JobLeases
 from controller.registry.jobs import FlowGroupInstance, RegisteredJob, StoredJob
 from controller.registry.journal import (
@@ -33,6 +34,7 @@ class RegistryState:
         self.instances: dict[str, dict[str, FlowGroupInstance]] = {}
         self.source_ports = SourcePorts()
         self.usage = TenantUsage(quotas_of)
+        self.groups = GroupIndex()
         self._journal = journal
         if journal is not None:
             self.committed_jobs = {}
@@ -65,6 +67,7 @@ class RegistryState:
             self.source_ports.release(five_tuple)
         self.leases.drop(name)
         self.instances.pop(name, None)
+        self.groups.drop(name)
 
     def set_instance(self, job: str, flow_group: str, instance: FlowGroupInstance) -> None:
         """Set the newest instance of a job's flow group."""
@@ -140,6 +143,7 @@ class RegistryState:
         if before is None:
             self.leases.drop(name)
             self.instances.pop(name, None)
+            self.groups.drop(name)
         elif after is None:
             self.leases.put(name, change.lease_end_s, change.recorded_silence_s)
             _put(self.instances, name, change.instances)

@@ -47,7 +47,10 @@ class TenantUsage:
                 other = after if job is before else before
                 for flow in _others(job.flow_groups, () if other is None else other.flow_groups):
                     usage.flows += sign
-                    usage.ports[_pair_of(flow)] += sign
+                    pair = _pair_of(flow)
+                    usage.ports[pair] += sign
+                    if not usage.ports[pair]:
+                        del usage.ports[pair]
         if before is not None and self._by_tenant[before.tenant].jobs == 0:
             del self._by_tenant[before.tenant]  # with what is left of rounding and of pairs
 
@@ -77,6 +80,9 @@ def _check(quota: str, tenant: str, wanted: float, most: float | None) -> None:
 
 def _others(groups: Sequence[RegisteredFlowGroup], than: Sequence[RegisteredFlowGroup]) -> Iterable[RegisteredFlow]:
     """The flows of groups that are not the same at the same place of the others."""
+    same = min(len(groups), len(than))
+    if groups[:same] == than[:same]:  # the same objects, mostly: quick
+        groups, than = groups[same:], ()
     for position, group in enumerate(groups):
         if position >= len(than) or than[position] is not group:
             yield from group.flows

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, bindparam, delete, insert, select
+from sqlalchemy import Connection, Table, and_, bindparam, delete, func, insert, select
 
 from controller.background import BackgroundTask
 from controller.clock import Clock
@@ -28,6 +28,9 @@ _RETRY_S = 1.0
 _CLOSING_S = 2.0
 _MOST_WAITING = 10_000
 """The most entries that wait for the database: some megabytes."""
+MOST_CALLS = 1_000_000
+"""The most calls that are kept: some hundred megabytes. Beyond, the oldest make room."""
+_PRUNED_EVERY = 10_000
 _LONGEST_TEXT = 1_000
 """Characters; what clients send is cut off here."""
 
@@ -60,6 +63,7 @@ class AuditTrail:
         self._database = database
         self._clock = clock
         self._waiting: list[_Entry] = []
+        self._num_since_pruned = 0
         self._num_uncertain = 0
         """How many of the first waiting entries the database may have already."""
         self._writing = BackgroundTask(self._write_all)
@@ -106,6 +110,17 @@ class AuditTrail:
             else:
                 del self._waiting[: len(entries)]
                 self._num_uncertain, pause_s = 0, _GATHER_S
+                self._num_since_pruned += len(entries)
+                if self._num_since_pruned >= _PRUNED_EVERY:
+                    await self._prune_calls()
+
+    async def _prune_calls(self) -> None:
+        self._num_since_pruned = 0
+        try:
+            while await self._database.write(_prune_calls):
+                pass
+        except StoreError as error:
+            _LOG.error("the audit trail is not pruned: %s", error)
 
 
 def _write(uncertain: Sequence[_Entry], entries: Sequence[_Entry], connection: Connection) -> None:
@@ -124,6 +139,15 @@ def writes_between(after: int, last: int, connection: Connection) -> Iterator[_V
     rows = connection.execute(select(SWITCH_WRITE).where(is_wanted).order_by(SWITCH_WRITE.c.id))
     for row in rows.mappings():
         yield {name: value for name, value in row.items() if name != SWITCH_WRITE.c.id.name}
+
+
+def _prune_calls(connection: Connection) -> bool:
+    """Delete the oldest calls beyond MOST_CALLS, or a bounded part of them; returns whether more is left to delete."""
+    newest = connection.scalar(select(func.max(CALL.c.id))) or 0
+    beyond = select(CALL.c.id).where(CALL.c.id <= newest - MOST_CALLS).limit(ROWS_PER_TRANSACTION)
+    old = list(connection.scalars(beyond))
+    connection.execute(delete(CALL).where(CALL.c.id.in_(old)))
+    return len(old) == ROWS_PER_TRANSACTION
 
 
 def prune(before_s: float, connection: Connection) -> bool:

@@ -80,3 +80,15 @@ def test_a_trial_with_certificates_from_end_to_end(tmp_path: Path, monkeypatch: 
     assert status == 0
     for what in ('"method": "RegisterJob"', '"identity": "alice"', '"outcome": "refused"'):
         assert what in said
+
+
+def test_more_clients_leave_a_controllers_certificate_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "credentials"
+    assert call("certificates", folder, "--address", "controller.example.org")[0] == 0
+    before = (folder / "controller.pem").read_bytes()
+    status, said = call("certificates", folder, "--operator", "bob")
+    assert status == 0
+    assert "wrote operator-bob to" in said
+    assert (folder / "controller.pem").read_bytes() == before
+    assert call("certificates", folder, "--address", "10.0.0.1")[0] == 0
+    assert (folder / "controller.pem").read_bytes() != before

@@ -63,7 +63,10 @@ def certificates(
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_new = not (folder / "ca.pem").exists()
         authority = Authority.new(days) if is_new else Authority.read(folder)
-        pairs = {"controller": authority.server("controller", [*_LOOPBACK, *(address or ())], days)}
+        pairs = {}
+        # The certificate of a controller that is there has the addresses by which it is called.
+        if is_new or address or not (folder / "controller.pem").exists():
+            pairs["controller"] = authority.server("controller", [*_LOOPBACK, *(address or ())], days)
         pairs |= {f"switch-{host}": authority.server(host, [host], days) for host in switch or ()}
         pairs |= {file: authority.client(name, role, tenant, days) for file, name, role, tenant in clients}
         if is_new:

@@ -355,3 +355,22 @@ def test_the_audit_trail_has_calls_with_their_identities(trial: Trial, tmp_path:
         await store.close()
 
     run(scenario)
+
+
+def test_a_tenant_sees_no_reason_that_names_anothers_job(trial: Trial) -> None:
+    async def scenario() -> None:
+        async with (
+            secured(tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision")) as vision,
+            connected(controller, trial.certificate("job-speech")) as speech,
+            connected(controller, trial.certificate("viewer")) as viewer,
+        ):
+            await vision.register_job(GPT)
+            await vision.register_flow_groups("gpt", [RING])
+            await speech.register_job(Job("bert", ("h1", "h3"), 8, Profile(1.0, 0.5, 8.0)))
+            await speech.register_flow_groups("bert", [FlowGroup("ring", (Flow(Nic("h1"), Nic("h3"), 10**6),))])
+            await controller.core.planner.settle()
+            assert any("'gpt'" in job.reason for job in (await viewer.plan()).jobs if job.name == "bert")
+            assert "gpt" not in repr(await speech.plan())
+
+    run(scenario)

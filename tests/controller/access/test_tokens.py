@@ -1,6 +1,7 @@
 """Static and signed tokens: what they stand for, and how forged, expired, copied and replaced ones are refused."""
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -249,3 +250,18 @@ def test_tls_alone_tells_nobody_apart(tmp_path: Path) -> None:
 def test_a_device_in_place_of_a_file_is_refused_unread() -> None:
     with pytest.raises(UnusableFileError, match="/dev/zero: cannot be read: expected a regular file or a pipe"):
         ReloadingFiles((Path("/dev/zero"),), parse_tokens)
+
+
+@pytest.mark.parametrize("name", ["exp", "iat"])
+@pytest.mark.parametrize("value", ["text", [1], {}, True, 1e300, float("inf"), float("nan")])
+def test_a_signed_token_with_odd_times_is_refused(tmp_path: Path, name: str, value: object) -> None:
+    odd = str(int(time.time()) + 60) if value == "text" else value
+    token = jwt.encode(claims(**{name: odd}), SECRET, algorithm="HS256")
+    with pytest.raises(UnauthenticatedError, match="token"):
+        identify(signed(tmp_path), Call(token))
+
+
+def test_a_header_nested_deeply_is_refused(tmp_path: Path) -> None:
+    header = base64.urlsafe_b64encode(b"[" * 5_000).decode().rstrip("=")
+    with pytest.raises(UnauthenticatedError, match="token"):
+        identify(signed(tmp_path), Call(f"{header}.e30.AA"))

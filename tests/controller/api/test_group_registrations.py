@@ -7,7 +7,7 @@ import pytest
 
 from controller.api import group_registrations
 from controller.api.group_registrations import FLOWS_AT_ONCE, GroupRegistrations, assignments
-from controller.registry.errors import InvalidFieldError, UnknownJobError
+from controller.registry.errors import ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
 from controller.registry.registry import Registry
 from controller.registry.requests import JobRequest
 from hostlib.wire import trainyard_pb2 as wire
@@ -124,3 +124,35 @@ def test_a_request_with_too_many_groups_is_refused_unread(filled: Registry, monk
     monkeypatch.setattr(group_registrations, "reading_flow_groups", None)
     with pytest.raises(InvalidFieldError, match="room for 10 flows"):
         asyncio.run(GroupRegistrations(filled).register(request("a", 11, 0)))
+
+
+def test_a_job_that_became_anothers_while_its_turn_came_gets_nothing(filled: Registry) -> None:
+    filled.register_job(JobRequest("c", HOSTS, 2, Profile(1.0, 0.5, 1.0)), 0.0, "t", tenant="vision")
+
+    async def scenario() -> None:
+        def authorise() -> None:
+            filled.authorise("c", "t", "vision")
+
+        registering = asyncio.create_task(GroupRegistrations(filled).register(request("c", 1, 2000), authorise))
+        await asyncio.sleep(0)
+        filled.deregister("c")
+        filled.register_job(JobRequest("c", HOSTS, 2, Profile(1.0, 0.5, 1.0)), 0.0, "t", tenant="speech")
+        with pytest.raises(NotOwnerError, match="another tenant"):
+            await registering
+        job = filled.job("c")
+        assert job is not None
+        assert not job.flow_groups
+
+    asyncio.run(scenario())
+
+
+def test_flows_of_which_there_are_too_many_are_refused_unread(filled: Registry) -> None:
+    async def scenario() -> int:
+        async def refused() -> None:
+            many = wire.FlowGroup(name="many", flows=[wire.Flow()] * 100_001)
+            with pytest.raises(ExhaustedError, match="room for 100,000 flows"):
+                await GroupRegistrations(filled).register(wire.RegisterFlowGroupsRequest(job="a", flow_groups=[many]))
+
+        return await passes_of(refused())
+
+    assert asyncio.run(scenario()) < 10

@@ -166,3 +166,17 @@ def test_closing_does_not_wait_for_long(
             assert "2 entries are not in the audit trail" in caplog.text
 
     asyncio.run(scenario())
+
+
+def test_a_flood_of_calls_leaves_the_newest(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "MOST_CALLS", 50)
+    monkeypatch.setattr(audit, "_PRUNED_EVERY", 1)
+
+    async def scenario() -> None:
+        for number in range(400):
+            store.trail.record_call(Call("nightly", "vision", "job", "RegisterJob", str(number), "done"))
+        await store.trail.flush()
+
+    asyncio.run(scenario())
+    kept = [each for each in store.database.read(partial(newest_entries, 1_000)) if isinstance(each, CallEntry)]
+    assert [call.subject for call in kept] == [str(number) for number in range(350, 400)]
