@@ -1,4 +1,4 @@
-"""Work beside the event loop: a task that drains a queue, and a thread for calls that block."""
+"""Work beside the event loop: a task that drains a queue, threads for calls that block, and slices of long work."""
 
 import asyncio
 import logging

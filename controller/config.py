@@ -13,9 +13,9 @@ Example::
 Unknown keys are refused. ``load_config`` reports all problems of a file at once.
 """
 
-import re
 import socket
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -26,7 +26,7 @@ from controller.access.tls_files import ServerTls, TlsFiles
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
-from hostlib.addresses import is_loopback
+from hostlib.addresses import check_host_port, is_loopback
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.bounds import at_least
@@ -41,20 +41,10 @@ from topologies.steering import Steering
 _PIPELINE = Path(__file__).resolve().parent.parent / "p4src" / "build"
 
 
-_HOST_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(\d{1,5})", re.ASCII)
-_LAST_PORT = 0xFFFF
-
-
-def check_host_port(address: str) -> str:
-    """Return the address, which must be HOST:PORT with IPv6 addresses in brackets. Raises ValueError."""
-    matched = _HOST_PORT.fullmatch(address)
-    if matched is None or int(matched[1]) > _LAST_PORT:
-        raise ValueError(f"expected HOST:PORT with a port up to {_LAST_PORT}")
-    return address
-
-
 HostPort = Annotated[str, AfterValidator(check_host_port)]
-"""The address of a listener: a host name or an IP address, and a port (0 for any that is free)."""
+"""The address of a server: a host name or an IP address, and a port."""
+ListenHostPort = Annotated[str, AfterValidator(partial(check_host_port, first_port=0))]
+"""The address of a listener; port 0: any that is free."""
 
 
 _Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
@@ -98,7 +88,7 @@ class ControllerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    listen: HostPort = "127.0.0.1:4790"
+    listen: ListenHostPort = "127.0.0.1:4790"
     """The address of the gRPC services."""
     tls: ServerTls | None = None
     """TLS of these services; needed where the address can be reached from the network."""

@@ -98,7 +98,7 @@ class Watchdog:
             self._not_logged += 1
             return
         collecting = f"; garbage collection took {collecting_s:.2f} s of it" if collecting_s > STALL_S else ""
-        before = f"; {self._not_logged} others since the last such line" if self._not_logged else ""
+        before = f"; {self._not_logged} more since the last such line" if self._not_logged else ""
         _LOG.warning(
             "the event loop stood still for %.2f s%s%s%s", late_s, f", {seen}" if seen else "", collecting, before
         )

@@ -1,4 +1,4 @@
-"""Addresses of controllers: HOST:PORT, with IPv6 addresses in brackets."""
+"""Addresses of servers: HOST:PORT, with IPv6 addresses in brackets."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +8,20 @@ _HOST_PORT = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+)
 _LAST_PORT = 0xFFFF
 
 
+def check_host_port(address: str, first_port: int = 1) -> str:
+    """Return an address that is HOST:PORT. Raises ValueError, whose message names neither field nor address."""
+    matched = _HOST_PORT.fullmatch(address) if isinstance(address, str) else None
+    if matched is None or not first_port <= int(matched["port"]) <= _LAST_PORT:
+        raise ValueError(f"expected HOST:PORT with a port from {first_port} to {_LAST_PORT}")
+    return address
+
+
 def check_address(address: str) -> str:
     """Return an address of a controller. Raises ValueError if it is not HOST:PORT."""
-    matched = _HOST_PORT.fullmatch(address) if isinstance(address, str) else None
-    if matched is None or not 1 <= int(matched["port"]) <= _LAST_PORT:
-        raise ValueError(f"address: expected HOST:PORT with a port from 1 to {_LAST_PORT}, got {address!r:.100}")
-    return address
+    try:
+        return check_host_port(address)
+    except ValueError as error:
+        raise ValueError(f"address: {error}, got {address!r:.100}") from None
 
 
 def unique_addresses(address: str | Sequence[str]) -> tuple[str, ...]:

@@ -88,4 +88,6 @@ def shown(value: object) -> str:
 
 
 def _article(kind: type) -> str:
-    return "text" if kind is str else f"a {kind.__name__}"
+    if kind is str:
+        return "text"
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -126,7 +126,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class FlowGroup:
-    """Flows whose ideal finish times are related (an EchelonFlow); its name is unique in the job."""
+    """At least one flow: flows whose ideal finish times are related (an EchelonFlow). Its name is unique in the job."""
 
     name: str
     flows: tuple[Flow, ...]
@@ -134,6 +134,8 @@ class FlowGroup:
     def __post_init__(self) -> None:
         checks.name("name", self.name)
         _set(self, "flows", checks.items("flows", self.flows, Flow))
+        if not self.flows:
+            raise ValueError("flows: expected at least one flow")
 
 
 @dataclass(frozen=True, slots=True)

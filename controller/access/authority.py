@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from controller.access.identity import Role, identity
 from controller.errors import DaemonError
+from topologies.files import FileError, read_bytes
 
 _BACKDATED = timedelta(minutes=5)
 """The clocks of others may be late."""
@@ -91,9 +92,13 @@ class Authority:
 
     @classmethod
     def read(cls, folder: Path) -> "Authority":
-        """Read ``ca.pem`` and ``ca.key`` in a folder. Raises AuthorityError and OSError."""
+        """Read ``ca.pem`` and ``ca.key`` in a folder. Raises AuthorityError."""
         try:
-            return cls(Pair((folder / "ca.pem").read_bytes(), (folder / "ca.key").read_bytes()))
+            pair = Pair(read_bytes(folder / "ca.pem"), read_bytes(folder / "ca.key"))
+        except FileError as error:
+            raise AuthorityError(str(error)) from error
+        try:
+            return cls(pair)
         except (ValueError, TypeError) as error:
             raise AuthorityError(f"{folder}: holds no authority: {error}") from error
 

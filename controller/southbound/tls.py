@@ -7,6 +7,7 @@ import grpc
 from finsy.grpcutil import GRPCCredentialsTLS
 
 from controller.access.tls_files import TlsFiles
+from topologies.files import read_bytes
 
 
 def finsy_credentials(files: TlsFiles | None) -> GRPCCredentialsTLS | None:
@@ -20,11 +21,9 @@ def open_channel(address: str, files: TlsFiles | None, options: Sequence[tuple[s
     """Open a channel to HOST:PORT, in plain text without files.
 
     Raises:
-        OSError: A file cannot be read.
+        FileError: A file cannot be read.
     """
     if files is None:
         return grpc.aio.insecure_channel(address, options)
-    credentials = grpc.ssl_channel_credentials(
-        files.ca.read_bytes(), files.key.read_bytes(), files.certificate.read_bytes()
-    )
+    credentials = grpc.ssl_channel_credentials(*map(read_bytes, (files.ca, files.key, files.certificate)))
     return grpc.aio.secure_channel(address, credentials, options)

@@ -31,11 +31,17 @@ def url_of(address: str) -> URL:
     if _URL.match(address) is None:
         return URL.create("sqlite", database=address)
     try:
-        return make_url(address)
+        url = make_url(address)
     except (ArgumentError, ValueError) as error:
         # Not from the error, which may quote the address.
         del error
-    raise StoreError("database: not a URL that can be read")
+        url = None
+    if url is None:
+        raise StoreError("database: not a URL that can be read")
+    if "@" in (url.host or ""):
+        # What follows the first @ of the password would be taken for the host's name, and shown.
+        raise StoreError("database: expected one @ in the URL; in a user's name or a password, write %40 for it")
+    return url
 
 
 def name_of(url: URL) -> str:

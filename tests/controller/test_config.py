@@ -80,7 +80,7 @@ def test_all_problems_are_listed_with_their_keys(tmp_path: Path, document: Docum
     assert problems == [
         "topology.host_link_gbps: expected greater than 0, got -1",
         "switches[0].address: missing; this key is required",
-        "switches[1].address: expected HOST:PORT with a port up to 65535, got 'x'",
+        "switches[1].address: expected HOST:PORT with a port from 1 to 65535, got 'x'",
         "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
         f"policy: expected one of {', '.join(policy_names())}, or module:attribute, got 'magic'",
         f"colour: unknown key; expected one of {', '.join(sorted(ControllerConfig.model_fields))}",
@@ -93,9 +93,18 @@ def test_all_problems_are_listed_with_their_keys(tmp_path: Path, document: Docum
 def test_an_invalid_address_is_refused_with_its_key(tmp_path: Path, document: Document, address: str) -> None:
     document |= {"listen": address}
     document["switches"] = [{"name": "t0", "address": address}, {"name": "t1", "address": "h:9559"}]
-    said = f"expected HOST:PORT with a port up to 65535, got {address!r}"
     problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
-    assert problems == [f"listen: {said}", f"switches[0].address: {said}"]
+    assert problems == [
+        f"listen: expected HOST:PORT with a port from 0 to 65535, got {address!r}",
+        f"switches[0].address: expected HOST:PORT with a port from 1 to 65535, got {address!r}",
+    ]
+
+
+def test_only_a_listener_may_leave_its_port_open(tmp_path: Path, document: Document) -> None:
+    document |= {"listen": "127.0.0.1:0"}
+    document["switches"] = [{"name": "t0", "address": "127.0.0.1:0"}, {"name": "t1", "address": "127.0.0.1:9559"}]
+    problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
+    assert problems == ["switches[0].address: expected HOST:PORT with a port from 1 to 65535, got '127.0.0.1:0'"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:4790", "rack-1.example.org:65535"])

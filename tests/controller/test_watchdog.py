@@ -39,7 +39,7 @@ def test_long_stalls_are_logged_at_most_every_ten_seconds(caplog: pytest.LogCapt
     now.s += 10.0
     watchdog.note(2.0)
     assert len(caplog.records) == 2
-    assert "stood still for 2.00 s; 4 others since the last such line" in caplog.text
+    assert "stood still for 2.00 s; 4 more since the last such line" in caplog.text
 
 
 def test_a_loop_that_is_held_is_noticed_and_what_holds_it_is_named(caplog: pytest.LogCaptureFixture) -> None:

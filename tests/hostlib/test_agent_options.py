@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hostlib import agent
-from tests.hostlib.authority import Authority
+from tests.certificates import Authority
 
 HOST = ["--host", "h0", "--nic", "lo=127.0.0.1@1"]
 

@@ -16,7 +16,7 @@ from hostlib.connection import Connection
 from hostlib.errors import RefusedError, UnreachableError
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
-from tests.hostlib.authority import Authority
+from tests.certificates import Authority
 from tests.hostlib.served import GPT
 from tests.patience import PATIENCE_S, until
 
@@ -34,7 +34,7 @@ class Controller:
 
     @contextlib.asynccontextmanager
     async def serving(self, authority: Authority) -> AsyncIterator[str]:
-        certificate, key = authority.sign("controller")
+        certificate, key = authority.issue("controller")
         credentials = grpc.ssl_server_credentials(
             [(key.read_bytes(), certificate.read_bytes())], authority.ca.read_bytes(), require_client_auth=True
         )
@@ -94,7 +94,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def credentials_of(authority: Authority, name: str, **fields: Path | str) -> Credentials:
-    certificate, key = authority.sign(name)
+    certificate, key = authority.issue(name)
     return Credentials(ca=authority.ca, certificate=certificate, key=key, **fields)
 
 
@@ -148,7 +148,7 @@ def test_a_renewed_certificate_is_shown_without_a_restart_and_half_of_one_is_not
         controller, credentials = Controller(), credentials_of(authority, "job")
         assert credentials.certificate is not None
         assert credentials.key is not None
-        certificate, key = authority.sign("renewed")
+        certificate, key = authority.issue("renewed")
         async with controller.serving(authority) as address, Client(address, credentials=credentials) as client:
             client.register_job(GPT)
             assert await client.acknowledged("gpt", PATIENCE_S)
@@ -192,7 +192,7 @@ def test_a_job_without_a_valid_token_is_told_so_and_goes_on_when_it_is_renewed(
 def test_calls_of_tools_carry_the_credentials_of_the_environment(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificate, key = authority.sign("tool")
+    certificate, key = authority.issue("tool")
     for name, value in {"CA": authority.ca, "CERTIFICATE": certificate, "KEY": key, "TOKEN": "secret"}.items():
         monkeypatch.setenv(f"TRAINYARD_{name}", str(value))
 
@@ -238,8 +238,8 @@ def test_a_token_is_neither_shown_nor_sent_in_plain_text_beyond_this_machine() -
 
 
 def test_a_file_that_cannot_be_used_is_named(authority: Authority, tmp_path: Path) -> None:
-    certificate, key = authority.sign("job")
-    other_key = authority.sign("other")[1]
+    certificate, key = authority.issue("job")
+    other_key = authority.issue("other")[1]
     noise = tmp_path / "noise"
     noise.write_text("two words")
     for credentials, named in (

@@ -61,7 +61,7 @@ def test_a_trial_with_certificates_from_end_to_end(tmp_path: Path, monkeypatch: 
             assert "Withdraw: is for operator, not for viewer 'grafana'" in said
             alice = ("--certificate", folder / "operator-alice.pem", "--key", folder / "operator-alice.key")
             status, said = call("withdraw", "gpt", *asked, *alice)
-            assert (status, said) == (0, "withdrawn: job 'gpt' with 1 flow groups\n")
+            assert (status, said) == (0, "withdrawn: job 'gpt' with 1 flow group\n")
             assert call("withdraw", "gpt", *asked, *alice)[0] == 2
             assert "PERMISSION_DENIED" in call("show", "controller", *asked)[1]
         with BlockingClient(address, credentials=credentials("viewer-grafana")) as client:

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from controller.config import check_host_port
 from emulator.ports import CPU_PORT, DROP_PORT
-from hostlib.addresses import is_loopback
+from hostlib.addresses import check_host_port, is_loopback
 from p4src import P4INFO, PROGRAM
 from topologies.files import FileError, read_text
 from topologies.logs import log_to_stderr
@@ -76,7 +75,7 @@ def emulator(
     if (p4info is None) != (json is None):
         refuse("--p4info and --json: expected both or neither, as they are two files of one pipeline")
     try:
-        check_host_port(listen)
+        check_host_port(listen, first_port=0)
     except ValueError as error:
         refuse(f"--listen: {error}, got {listen!r}")
     built = accepted.build()

@@ -39,7 +39,8 @@ def withdraw(
         with connect_or_exit(controller, Shown(ca, certificate, key, token_file)) as operations:
             withdrawn = operations.withdraw(jobs)
     for name, num_groups in withdrawn.items():
-        typer.echo(f"withdrawn: job {printable(repr(name))} with {num_groups:,} flow groups")
+        groups = "1 flow group" if num_groups == 1 else f"{num_groups:,} flow groups"
+        typer.echo(f"withdrawn: job {printable(repr(name))} with {groups}")
 
 
 def _from_database(jobs: Sequence[str], database: str) -> Mapping[str, int]:

@@ -62,6 +62,7 @@ def test_a_short_password_hides_no_parts_of_words() -> None:
         "postgresql+psycopg://me@127.0.0.1:1/x?sslmode=never&password=hush-hush",
         "oracular://me:hush-hush@db/x",
         "postgresql+psycopg://me:hush-hush@[/x",
+        "postgresql+psycopg://me:my@hush-hush@127.0.0.1:1/x",
         "/nowhere/host=db password=hush-hush",
     ],
 )

@@ -136,8 +136,8 @@ def test_a_misspelt_key_beside_a_topology_is_all_that_is_told(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--listen", "9559"), "--listen: expected HOST:PORT with a port up to 65535, got '9559'"),
-        (("--listen", "localhost:99999"), "expected HOST:PORT with a port up to 65535, got 'localhost:99999'"),
+        (("--listen", "9559"), "--listen: expected HOST:PORT with a port from 0 to 65535, got '9559'"),
+        (("--listen", "localhost:99999"), "expected HOST:PORT with a port from 0 to 65535, got 'localhost:99999'"),
         (("--listen", "[::1]:65535", "--port-per-switch"), "ports of at most 65535, the last would be 65536"),
         (("--listen", "0.0.0.0:0"), "--listen: 0.0.0.0:0 can be reached from the network"),
         (("--listen", "[::]:0"), "--listen: [::]:0 can be reached from the network"),
