@@ -239,7 +239,9 @@ class ServedCall:
         elif handler.response_streaming:
             await answer
         else:
-            await self.write(await answer)
+            message = await answer
+            if self._status is _OK:
+                await self.write(message)
 
     def _handler(self) -> "grpc.RpcMethodHandler[Any, Any] | None":
         details = _Details(self._method, ())

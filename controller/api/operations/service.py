@@ -43,9 +43,12 @@ from controller.api.operations.states import (
     switch_states,
 )
 from controller.api.operations.telemetry_states import drop_states, load_states, pair_states
+from controller.registry.errors import InvalidFieldError
 from controller.registry.jobs import RegisteredJob
 
 _VIEWER = (Role.VIEWER,)
+_MOST_WITHDRAWN = 1_000
+"""Jobs in one call."""
 
 
 class OperationsService:
@@ -81,7 +84,10 @@ class OperationsService:
                 LIST_DROPS.method.name: self._listing(LIST_DROPS, self._drops),
                 LIST_CONTROLLERS.method.name: self._listing(LIST_CONTROLLERS, self._controllers),
                 WITHDRAW.name: self._calls.unary(
-                    WITHDRAW, (Role.OPERATOR,), self._withdraw, subject=lambda request: ", ".join(request.jobs)
+                    WITHDRAW,
+                    (Role.OPERATOR,),
+                    self._withdraw,
+                    subject=_named,
                 ),
                 EXPLAIN.name: self._calls.streaming(
                     EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name
@@ -165,6 +171,8 @@ class OperationsService:
             yield part
 
     async def _withdraw(self, request: wire.WithdrawRequest, caller: Caller) -> wire.Withdrawal:
+        if len(request.jobs) > _MOST_WITHDRAWN:
+            raise InvalidFieldError(f"jobs: one call has room for {_MOST_WITHDRAWN:,}")
         withdrawn = self._registry.withdraw(tuple(dict.fromkeys(request.jobs)), caller.identity.name)
         await self._registry.commit()
         self._planner.mark_changed()
@@ -194,3 +202,7 @@ class OperationsService:
                 yield page
 
         return self._calls.streaming(listing.method, _VIEWER, answer, subject=lambda _: "")
+
+
+def _named(request: wire.WithdrawRequest) -> str:
+    return ", ".join(request.jobs[:_MOST_WITHDRAWN])

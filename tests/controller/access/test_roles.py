@@ -293,6 +293,9 @@ def test_an_operator_withdraws_a_job_whose_client_does_not_get_it_back(trial: Tr
             unknown = operations_pb2.WithdrawRequest(jobs=["gpt", "none"]).SerializeToString()
             status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, unknown)
             assert status is grpc.StatusCode.NOT_FOUND
+            many = operations_pb2.WithdrawRequest(jobs=["gpt"] * 1_001).SerializeToString()
+            status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, many)
+            assert status is grpc.StatusCode.INVALID_ARGUMENT
 
     run(scenario)
 
