@@ -19,6 +19,7 @@ from hostlib import checks
 from hostlib.addresses import check_address
 from hostlib.connection import Connection
 from hostlib.credentials import Credentials
+from hostlib.files import read_file
 from hostlib.telemetry.host_agent import AgentStatus, HostAgent
 from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interface
 from hostlib.telemetry.probe_agent import ProbeAgent
@@ -135,14 +136,14 @@ def _check_different(interfaces: Sequence[Interface]) -> None:
 def _owner_token(file: Path | None) -> str | None:
     """Read the token in a file that only the owner may read; create it where missing.
 
-    Raises OSError where that is not possible, and ValueError, naming the file, for what is no token.
+    Raises OSError where that is not possible, and ValueError, naming the file, for what holds no token.
     """
     if file is None:
         return None
     with contextlib.suppress(FileExistsError):
         file.touch(mode=0o600, exist_ok=False)
         file.write_text(secrets.token_hex(16))
-    return checks.name(str(file), file.read_text(errors="replace").strip())
+    return checks.name(str(file), read_file(file).decode(errors="replace").strip())
 
 
 def _credentials(options: argparse.Namespace) -> Credentials:

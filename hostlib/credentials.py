@@ -11,6 +11,7 @@ from typing import Any, Self
 import grpc
 
 from hostlib.addresses import is_loopback
+from hostlib.files import read_file
 
 _TOKEN = re.compile(r"[!-~]+")
 
@@ -110,7 +111,9 @@ class Credentials:
         """
         if self.ca is None:
             return None, None, None
-        ca, certificate, key = (None if path is None else _read(path) for path in (self.ca, self.certificate, self.key))
+        ca, certificate, key = (
+            None if path is None else read_file(path) for path in (self.ca, self.certificate, self.key)
+        )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             context.load_verify_locations(self.ca)
@@ -129,7 +132,7 @@ class Credentials:
         """Return what calls carry of the token, read anew from its file. Raises ValueError, naming the file."""
         token = self.token
         if self.token_file is not None:
-            token = _read(self.token_file).decode("ascii", "replace").strip()
+            token = read_file(self.token_file).decode("ascii", "replace").strip()
             _check_token(str(self.token_file), token)
         return () if token is None else (("authorization", f"Bearer {token}"),)
 
@@ -138,13 +141,3 @@ def _check_token(name: str, token: str) -> None:
     # The token itself stays out of the message.
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise ValueError(f"{name}: expected a token of printable ASCII characters without spaces")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if not path.is_file():
-            path.stat()  # raises where there is nothing
-            raise ValueError(f"{path}: not a regular file")
-        return path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,9 +1,9 @@
 """Text of others, made safe for one line of a log, a table or an error."""
 
+from topologies.names import MAX_NAME_LENGTH
+
 PRINTABLE_LIMIT = 500
 """Characters of a text that a line of a log shows."""
-
-_LONGEST_NAME = 256
 
 
 def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
@@ -21,9 +21,9 @@ def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
 
 def quoted(name: str) -> str:
     """Return a name in quotation marks for a message: all of it if it may be a name, else its beginning and length."""
-    if len(name) <= _LONGEST_NAME:
+    if len(name) <= MAX_NAME_LENGTH:
         return repr(name)
-    return f"{name[:_LONGEST_NAME]!r}… ({len(name):,} characters)"
+    return f"{name[:MAX_NAME_LENGTH]!r}… ({len(name):,} characters)"
 
 
 def _escaped(character: str) -> str:

@@ -1,5 +1,6 @@
 """Options of the agent's command that are refused before it sends anything."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,11 @@ def test_an_owner_token_that_is_none_is_named(tmp_path: Path, capsys: pytest.Cap
     file.write_bytes(b"\xff\n\0")
     assert agent.main([*HOST, "--owner-token-file", str(file)]) == 2
     assert capsys.readouterr().err.startswith(f"{file}: expected 1 to 256 printable characters")
+
+
+def test_an_owner_token_is_read_from_no_device_and_no_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for file in (pipe, Path("/dev/zero")):
+        assert agent.main([*HOST, "--owner-token-file", str(file)]) == 2
+        assert capsys.readouterr().err == f"{file}: not a regular file\n"

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from controller.errors import StoreError
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.output import number_table
+from trainyard.cli.output import PrintableConsole, number_table
 
 if TYPE_CHECKING:
     from controller.store.audit_entries import CallEntry, WriteEntry
@@ -54,9 +53,8 @@ def _show(entries: "Sequence[WriteEntry | CallEntry]") -> None:
     table = number_table("Audit trail, newest last", *columns, left=columns[1:])
     for entry in entries:
         who, what = _write(entry) if isinstance(entry, WriteEntry) else _call(entry)
-        words = (_time(entry.time_s), who, what, entry.outcome, entry.problem)
-        table.add_row(*(Text(_printable(word)) for word in words))
-    Console().print(table)
+        table.add_row(*map(Text, (_time(entry.time_s), who, what, entry.outcome, entry.problem)))
+    PrintableConsole().print(table)
 
 
 def _write(write: "WriteEntry") -> tuple[str, str]:
@@ -75,8 +73,3 @@ def _time(time_s: float) -> str:
         return datetime.fromtimestamp(time_s, UTC).isoformat(sep=" ", timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return f"{time_s:g} s"
-
-
-def _printable(text: str) -> str:
-    """Keep a terminal from obeying what a client has sent."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
