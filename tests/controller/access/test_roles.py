@@ -297,6 +297,28 @@ def test_an_operator_withdraws_a_job_whose_client_does_not_get_it_back(trial: Tr
     run(scenario)
 
 
+def test_a_job_whose_withdrawal_could_not_be_stored_goes_on(trial: Trial, tmp_path: Path) -> None:
+    database, elsewhere = tmp_path / "controller.db", tmp_path / "elsewhere.db"
+
+    async def scenario() -> None:
+        store = Store.open(str(database), WallClock())
+        async with (
+            secured(store, tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision")) as client,
+        ):
+            await client.register_job(GPT)
+            database.rename(elsewhere)
+            request = operations_pb2.WithdrawRequest(jobs=["gpt"]).SerializeToString()
+            status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, request)
+            assert status is grpc.StatusCode.INTERNAL
+            elsewhere.rename(database)
+            await client.register_job(GPT)
+            await client.heartbeat("gpt")
+        await store.close()
+
+    run(scenario)
+
+
 def test_calls_are_recorded_with_who_made_them(trial: Trial) -> None:
     recorded: list[tuple[str, str, str, str]] = []
 
