@@ -180,7 +180,9 @@ def test_without_identities_probes_are_reported_only_where_that_is_written_down(
             if is_taken:
                 await anybody.exchange_probes(exchange("h0"))
             else:
-                with pytest.raises(RefusedError, match="ExchangeProbes: is for agent"):
+                with pytest.raises(
+                    RefusedError, match=r"ExchangeProbes: is for agent, .*; configure identities, or agents: true"
+                ):
                     await anybody.exchange_probes(exchange("h0"))
 
     run(scenario)
