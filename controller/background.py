@@ -127,6 +127,14 @@ async def in_slices(steps: Iterable[object], at_once: int) -> None:
             await asyncio.sleep(0)
 
 
+async def to_its_end(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
+    """Do work to its end, also where the caller is cancelled meanwhile."""
+    working = asyncio.ensure_future(work)
+    # Retrieves the error where the caller has gone.
+    working.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(working)
+
+
 async def run_in_thread(call: Callable[[], _ResultT], name: str = "database") -> _ResultT:
     """Make a blocking call in a daemon thread of its own, which goes on where the caller is cancelled."""
     executor = SerialExecutor(name)

@@ -189,7 +189,8 @@ class Calls:
             raise
         call.caller = caller = Caller(identity, f"{identity.tenant}/{identity.name}" if identity.is_known else peer)
         if identity.roles.isdisjoint(call.roles):
-            raise ForbiddenError(f"{call.method.name}: is for {' and '.join(call.roles)}, not for {identity}")
+            hint = "" if identity.is_known else "; configure identities, or agents: true (docs/security.md)"
+            raise ForbiddenError(f"{call.method.name}: is for {' and '.join(call.roles)}, not for {identity}{hint}")
         with ExitStack() as stack:
             if identity.is_known:
                 quotas = self._quotas(identity.tenant)

@@ -1,6 +1,5 @@
 """The gRPC service ``trainyard.v1.Controller``, by which hosts register jobs and receive directives."""
 
-import asyncio
 from collections.abc import AsyncIterator, Container
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from controller.api.messages import (
     profile,
 )
 from controller.api.probe_targets import ProbeTargets
+from controller.background import to_its_end
 from controller.registry.admission import check_name
 from controller.registry.errors import InvalidFieldError, UnknownJobError
 from controller.registry.requests import InstanceRequest
@@ -133,10 +133,7 @@ class ControllerService:
             if is_change:
                 self._planner.mark_changed()
 
-        committing = asyncio.ensure_future(commit())
-        # Retrieves the error where the caller has gone.
-        committing.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.shield(committing)
+        await to_its_end(commit())
 
     async def _follow_directives(
         self, request: wire.DirectivesRequest, caller: Caller

@@ -249,7 +249,8 @@ class Registry:
     def withdraw(self, names: Sequence[str], operator: str) -> tuple[RegisteredJob, ...]:
         """Remove jobs for an operator, all or none; returns them.
 
-        Their clients cannot register them again until the controller restarts. Raises UnknownJobError.
+        Their clients cannot register them again until the controller restarts, or ``readmit`` lets them. Raises
+        UnknownJobError.
         """
         jobs = tuple(map(self._job, names))
         for job in jobs:
@@ -258,6 +259,11 @@ class Registry:
             self._withdrawn[job.request.name, job.owner_token] = operator
             self.deregister(job.request.name)
         return jobs
+
+    def readmit(self, jobs: Iterable[RegisteredJob]) -> None:
+        """Let the clients of withdrawn jobs register them again."""
+        for job in jobs:
+            self._withdrawn.pop((job.request.name, job.owner_token), None)
 
     def extend_leases(self, by_s: float) -> None:
         """Put off the end of all leases: nobody could have been heard for so long."""

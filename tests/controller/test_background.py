@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from controller.background import BackgroundTask, CancellableCall, SerialExecutor, run_in_thread
+from controller.background import BackgroundTask, CancellableCall, SerialExecutor, run_in_thread, to_its_end
 from controller.errors import StoreError
+from tests.patience import PATIENCE_S
 
 
 def test_a_background_task_runs_once_at_a_time_and_again_after_its_end() -> None:
@@ -53,6 +54,27 @@ def test_cancelling_a_wait_does_not_cancel_the_background_task() -> None:
         return is_done
 
     assert asyncio.run(scenario())
+
+
+def test_work_goes_on_to_its_end_where_the_caller_is_cancelled() -> None:
+    async def scenario() -> None:
+        allowed, done = asyncio.Event(), asyncio.Event()
+
+        async def work() -> str:
+            await allowed.wait()
+            done.set()
+            return "made"
+
+        caller = asyncio.create_task(to_its_end(work()))
+        await asyncio.sleep(0)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        allowed.set()
+        await done.wait()
+        assert await to_its_end(work()) == "made"
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_calls_of_an_executor_run_in_order_and_none_after_its_close() -> None:

@@ -43,7 +43,8 @@ from controller.api.operations.states import (
     switch_states,
 )
 from controller.api.operations.telemetry_states import drop_states, load_states, pair_states
-from controller.registry.errors import InvalidFieldError
+from controller.background import to_its_end
+from controller.registry.errors import CommitError, InvalidFieldError
 from controller.registry.jobs import RegisteredJob
 
 _VIEWER = (Role.VIEWER,)
@@ -174,8 +175,17 @@ class OperationsService:
         if len(request.jobs) > _MOST_WITHDRAWN:
             raise InvalidFieldError(f"jobs: one call has room for {_MOST_WITHDRAWN:,}")
         withdrawn = self._registry.withdraw(tuple(dict.fromkeys(request.jobs)), caller.identity.name)
-        await self._registry.commit()
-        self._planner.mark_changed()
+        committed = self._registry.commit()
+
+        async def commit() -> None:
+            try:
+                await committed
+            except CommitError:
+                self._registry.readmit(withdrawn)
+                raise
+            self._planner.mark_changed()
+
+        await to_its_end(commit())
         return wire.Withdrawal(flow_groups=[len(job.flow_groups) for job in withdrawn])
 
     def _explanation(self, explainer: Explainer, name: str) -> Callable[[], wire.Explanation]:

@@ -180,7 +180,9 @@ def test_without_identities_probes_are_reported_only_where_that_is_written_down(
             if is_taken:
                 await anybody.exchange_probes(exchange("h0"))
             else:
-                with pytest.raises(RefusedError, match="ExchangeProbes: is for agent"):
+                with pytest.raises(
+                    RefusedError, match=r"ExchangeProbes: is for agent, .*; configure identities, or agents: true"
+                ):
                     await anybody.exchange_probes(exchange("h0"))
 
     run(scenario)
@@ -296,6 +298,28 @@ def test_an_operator_withdraws_a_job_whose_client_does_not_get_it_back(trial: Tr
             many = operations_pb2.WithdrawRequest(jobs=["gpt"] * 1_001).SerializeToString()
             status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, many)
             assert status is grpc.StatusCode.INVALID_ARGUMENT
+
+    run(scenario)
+
+
+def test_a_job_whose_withdrawal_could_not_be_stored_goes_on(trial: Trial, tmp_path: Path) -> None:
+    database, elsewhere = tmp_path / "controller.db", tmp_path / "elsewhere.db"
+
+    async def scenario() -> None:
+        store = Store.open(str(database), WallClock())
+        async with (
+            secured(store, tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision")) as client,
+        ):
+            await client.register_job(GPT)
+            database.rename(elsewhere)
+            request = operations_pb2.WithdrawRequest(jobs=["gpt"]).SerializeToString()
+            status = await status_of(controller, trial.certificate("operator"), WITHDRAW.path, request)
+            assert status is grpc.StatusCode.INTERNAL
+            elsewhere.rename(database)
+            await client.register_job(GPT)
+            await client.heartbeat("gpt")
+        await store.close()
 
     run(scenario)
 
