@@ -5,12 +5,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 from controller.access.identity import IdentityError, Role
 from controller.access.tokens import new_token, token_entry
+from topologies.printable import printable
 from trainyard.cli.exits import fail, refuse
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MOST_CHARACTERS = 100_000
+"""Of a line on stdout, which may name many files."""
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the files; made where there is none.")]
 AddressOption = Annotated[
@@ -77,8 +81,11 @@ def certificates(
         refuse(str(error))
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}")
-    print(f"# wrote {', '.join(pairs)} to {folder}; keep ca.key safe. For controller.yaml:")
-    print(f"tls: {{certificate: {folder}/controller.pem, key: {folder}/controller.key, ca: {folder}/ca.pem}}")
+    wrote = f"# wrote {', '.join(pairs) or 'nothing'} to {folder}; keep ca.key safe. For controller.yaml:"
+    print(printable(wrote, _MOST_CHARACTERS))
+    files = {"certificate": "controller.pem", "key": "controller.key", "ca": "ca.pem"}
+    tls = {"tls": {field: str(folder / name) for field, name in files.items()}}
+    print(yaml.safe_dump(tls, default_flow_style=None, sort_keys=False, width=_MOST_CHARACTERS), end="")
 
 
 def token(name: NameOption, role: RoleOption, tenant: TenantOption = "", days: TokenDaysOption = None) -> None:

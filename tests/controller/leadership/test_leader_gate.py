@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -10,14 +11,17 @@ import pytest
 
 from controller.leadership.leader_gate import LeaderGate
 from hostlib.connection import Connection
-from hostlib.errors import UnreachableError
+from hostlib.errors import RefusedError, UnreachableError
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from tests.patience import PATIENCE_S
 
 
 class _Leader:
-    """Answers heartbeats, all but those for "slow", and sends directives without an end, one to begin with."""
+    """Answers heartbeats, all but those for "slow" and "refused", and sends directives without an end, one at first.
+
+    It is still busy with a "refused" one after it has refused it.
+    """
 
     def __init__(self) -> None:
         self.begun = self.cancelled = 0
@@ -35,8 +39,13 @@ class _Leader:
             },
         )
 
-    async def _heartbeat(self, request: wire.HeartbeatRequest, _: object) -> wire.HeartbeatResponse:
-        if request.job == "slow":
+    async def _heartbeat(
+        self, request: wire.HeartbeatRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> wire.HeartbeatResponse:
+        if request.job == "refused":
+            with suppress(grpc.aio.AbortError):
+                await context.abort(grpc.StatusCode.NOT_FOUND, "no such job")
+        if request.job in ("slow", "refused"):
             with self._counted():
                 await asyncio.Event().wait()
         return wire.HeartbeatResponse()
@@ -101,3 +110,22 @@ def test_calls_under_way_are_refused_when_the_term_ends() -> None:
             assert leader.cancelled == 2
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
+
+
+def test_a_call_that_is_being_refused_when_the_term_ends_is_refused_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with _served() as (gate, connection):
+            leader = _Leader()
+            with ExitStack() as serving:
+                serving.enter_context(gate.serving((leader.handler(),)))
+                refused = asyncio.ensure_future(connection.heartbeat("refused"))
+                while leader.begun < 1:
+                    await asyncio.sleep(0.01)
+                serving.close()
+                with pytest.raises(RefusedError, match="no such job"):
+                    await refused
+            while leader.cancelled < 1:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
+    assert caplog.messages == []
