@@ -10,9 +10,9 @@ from controller.access.errors import ForbiddenError
 from controller.access.identity import Role
 from controller.api.calls import Caller
 from controller.api.context import ServiceContext
+from controller.api.directive_pages import DirectivePages
 from controller.api.group_registrations import GroupRegistrations, assignments
 from controller.api.messages import (
-    directives_pages,
     job_request,
     plan_pages,
     probe_answer,
@@ -39,6 +39,8 @@ class ControllerService:
         self._registry = context.registry
         self._planner = context.planner
         self._directives = context.directives
+        self._pages = DirectivePages(context.registry.fabric)
+        self._directives.prepare = self._pages.prepare
         self._clock = context.clock
         self._telemetry = context.telemetry
         self._probe_targets = ProbeTargets(self._telemetry)
@@ -142,7 +144,7 @@ class ControllerService:
             raise UnknownJobError(f"job: {request.job!r} is not registered")
         self._authorise(request.job, request.owner_token, caller)
         async for directives in self._directives.follow(request.job):
-            for page in directives_pages(directives, self._registry.fabric):
+            for page in self._pages.of(request.job, directives):
                 yield page
 
     async def _exchange_probes(

@@ -1,7 +1,7 @@
 """Directives: the part of a decision that each job carries out, and their publication to the jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from controller.background import in_slices
@@ -55,15 +55,22 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
 
 
 class DirectivePublisher:
-    """The newest directives by job; a slow follower misses older ones, but never the newest."""
+    """The newest directives by job; a slow follower misses older ones, but never the newest.
+
+    Attributes:
+        prepare: Is called in a thread with the directives of jobs that somebody follows, before they are told.
+    """
 
     def __init__(self, registry: Registry) -> None:
+        self.prepare: Callable[[Mapping[str, JobDirectives]], None] = _nothing
         self._registry = registry
         self._newest: Mapping[str, JobDirectives] = {}
-        self._followers: dict[asyncio.Event, None] = {}
+        self._followers: dict[asyncio.Event, str] = {}
 
     async def publish(self, newest: Mapping[str, JobDirectives]) -> None:
-        """Replace the directives of all jobs; few followers at once are told, as each then encodes its own."""
+        """Replace the directives of all jobs, and tell their followers, one after the other."""
+        followed = {job: newest[job] for job in self._followers.values() if job in newest}
+        await asyncio.to_thread(self.prepare, followed)
         self._newest = newest
         await in_slices(map(asyncio.Event.set, tuple(self._followers)), _TOLD_AT_ONCE)
 
@@ -75,7 +82,7 @@ class DirectivePublisher:
         arrival_s = self._registry.arrival_s(job)
         directives: JobDirectives | None = None
         told = asyncio.Event()
-        self._followers[told] = None
+        self._followers[told] = job
         try:
             while (directives := await self._next(job, arrival_s, directives, told)) is not None:
                 yield directives
@@ -94,3 +101,7 @@ class DirectivePublisher:
             if newest is not seen or (seen is None and has_gone):
                 return newest
             await told.wait()
+
+
+def _nothing(_: Mapping[str, JobDirectives]) -> None:
+    pass

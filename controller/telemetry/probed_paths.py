@@ -27,8 +27,8 @@ class ProbedPaths:
         return self._telemetry.version, self._num_rule_changes
 
     def set_steered(self, steered: frozenset[FiveTuple]) -> None:
-        """Set the flows that rules steer: probes do not show what the hash does with them."""
-        if steered != self._steered:
+        """Set the flows that rules steer: probes do not show what an unknown hash does with them."""
+        if self._fabric_hash is FabricHash.UNKNOWN and steered != self._steered:
             self._steered, self._num_rule_changes = steered, self._num_rule_changes + 1
 
     def hashed_path(self, flow: FiveTuple, now_s: float) -> Path | None:
