@@ -51,6 +51,14 @@ class Encoder:
                 return p4r.Update.FromString(parts)
         return p4r.Update(type=_UPDATE_TYPES[update.kind], entity=entity.encode(self._schema))
 
+    def octets(self, entity: Entity) -> bytes:
+        """Return the bytes of an entity, as a switch answers with it that keeps the order of match fields.
+
+        Raises:
+            ValueError: The P4Info does not have the entity.
+        """
+        return self.update(Update(UpdateKind.INSERT, entity)).entity.SerializeToString(deterministic=True)
+
     def _encode_field(self, field: tuple[str, Any]) -> bytes:
         return self._encode_part(P4TableEntry(FLOW_TABLE, match=P4TableMatch((field,))))
 

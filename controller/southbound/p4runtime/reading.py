@@ -1,22 +1,26 @@
-"""Decode what switches hold, in slices that leave the event loop free.
+"""Decode what switches hold, in slices beside the event loop.
 
 What a switch answers is not trusted: it may be endless, or no entity of ours at all.
 """
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4Schema, P4TableEntry
 from finsy.p4entity import decode_entity, encode_entities
 from finsy.proto import p4r
 
+from controller.background import Worker
 from controller.errors import DaemonError
 from controller.southbound.p4runtime.difference import State
+from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import (
     SETTINGS,
     TABLES,
     Entity,
     EntityKey,
+    EntityKind,
     holds_same,
     is_own,
     key_of,
@@ -27,8 +31,13 @@ MAX_ENTITIES = 200_000
 MAX_BYTES = 64 << 20
 """A switch that answers with more is not read further. Our tables hold 20,000 flows and some thousand routes."""
 
-_SLICE = 100
-"""Entities that are decoded at once, in about 5 ms."""
+_SLICE = 200
+"""Entities that are worked on at once, between which the thread does what others want of it."""
+_ITEMS_PER_ENTITY = 5
+"""A slice of fewer than a hundred entities is decoded at once."""
+
+_ItemT = TypeVar("_ItemT")
+_ResultT = TypeVar("_ResultT")
 
 _WANTED = (
     *(P4TableEntry(table) for table in TABLES),
@@ -62,11 +71,16 @@ class Answer:
 
 
 class EntityReader:
-    """Decodes entities for the switches of one P4Info, one slice at a time for all of them together."""
+    """Decodes entities for the switches of one P4Info, in the thread of ``worker``.
 
-    def __init__(self, schema: P4Schema) -> None:
+    Most entities are those that a switch is expected to hold. These are told by their bytes, which takes a fifth of the
+    time of decoding them.
+    """
+
+    def __init__(self, schema: P4Schema, encoder: Encoder, worker: Worker) -> None:
         self._schema = schema
-        self._turn = asyncio.Lock()
+        self._encoder = encoder
+        self._worker = worker
         self.wanted: Sequence[p4r.Entity] = tuple(encode_entities(_WANTED, schema))
         """Selects all entities that belong to the controller, and some of operators."""
 
@@ -80,25 +94,40 @@ class EntityReader:
             UnreadableAnswerError: An entity cannot be decoded.
         """
         state: dict[EntityKey, Entity] = {}
-        seen: dict[bytes, tuple[EntityKey, Entity]] = {}
-        for part in _slices(answer.messages):
-            async with self._turn:
-                for message in part:
-                    octets = message.SerializeToString(deterministic=True)
-                    pair = known.same.get(octets)
-                    if pair is None or expected.get(pair[0]) is not pair[1]:
-                        pair = self._decoded(message)
-                        if pair is None:
-                            continue
-                        own = expected.get(pair[0])
-                        if own is not None and holds_same(pair[1], own):
-                            pair = pair[0], own
-                            seen[octets] = pair
-                    else:
-                        seen[octets] = pair
-                    state[pair[0]] = pair[1]
-                await asyncio.sleep(0)
-        known.same = seen
+        reading = _Reading(expected, known.same)
+        for entities in _slices(list(expected.items())):
+            await self._run(partial(self._encode, entities, reading), len(entities))
+        for message in answer.messages:
+            for part in _slices(message.entities):
+                state |= await self._run(partial(self._read, part, reading), len(part))
+        known.same = reading.seen
+        return state
+
+    async def _run(self, work: Callable[[], _ResultT], entities: int) -> _ResultT:
+        return await self._worker.run(work, _ITEMS_PER_ENTITY * entities)
+
+    def _encode(self, entities: Sequence[tuple[EntityKey, Entity]], reading: "_Reading") -> None:
+        """Encode the rules of these that are not known from the last time."""
+        for key, entity in entities:
+            if key.kind is EntityKind.FLOW and id(entity) not in reading.known_entities:
+                reading.pairs[self._encoder.octets(entity)] = key, entity
+
+    def _read(self, messages: Sequence[p4r.Entity], reading: "_Reading") -> dict[EntityKey, Entity]:
+        state: dict[EntityKey, Entity] = {}
+        for message in messages:
+            octets = message.SerializeToString(deterministic=True)
+            pair = reading.pairs.get(octets)
+            if pair is None or reading.expected.get(pair[0]) is not pair[1]:
+                pair = self._decoded(message)
+                if pair is None:
+                    continue
+                own = reading.expected.get(pair[0])
+                if own is not None and holds_same(pair[1], own):
+                    pair = pair[0], own
+                    reading.seen[octets] = pair
+            else:
+                reading.seen[octets] = pair
+            state[pair[0]] = pair[1]
         return state
 
     def _decoded(self, message: p4r.Entity) -> tuple[EntityKey, Entity] | None:
@@ -127,7 +156,16 @@ class KnownEncodings:
         self.same: dict[bytes, tuple[EntityKey, Entity]] = {}
 
 
-def _slices(messages: Sequence[p4r.ReadResponse]) -> Iterator[Sequence[p4r.Entity]]:
-    for message in messages:
-        for first in range(0, len(message.entities), _SLICE):
-            yield message.entities[first : first + _SLICE]
+class _Reading:
+    """One reading of a switch: what it is expected to hold, and by their bytes the entities that need no decoding."""
+
+    def __init__(self, expected: State, known: Mapping[bytes, tuple[EntityKey, Entity]]) -> None:
+        self.expected = expected
+        self.pairs = dict(known)
+        self.known_entities = {id(entity) for _, entity in known.values()}
+        self.seen: dict[bytes, tuple[EntityKey, Entity]] = {}
+
+
+def _slices(items: Sequence[_ItemT]) -> Iterator[Sequence[_ItemT]]:
+    for first in range(0, len(items), _SLICE):
+        yield items[first : first + _SLICE]

@@ -83,7 +83,7 @@ class P4RuntimeSouthbound:
         p4info = pipeline / "trainyard.p4info.txtpb"
         schema = P4Schema(p4info)
         self._encoder = Encoder(schema)
-        self._reader = EntityReader(schema)
+        self._reader = EntityReader(schema, self._encoder, self._worker)
         self._grant = grant
         options = SwitchOptions(
             p4info=p4info,
