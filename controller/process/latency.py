@@ -6,28 +6,19 @@ counts as a rule, since they form no cycles. So the collector looks at every obj
 then never again.
 """
 
-import ctypes
 import gc
 import sys
 from collections.abc import Mapping
 
-_SWITCH_INTERVAL_S = 0.00002
-_TIMER_SLACK_NS = 1_000
-_PR_SET_TIMERSLACK = 29
+_SWITCH_INTERVAL_S = 0.0001
 _COLLECTION_THRESHOLDS = (10_000, 4, 2)
 """At most about 10,000, 50,000 and 150,000 objects are looked at: the last takes some 50 ms."""
 _OLDEST = 2
 
 
 def tune_for_latency() -> None:
-    """Have threads switch often, and bound the work of the garbage collector.
-
-    Threads that are created later wait as precisely as this one.
-    """
+    """Have threads switch often, and bound the work of the garbage collector."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    if sys.platform == "linux":
-        # A thread that wants the interpreter waits for the interval, and for the slack of its timer: 50 µs otherwise.
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, _TIMER_SLACK_NS, 0, 0, 0)
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     if _keep_survivors not in gc.callbacks:
         gc.callbacks.append(_keep_survivors)
