@@ -245,13 +245,15 @@ class Calls:
             return
         except tuple(_STATUS_OF) as error:
             status, problem = _STATUS_OF[type(error)], str(error)
+            is_stranger = isinstance(error, UnauthenticatedError | ForbiddenError)
         except Exception:
             status, problem = grpc.StatusCode.INTERNAL, "the controller failed; its log says why"
+            is_stranger = False
             _LOG.exception("%s has failed", call.method.name)
         tenant = "" if call.caller is None else call.caller.identity.tenant
         self.refusals[tenant, status.name] += 1
         self._record_call(call, problem)
-        if call.caller is None or status is grpc.StatusCode.PERMISSION_DENIED:
+        if is_stranger:
             self._log_refusal(call, peer, problem)
         call.refusal = status, printable(problem, _MOST_DETAILS)
 

@@ -48,7 +48,7 @@ from controller.registry.errors import CommitError, InvalidFieldError
 from controller.registry.jobs import RegisteredJob
 
 _VIEWER = (Role.VIEWER,)
-_MOST_WITHDRAWN = 1_000
+_MOST_JOBS_OF_A_CALL = 1_000
 """Jobs in one call."""
 
 
@@ -172,8 +172,8 @@ class OperationsService:
             yield part
 
     async def _withdraw(self, request: wire.WithdrawRequest, caller: Caller) -> wire.Withdrawal:
-        if len(request.jobs) > _MOST_WITHDRAWN:
-            raise InvalidFieldError(f"jobs: one call has room for {_MOST_WITHDRAWN:,}")
+        if len(request.jobs) > _MOST_JOBS_OF_A_CALL:
+            raise InvalidFieldError(f"jobs: one call has room for {_MOST_JOBS_OF_A_CALL:,}")
         withdrawn = self._registry.withdraw(tuple(dict.fromkeys(request.jobs)), caller.identity.name)
         committed = self._registry.commit()
 
@@ -215,4 +215,4 @@ class OperationsService:
 
 
 def _named(request: wire.WithdrawRequest) -> str:
-    return ", ".join(request.jobs[:_MOST_WITHDRAWN])
+    return ", ".join(request.jobs[:_MOST_JOBS_OF_A_CALL])
