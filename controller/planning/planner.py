@@ -247,11 +247,14 @@ class Planner:
         async with self._writing:
             decision = self.decision = await self._write(decision, routing)
         self._number, self._last_plan = number, decided
-        if self._recorder is not None:
-            self._recorder.record(number, snapshot, decided)
-        if self._probed is not None:
-            self._probed.set_steered(await asyncio.to_thread(steered_flows, decision.rules))
-        await self._directives.publish(await asyncio.to_thread(directives_of, decision))
+        try:
+            if self._probed is not None and self._probed.follows_rules:
+                self._probed.set_steered(await asyncio.to_thread(steered_flows, decision.rules))
+            await self._directives.publish(await asyncio.to_thread(directives_of, decision))
+        finally:
+            # Last: encoding the record takes time from what the jobs wait for.
+            if self._recorder is not None:
+                self._recorder.record(number, snapshot, decided)
 
     async def _change_source_ports(self, draft: Draft) -> frozenset[FlowKey]:
         """Change the source ports that a draft asks for; returns the flows that have theirs now."""

@@ -26,9 +26,14 @@ class ProbedPaths:
         """Differs whenever the paths of flows, or which of them are broken, may have changed."""
         return self._telemetry.version, self._num_rule_changes
 
+    @property
+    def follows_rules(self) -> bool:
+        """Whether it matters which flows rules steer: where the hash is unknown."""
+        return self._fabric_hash is FabricHash.UNKNOWN
+
     def set_steered(self, steered: frozenset[FiveTuple]) -> None:
         """Set the flows that rules steer: probes do not show what an unknown hash does with them."""
-        if self._fabric_hash is FabricHash.UNKNOWN and steered != self._steered:
+        if self.follows_rules and steered != self._steered:
             self._steered, self._num_rule_changes = steered, self._num_rule_changes + 1
 
     def hashed_path(self, flow: FiveTuple, now_s: float) -> Path | None:
