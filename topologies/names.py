@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-MAX_NAME_LENGTH = 256
+from topologies.printable import MAX_NAME_LENGTH as MAX_NAME_LENGTH
 
 
 def is_plain(name: str) -> bool:

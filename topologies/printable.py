@@ -1,7 +1,7 @@
 """Text of others, made safe for one line of a log, a table or an error."""
 
-from topologies.names import MAX_NAME_LENGTH
-
+MAX_NAME_LENGTH = 256
+"""Characters of the name of a node, a job or a flow group; here, since `topologies.names` is slow to import."""
 PRINTABLE_LIMIT = 500
 """Characters of a text that a line of a log shows."""
 
