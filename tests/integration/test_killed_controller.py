@@ -129,7 +129,11 @@ async def _jobs_stay_away(database: str, deleted: list[str]) -> None:
             while [job.name for job in (await client.plan()).jobs] != ["language", "vision"]:
                 await asyncio.sleep(0.02)
         assert (_rules(served), deleted) == (before, [])
-        # What it does not know nobody has: rules that a former controller left go at once.
+        # Once the grace of a new database is over, it knows all jobs: rules that a former controller left go at once.
+        for _ in range(12):
+            for job, _, _ in _JOBS:
+                await client.heartbeat(job.name)
+            await asyncio.sleep(_LEASE_S / 8)
         await client.deregister("vision")
         await process.kill()
         await process.restart()
