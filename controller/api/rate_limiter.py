@@ -30,13 +30,15 @@ class RateLimitError(DaemonError):
 class _Account:
     """The units that an account has left, negative where it owes some; ``held_bytes`` are those of its calls.
 
-    ``units_per_s`` is its own rate; None: the usual one. ``reading`` is taken while a request comes.
+    ``units_per_s`` is its own rate; None: the usual one. ``reading`` is taken while a request of one of its ``readers``
+    comes.
     """
 
     units: float
     counted_s: float
     held_bytes: int = 0
     units_per_s: float | None = None
+    readers: int = 0
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_READ_AT_ONCE))
 
 
@@ -71,8 +73,13 @@ class RateLimiter:
     @asynccontextmanager
     async def reading(self, name: str) -> AsyncIterator[None]:
         """Wait until an account may have one more request come, and have it come while the context lasts."""
-        async with self._account(name).reading:
-            yield
+        account = self._account(name)
+        account.readers += 1
+        try:
+            async with account.reading:
+                yield
+        finally:
+            account.readers -= 1
 
     async def charge(self, name: str, size_bytes: int) -> None:
         """Wait until an account may receive another answer of this size. Raises RateLimitError as ``admitted``."""
@@ -111,7 +118,7 @@ class RateLimiter:
         self._accounts = {
             name: account
             for name, account in self._accounts.items()
-            if account.held_bytes or account.reading.locked() or _units_at(account, now_s) < BURST_UNITS
+            if account.held_bytes or account.readers or _units_at(account, now_s) < BURST_UNITS
         }
 
 

@@ -120,3 +120,16 @@ def test_a_reader_that_stops_reading_is_sent_the_newest_and_not_all() -> None:
             stream.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
+
+
+def test_an_account_with_a_request_under_way_is_kept_when_others_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flood_gate, "MOST_READ_AT_ONCE", 2)
+
+    async def scenario() -> None:
+        gate = RateLimiter()
+        async with gate.reading("half open"), gate.admitted("another", 0), gate.reading("half open"):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0), gate.reading("half open"):
+                    pass
+
+    virtual_time.run(scenario())
