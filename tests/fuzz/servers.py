@@ -52,6 +52,14 @@ class Server:
         """Whether it runs."""
         return self._process.poll() is None
 
+    def processor_s(self) -> float:
+        """Return the processor time that it has taken so far; 0 where it has ended."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def usage(self) -> Usage:
         """Return what it holds now."""
         status = dict(

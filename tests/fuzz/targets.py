@@ -25,7 +25,7 @@ SWITCH_SERVICES = (
     gnmi.GetRequest.DESCRIPTOR.file.services_by_name["gNMI"],
 )
 
-CALL_S = 20.0
+CALL_S = 60.0
 """Within which an answer must have come, or the call be refused."""
 _STREAM_S = 0.3
 """For how long the answers of a stream are read that need not end."""
