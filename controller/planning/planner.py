@@ -8,6 +8,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 
+from controller.background import in_slices
 from controller.links.link_health import LinkHealth
 from controller.links.link_log import change_messages
 from controller.planning.contained_policy import ContainedPolicy
@@ -34,6 +35,8 @@ _GATHER_S = 0.005
 _TICK_S = 0.005
 """A timer that has ended may wait for calls, which may renew the lease that it is about."""
 _ENDED_AT_ONCE = 100
+_PORTS_AT_ONCE = 2_000
+"""Giving back this many source ports takes one or two milliseconds."""
 _LONG_S = 0.2
 """After a Plan that took longer than this, wait as long as it took, so that half of the time is left for requests."""
 _COMMIT_LIMIT_S = 0.25
@@ -180,6 +183,7 @@ class Planner:
                     not_committed = error  # these jobs stay for now; other changes are planned
             if self._changed.is_set():
                 self._changed.clear()
+                await in_slices(self._registry.releasing(), _PORTS_AT_ONCE)
                 try:
                     await self._plan()
                 except BaseException:

@@ -43,7 +43,7 @@ class GroupRegistration:
         self._requests = requests
         self._begun_with = self._job()
         self._chosen: set[FiveTuple] = set()
-        self._reservation = state.source_ports.reserve(self._chosen)
+        self._reservation = state.source_ports.reserve(self._begun_with.tenant, self._chosen)
         self._new: list[RegisteredFlowGroup] = []
         before = state.groups.of(self._begun_with)
         self._num_flows = before.num_flows
@@ -55,8 +55,9 @@ class GroupRegistration:
         Raises:
             InvalidFieldError: A field has a value that it cannot have.
             ConflictError: A group of the name differs, or another flow holds a 5-tuple.
-            ExhaustedError: No source port, or no room, is left.
+            ExhaustedError: No source port, or no room, is left, or the tenant has as many source ports as it may.
         """
+        yield from self._state.releasing()
         for request in self._requests:
             for flow in request.flows:
                 if flow.five_tuple is not None:
@@ -131,6 +132,8 @@ class GroupRegistration:
             raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
         if (owner := self._state.source_ports.owner(five_tuple)) is not None:
             raise ConflictError(f"{where}.five_tuple: {five_tuple} is that of {self._described(owner)}")
+        tenant = self._begun_with.tenant
+        self._state.usage.check_source_ports(tenant, self._state.source_ports.count(tenant, five_tuple) + 1)
         self._reservation.take(five_tuple, key)
         is_assigned = flow.five_tuple is None
         return RegisteredFlow(source, destination, flow.size_bytes, flow.offset_s, five_tuple, is_assigned)

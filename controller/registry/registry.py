@@ -2,7 +2,7 @@
 
 import hmac
 from collections import deque
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from controller.access.options import UNLIMITED
@@ -222,10 +222,11 @@ class Registry:
 
         A flow stays as it is where it has left, chose its 5-tuple itself, or another flow holds the new one.
         """
+        deque(self.releasing(), maxlen=0)
         changed: set[FlowKey] = set()
         for name in {key.job for key in five_tuples} & self._state.jobs.keys():
             job = self._state.jobs[name]
-            groups = tuple(self._moved(name, group, five_tuples, changed) for group in job.flow_groups)
+            groups = tuple(self._moved(job, group, five_tuples, changed) for group in job.flow_groups)
             if any(moved is not group for moved, group in zip(groups, job.flow_groups, strict=True)):
                 self._state.change(name, replace(job, flow_groups=groups))
         return frozenset(changed)
@@ -240,11 +241,21 @@ class Registry:
         self._state.record_silences(now_s)
 
     def deregister(self, name: str) -> bool:
-        """Remove a job with its flow groups; returns False where it is not registered."""
+        """Remove a job with its flow groups; returns False where it is not registered.
+
+        Its 5-tuples are free for other jobs at once, although it takes ``releasing`` some time to give back many.
+        """
         if name not in self._state.jobs:
             return False
         self._state.remove(name)
         return True
+
+    def releasing(self) -> Iterator[None]:
+        """Give back the 5-tuples of jobs that have left, one at a time. Several callers may take turns.
+
+        Registrations and ``change_source_ports`` do what is left of it first.
+        """
+        return self._state.releasing()
 
     def withdraw(self, names: Sequence[str], operator: str) -> tuple[RegisteredJob, ...]:
         """Remove jobs for an operator, all or none; returns them.
@@ -295,16 +306,20 @@ class Registry:
         return self._state.jobs[name]
 
     def _moved(
-        self, job: str, group: RegisteredFlowGroup, five_tuples: Mapping[FlowKey, FiveTuple], changed: set[FlowKey]
+        self,
+        job: RegisteredJob,
+        group: RegisteredFlowGroup,
+        five_tuples: Mapping[FlowKey, FiveTuple],
+        changed: set[FlowKey],
     ) -> RegisteredFlowGroup:
         """The group with the new 5-tuples that its flows may have; adds their keys to ``changed``."""
         flows = []
         for number, flow in enumerate(group.flows):
-            key = FlowKey(job, group.name, number)
+            key = FlowKey(job.request.name, group.name, number)
             five_tuple = five_tuples.get(key)
             if five_tuple is not None and flow.is_assigned and five_tuple not in self._state.source_ports:
-                self._state.source_ports.release(flow.five_tuple)
-                self._state.source_ports.take(five_tuple, key)
+                self._state.source_ports.release(flow.five_tuple, job.tenant)
+                self._state.source_ports.take(five_tuple, key, job.tenant)
                 changed.add(key)
                 flow = replace(flow, five_tuple=five_tuple)
             flows.append(flow)

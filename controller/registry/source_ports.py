@@ -1,5 +1,6 @@
 """The 5-tuples that flows hold, and the assignment of source ports to flows that bring none."""
 
+from collections import Counter
 from collections.abc import Iterator, Set
 
 from controller.registry.errors import ConflictError
@@ -12,10 +13,15 @@ _Pair = tuple[int, int]
 
 
 class SourcePorts:
-    """5-tuples and the flows that hold them; no two flows hold the same one."""
+    """5-tuples and the flows that hold them; no two flows hold the same one.
+
+    Counts how many each tenant holds between two NICs.
+    """
 
     def __init__(self) -> None:
         self._owners: dict[FiveTuple, FlowKey] = {}
+        self._counts: Counter[tuple[str, _Pair]] = Counter()
+        """By tenant and pair."""
         self._next_free: dict[_Pair, int] = {}
         """By source and destination: all assignable ports below are taken."""
 
@@ -29,22 +35,35 @@ class SourcePorts:
         """The flow that holds a 5-tuple."""
         return self._owners.get(five_tuple)
 
-    def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
-        """Give a free 5-tuple to a flow."""
-        self._owners[five_tuple] = key
+    def count(self, tenant: str, five_tuple: FiveTuple) -> int:
+        """How many 5-tuples a tenant holds between the NICs of this one."""
+        return self._counts[tenant, _pair_of(five_tuple)]
 
-    def release(self, five_tuple: FiveTuple) -> None:
-        """Make a 5-tuple free again."""
+    def take(self, five_tuple: FiveTuple, key: FlowKey, tenant: str) -> None:
+        """Give a free 5-tuple to a flow of a tenant."""
+        self._owners[five_tuple] = key
+        self._counts[tenant, _pair_of(five_tuple)] += 1
+
+    def release(self, five_tuple: FiveTuple, tenant: str) -> None:
+        """Make a 5-tuple of a tenant's flow free again."""
         del self._owners[five_tuple]
-        pair = five_tuple.source_address, five_tuple.destination_address
+        self.discount(five_tuple, tenant)
+        pair = _pair_of(five_tuple)
         if pair in self._next_free:
             self._next_free[pair] = max(
                 addressing.FIRST_SOURCE_PORT, min(self._next_free[pair], five_tuple.source_port)
             )
 
-    def reserve(self, chosen: Set[FiveTuple]) -> "PortReservation":
+    def discount(self, five_tuple: FiveTuple, tenant: str) -> None:
+        """Count a 5-tuple no more that a tenant has lost to another flow."""
+        key = tenant, _pair_of(five_tuple)
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+
+    def reserve(self, tenant: str, chosen: Set[FiveTuple]) -> "PortReservation":
         """An empty reservation, which assigns none of the 5-tuples that hosts have ``chosen`` themselves."""
-        return PortReservation(self, chosen)
+        return PortReservation(self, tenant, chosen)
 
     def next_free(self, pair: _Pair) -> int:
         """A port below which no assignable one is free."""
@@ -56,10 +75,11 @@ class SourcePorts:
 
 
 class PortReservation:
-    """5-tuples that one request takes; ``cancel`` gives them back."""
+    """5-tuples that one request of a tenant takes; ``cancel`` gives them back."""
 
-    def __init__(self, ports: SourcePorts, chosen: Set[FiveTuple]) -> None:
+    def __init__(self, ports: SourcePorts, tenant: str, chosen: Set[FiveTuple]) -> None:
         self._ports = ports
+        self._tenant = tenant
         self._chosen = chosen
         self._taken: dict[FiveTuple, FlowKey] = {}
         self._first_free: dict[_Pair, int] = {}
@@ -67,7 +87,7 @@ class PortReservation:
 
     def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
         """Take a 5-tuple that has no owner."""
-        self._ports.take(five_tuple, key)
+        self._ports.take(five_tuple, key, self._tenant)
         self._taken[five_tuple] = key
 
     def assign(self, source: Nic, destination: Nic, held_source_port: int | None) -> FiveTuple | None:
@@ -88,7 +108,9 @@ class PortReservation:
         """Give back all that is still held."""
         for five_tuple, key in self._taken.items():
             if self._ports.owner(five_tuple) is key:
-                self._ports.release(five_tuple)
+                self._ports.release(five_tuple, self._tenant)
+            else:
+                self._ports.discount(five_tuple, self._tenant)
         for pair, port in self._first_free.items():
             # Ports that hosts have chosen were passed over.
             self._ports.set_next_free(pair, min(port, self._ports.next_free(pair)))
@@ -101,3 +123,7 @@ class PortReservation:
         for port in range(first, addressing.LAST_SOURCE_PORT + 1):
             self._ports.set_next_free(pair, port)
             yield port
+
+
+def _pair_of(five_tuple: FiveTuple) -> _Pair:
+    return five_tuple.source_address, five_tuple.destination_address

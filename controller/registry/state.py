@@ -1,6 +1,7 @@
 """The registry's state: every change goes through a journal, and is undone where it is not committed."""
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from controller.registry.group_index import GroupIndex
@@ -35,6 +36,8 @@ class RegistryState:
         self.source_ports = SourcePorts()
         self.usage = TenantUsage(quotas_of)
         self.groups = GroupIndex()
+        self._leaving: deque[Iterator[None]] = deque()
+        """Of each job that has left, what gives back its next 5-tuple."""
         self._journal = journal
         if journal is not None:
             self.committed_jobs = {}
@@ -49,8 +52,7 @@ class RegistryState:
             self.leases.restore(name, now_s, stored.silent_s)
             if stored.instances:
                 self.instances[name] = dict(stored.instances)
-            for key, five_tuple in job.five_tuples:
-                self.source_ports.take(five_tuple, key)
+            self._take_ports(job)
 
     def change(self, name: str, after: RegisteredJob) -> None:
         """Add a job, or replace the one of this name. To be called before its lease is renewed."""
@@ -59,15 +61,23 @@ class RegistryState:
         self.jobs[name] = after
 
     def remove(self, name: str) -> None:
-        """Remove a job with all that belongs to it."""
+        """Remove a job with all that belongs to it; ``releasing`` gives back its 5-tuples."""
         self._add_to_journal(self._change_to(name, None))
         job = self.jobs.pop(name)
         self.usage.replace(job, None)
-        for _, five_tuple in job.five_tuples:
-            self.source_ports.release(five_tuple)
+        self._leaving.append(self._releasing_ports(job))
         self.leases.drop(name)
         self.instances.pop(name, None)
         self.groups.drop(name)
+
+    def releasing(self) -> Iterator[None]:
+        """Give back the 5-tuples of jobs that have left, one at a time. Several callers may take turns."""
+        while self._leaving:
+            job = self._leaving[0]
+            for _ in job:  # not "yield from", which would end it with whoever takes turns
+                yield
+            if self._leaving and self._leaving[0] is job:
+                self._leaving.popleft()
 
     def set_instance(self, job: str, flow_group: str, instance: FlowGroupInstance) -> None:
         """Set the newest instance of a job's flow group."""
@@ -120,6 +130,7 @@ class RegistryState:
 
         A job with an uncertain change is overwritten with the next commit. So is a job whose overwrite is undone.
         """
+        deque(self.releasing(), maxlen=0)
         for change in reversed(changes):
             match change:
                 case JobChange():
@@ -134,10 +145,10 @@ class RegistryState:
 
     def _undo_job(self, change: JobChange) -> None:
         name, before, after = change.job, change.before, change.after
-        for _, five_tuple in after.five_tuples if after else ():
-            self.source_ports.release(five_tuple)
-        for key, five_tuple in before.five_tuples if before else ():
-            self.source_ports.take(five_tuple, key)
+        if after is not None:
+            deque(self._releasing_ports(after), maxlen=0)
+        if before is not None:
+            self._take_ports(before)
         self.usage.replace(after, before)
         _put(self.jobs, name, before)
         if before is None:
@@ -147,6 +158,16 @@ class RegistryState:
         elif after is None:
             self.leases.put(name, change.lease_end_s, change.recorded_silence_s)
             _put(self.instances, name, change.instances)
+
+    def _take_ports(self, job: RegisteredJob) -> None:
+        for key, five_tuple in job.five_tuples:
+            self.source_ports.take(five_tuple, key, job.tenant)
+
+    def _releasing_ports(self, job: RegisteredJob) -> Iterator[None]:
+        for group in job.flow_groups:
+            for flow in group.flows:
+                self.source_ports.release(flow.five_tuple, job.tenant)
+                yield
 
     def _overwrite(self, name: str) -> None:
         """Have the job written whole with the next commit."""

@@ -1,28 +1,24 @@
 """What every tenant holds, against its quotas."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from controller.access.options import Quotas
 from controller.registry.errors import ExhaustedError
-from controller.registry.jobs import RegisteredFlow, RegisteredFlowGroup, RegisteredJob
+from controller.registry.jobs import RegisteredFlowGroup, RegisteredJob
 
 QuotasOf = Callable[[str], Quotas]
 """The quotas of a tenant."""
 
-_Pair = tuple[int, int]
-
 
 @dataclass(slots=True)
 class Usage:
-    """What one tenant holds; ``ports`` counts the 5-tuples between two NICs, by their addresses."""
+    """What one tenant holds. Its source ports are counted where they are assigned: ``SourcePorts``."""
 
     jobs: int = 0
     flow_groups: int = 0
     flows: int = 0
     work: float = 0.0
-    ports: Counter[_Pair] = field(default_factory=Counter)
 
 
 class TenantUsage:
@@ -43,16 +39,10 @@ class TenantUsage:
                 usage = self._by_tenant.setdefault(job.tenant, Usage())
                 usage.jobs += sign
                 usage.flow_groups += sign * len(job.flow_groups)
+                usage.flows += sign * _num_flows(job.flow_groups)
                 usage.work += sign * _work_of(job)
-                other = after if job is before else before
-                for flow in _others(job.flow_groups, () if other is None else other.flow_groups):
-                    usage.flows += sign
-                    pair = _pair_of(flow)
-                    usage.ports[pair] += sign
-                    if not usage.ports[pair]:
-                        del usage.ports[pair]
         if before is not None and self._by_tenant[before.tenant].jobs == 0:
-            del self._by_tenant[before.tenant]  # with what is left of rounding and of pairs
+            del self._by_tenant[before.tenant]  # with what is left of rounding
 
     def check_job(self, tenant: str, before: RegisteredJob | None, work: float) -> None:
         """Raise ExhaustedError where a tenant may not have one more job, or one that claims this work."""
@@ -65,11 +55,11 @@ class TenantUsage:
         """Raise ExhaustedError where a tenant may not have these flow groups besides what it has."""
         quotas, usage = self._quotas_of(tenant), self.of(tenant)
         _check("flow_groups", tenant, usage.flow_groups + len(groups), quotas.flow_groups)
-        _check("flows", tenant, usage.flows + sum(len(group.flows) for group in groups), quotas.flows)
-        if quotas.source_ports_per_pair is not None:
-            new = Counter(_pair_of(flow) for group in groups for flow in group.flows)
-            for pair, count in new.items():
-                _check("source_ports_per_pair", tenant, usage.ports[pair] + count, quotas.source_ports_per_pair)
+        _check("flows", tenant, usage.flows + _num_flows(groups), quotas.flows)
+
+    def check_source_ports(self, tenant: str, ports: int) -> None:
+        """Raise ExhaustedError where a tenant may not have so many source ports between two NICs."""
+        _check("source_ports_per_pair", tenant, ports, self._quotas_of(tenant).source_ports_per_pair)
 
 
 def _check(quota: str, tenant: str, wanted: float, most: float | None) -> None:
@@ -78,18 +68,8 @@ def _check(quota: str, tenant: str, wanted: float, most: float | None) -> None:
         raise ExhaustedError(f"quota {quota}: {of} may have {most:,g}, this would be {wanted:,g}")
 
 
-def _others(groups: Sequence[RegisteredFlowGroup], than: Sequence[RegisteredFlowGroup]) -> Iterable[RegisteredFlow]:
-    """The flows of groups that are not the same at the same place of the others."""
-    same = min(len(groups), len(than))
-    if groups[:same] == than[:same]:  # the same objects, mostly: quick
-        groups, than = groups[same:], ()
-    for position, group in enumerate(groups):
-        if position >= len(than) or than[position] is not group:
-            yield from group.flows
-
-
-def _pair_of(flow: RegisteredFlow) -> _Pair:
-    return flow.five_tuple.source_address, flow.five_tuple.destination_address
+def _num_flows(groups: Sequence[RegisteredFlowGroup]) -> int:
+    return sum(len(group.flows) for group in groups)
 
 
 def _work_of(job: RegisteredJob) -> float:

@@ -91,13 +91,27 @@ def test_a_port_that_goes_back_to_a_flow_whose_withdrawal_is_undone_is_not_given
     take(registration)
     assert before is not None
     for key, five_tuple in before.five_tuples:  # as undoing the withdrawal does
-        filled._state.source_ports.take(five_tuple, key)
+        filled._state.source_ports.take(five_tuple, key, "")
     with pytest.raises(ConflictError, match="is another flow's again"):
         registration.finish()
     registration.cancel()
     assert [filled._state.source_ports.owner(five_tuple) for _, five_tuple in before.five_tuples] == [
         key for key, _ in before.five_tuples
     ]
+
+
+def test_ports_of_a_job_that_has_left_are_given_back_one_at_a_time_by_whoever_takes_turns(filled: Registry) -> None:
+    filled.register_flow_groups("a", [group("g", 7)])
+    taken = filled._state.source_ports
+    filled.deregister("a")
+    one, other = filled.releasing(), filled.releasing()
+    assert [len(taken), next(one), len(taken), next(other), len(taken), next(one), len(taken)] == [
+        *(7, None, 6, None, 5, None, 4)
+    ]
+    one.close()  # as a registration that is refused, or whose client has gone
+    filled.register_flow_groups("b", [group("g", 7)])
+    assert ports(filled, "b") == [FIRST_SOURCE_PORT + number for number in range(7)]
+    assert list(other) == []
 
 
 def test_every_group_has_a_flow(filled: Registry) -> None:
