@@ -12,7 +12,8 @@ itself; the clients and the 20 emulated switches share the other.
 - ``rss_growth_share``: by how much the controller's memory grows from the third minute to the end.
 - ``explain_s``: the longest of twelve explanations asked for at once; ``explain_leases_lost``: the jobs that lost their
   leases meanwhile; ``list_flows_s``: the time to list all flows.
-- ``idle_cpu_share``: the share of a core that the controller takes with 20 switches and 100 jobs that send heartbeats.
+- ``idle_cpu_share``: the share of a core that the controller takes with 20 switches and 100 jobs that send heartbeats;
+  ``bare_server_cpu_share``: that of a gRPC server on the same core that answers as many heartbeats and does nothing.
 - ``rules_tls_p99_s``: the time from a registration behind TLS, by certificates of a job and of the controller, until
   every switch has acknowledged the rules, with eight jobs; ``rules_tls_median_s``.
 - ``failover_postgresql_worst_s``: the longest time without a leader after leaders were stopped on PostgreSQL
@@ -42,6 +43,7 @@ from benchmarks.pinned_controller import (
     CLOS,
     CONTROLLER_CORE,
     PinnedController,
+    bare_server,
     idle_timer_worst_s,
     pinned_controller,
     wait_until_ready,
@@ -153,20 +155,28 @@ async def _explanations(controller: PinnedController, load: Load) -> Figures:
 
 
 async def idle_figures(options: argparse.Namespace) -> Figures:
-    """Measure a controller with nothing to do but to hear heartbeats."""
+    """Measure a controller with nothing to do but to hear heartbeats, beside a server that does nothing at all."""
     with tempfile.TemporaryDirectory() as folder:
-        async with pinned_controller(Path(folder), options.log) as controller:
+        async with pinned_controller(Path(folder), options.log) as controller, bare_server() as bare:
             await asyncio.to_thread(wait_until_ready, controller.address)
-            load = Load(controller.address, CLOS.build(), CLIENTS, SEED)
-            async with load.heartbeats():
-                await load.register_many(IDLE_JOBS)
-                # Until the grace of a new controller is over, it has things to do.
-                await asyncio.sleep(_GRACE_S)
-                processor_s = controller.processor_s
-                await asyncio.sleep(options.idle_s)
-                share = (controller.processor_s - processor_s) / options.idle_s
-            await load.close()
-    return {"idle_cpu_share": round(share, 4)}
+            share, bare_share = await asyncio.gather(
+                _idle_share(controller, options.idle_s), _idle_share(bare, options.idle_s)
+            )
+    return {"idle_cpu_share": round(share, 4), "bare_server_cpu_share": round(bare_share, 4)}
+
+
+async def _idle_share(server: PinnedController, idle_s: float) -> float:
+    """The share of a core that a server takes while jobs send heartbeats."""
+    load = Load(server.address, CLOS.build(), CLIENTS, SEED)
+    async with load.heartbeats():
+        await load.register_many(IDLE_JOBS)
+        # Until the grace of a new controller is over, it has things to do.
+        await asyncio.sleep(_GRACE_S)
+        processor_s = server.processor_s
+        await asyncio.sleep(idle_s)
+        share = (server.processor_s - processor_s) / idle_s
+    await load.close()
+    return share
 
 
 def _list_flows(address: str) -> int:

@@ -87,8 +87,23 @@ async def pinned_controller(
             await process.__aexit__(None, None, None)
 
 
+@asynccontextmanager
+async def bare_server() -> AsyncIterator["PinnedController"]:
+    """Run ``bare_server.py`` on the controller's core."""
+    with started_on(CONTROLLER_CORE):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(_ROOT / "benchmarks" / "bare_server.py"), stdout=asyncio.subprocess.PIPE
+        )
+    try:
+        assert process.stdout is not None
+        yield PinnedController((await process.stdout.readline()).decode().strip(), process.pid)
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 class PinnedController:
-    """A running controller: its address, and its use of the machine."""
+    """A running controller or other server: its address, and its use of the machine."""
 
     def __init__(self, address: str, pid: int) -> None:
         self.address = address
