@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from controller.registry.group_index import GroupIndex
 from controller.registry.job_leases import JobLeases
-from controller.registry.jobs import FlowGroupInstance, RegisteredJob, StoredJob
+from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredJob, StoredJob
 from controller.registry.journal import (
     Change,
     InstanceChange,
@@ -36,8 +36,8 @@ class RegistryState:
         self.source_ports = SourcePorts()
         self.usage = TenantUsage(quotas_of)
         self.groups = GroupIndex()
-        self._leaving: deque[Iterator[None]] = deque()
-        """Of each job that has left, what gives back its next 5-tuple."""
+        self._leaving: deque[tuple[str, list[RegisteredFlow]]] = deque()
+        """The tenant of each job that has left, and its flows whose 5-tuples it still holds."""
         self._journal = journal
         if journal is not None:
             self.committed_jobs = {}
@@ -65,7 +65,7 @@ class RegistryState:
         self._add_to_journal(self._change_to(name, None))
         job = self.jobs.pop(name)
         self.usage.replace(job, None)
-        self._leaving.append(self._releasing_ports(job))
+        self._leaving.append((job.tenant, _flows_of(job)))
         self.leases.drop(name)
         self.instances.pop(name, None)
         self.groups.drop(name)
@@ -73,10 +73,11 @@ class RegistryState:
     def releasing(self) -> Iterator[None]:
         """Give back the 5-tuples of jobs that have left, one at a time. Several callers may take turns."""
         while self._leaving:
-            job = self._leaving[0]
-            for _ in job:  # not "yield from", which would end it with whoever takes turns
+            tenant, flows = self._leaving[0]
+            if flows:
+                self.source_ports.release(flows.pop().five_tuple, tenant)
                 yield
-            if self._leaving and self._leaving[0] is job:
+            else:
                 self._leaving.popleft()
 
     def set_instance(self, job: str, flow_group: str, instance: FlowGroupInstance) -> None:
@@ -146,7 +147,8 @@ class RegistryState:
     def _undo_job(self, change: JobChange) -> None:
         name, before, after = change.job, change.before, change.after
         if after is not None:
-            deque(self._releasing_ports(after), maxlen=0)
+            for flow in _flows_of(after):
+                self.source_ports.release(flow.five_tuple, after.tenant)
         if before is not None:
             self._take_ports(before)
         self.usage.replace(after, before)
@@ -163,12 +165,6 @@ class RegistryState:
         for key, five_tuple in job.five_tuples:
             self.source_ports.take(five_tuple, key, job.tenant)
 
-    def _releasing_ports(self, job: RegisteredJob) -> Iterator[None]:
-        for group in job.flow_groups:
-            for flow in group.flows:
-                self.source_ports.release(flow.five_tuple, job.tenant)
-                yield
-
     def _overwrite(self, name: str) -> None:
         """Have the job written whole with the next commit."""
         self._add_to_journal(JobOverwrite(name, self.jobs.get(name)))
@@ -176,6 +172,10 @@ class RegistryState:
             self._add_to_journal(InstanceChange(name, flow_group, instance, instance))
         if silent_s := self.leases.recorded_silence_s(name):
             self._add_to_journal(SilenceChange(name, silent_s, silent_s))
+
+
+def _flows_of(job: RegisteredJob) -> list[RegisteredFlow]:
+    return [flow for group in job.flow_groups for flow in group.flows]
 
 
 def _put(into: dict[str, _ValueT], name: str, value: _ValueT | None) -> None:
