@@ -159,6 +159,12 @@ class Run:
             assert job.client is not None
             if not await job.client.acknowledged(name, _PATIENCE_S):
                 wrong.append(f"{name} is not acknowledged: {job.client.refusal(name)}")
+        with oracles.silences_noted(world) as silences:
+            wrong += await self._judged_once_tried()
+        return wrong + silences
+
+    async def _judged_once_tried(self) -> list[str]:
+        world = self._world
         assert world.controller is not None
         telemetry = world.controller.telemetry
         for _ in range(round(_TRIED_S / _PROBED_S)):
@@ -169,12 +175,11 @@ class Run:
         damped, planner.links = planner.links, LinkHealth(world.fabric, damping=None)
         planner.links.set_port_states(ports.states, LoopClock().now_s())
         try:
-            wrong += await self._judged_once_planned(world.controller)
+            return await self._judged_once_planned(world.controller)
         finally:
             planner.links, now_s = damped, LoopClock().now_s()
             damped.set_port_states(ports.states, now_s)
             damped.set_silent_links(world.controller.telemetry.silent_links, now_s)
-        return wrong
 
     async def _judged_once_planned(self, controller: ControllerCore) -> list[str]:
         world, wrong = self._world, []
