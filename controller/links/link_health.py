@@ -14,6 +14,9 @@ PROBATION_S = 10.0
 _RAREST_PROBATION = 32
 """At least one in so many periods is a probation, however long a cable has been silent."""
 
+LONGEST_UNTRIED_S = (_RAREST_PROBATION - 1) * PROBATION_S
+"""The longest time between two probations of a silent cable."""
+
 PortStates = Mapping[str, Mapping[int, bool]]
 """Whether ports are up, by switch and port number; unknown switches and ports are absent."""
 

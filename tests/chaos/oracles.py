@@ -1,8 +1,10 @@
 """Oracles: what must be true of a world without failures. Each returns the violations that it finds."""
 
+import asyncio
 import gc
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -20,7 +22,7 @@ from controller.store.facts import LAST_PLAN_NUMBER, newest_plan, record_lines
 from controller.telemetry.path_table import Freshness
 from policies.policy import decide
 from policies.registry import find_policy
-from tests.chaos.jobs import TrainingJob, on_the_wire
+from tests.chaos.jobs import LoopClock, TrainingJob, on_the_wire
 from tests.chaos.switches import Switches
 from tests.chaos.traffic import Traffic
 from tests.chaos.world import World
@@ -30,6 +32,7 @@ from topologies.steering import Steering
 
 _FEWEST_FOOTPRINTS = 6
 _DECIDED_AGAIN = 50
+_LOOK_S = 0.25
 
 Held = Mapping[str, frozenset[bytes]]
 """What every switch holds."""
@@ -68,6 +71,30 @@ def unknown_links(world: World, believed: Set[int]) -> list[str]:
         for link in links
         if not {link.source, link.destination} <= off.union(world.fabric.hosts)
     ]
+
+
+@contextmanager
+def silences_noted(world: World) -> Iterator[list[str]]:
+    """Yield a list that gets every link that works and falls silent meanwhile."""
+    noted = list[str]()
+    watching = asyncio.ensure_future(_note_silences(world, noted))
+    try:
+        yield noted
+    finally:
+        watching.cancel()
+
+
+async def _note_silences(world: World, noted: list[str]) -> None:
+    assert world.controller is not None
+    telemetry, links = world.controller.telemetry, world.fabric.links
+    silent = telemetry.silent_links
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        before, silent = silent, telemetry.silent_links
+        noted += [
+            f"{links[index].source}-{links[index].destination} fell silent at {LoopClock().now_s():.1f} s, and works"
+            for index in sorted(silent - before - world.dead_links)
+        ]
 
 
 async def strange_entries(world: World, reference: Switches, dead: Set[int]) -> list[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from controller.links.link_health import LinkHealth
+from controller.links.damping import Damping
+from controller.links.link_health import LONGEST_UNTRIED_S, PROBATION_S, LinkHealth
 from controller.process.core import ControllerCore
 from controller.southbound.southbound import SouthboundError
 from policies.jit import Kernel
@@ -33,8 +34,8 @@ _TOLD_S = 1.0
 _PROBED_S = 10.0
 """In which probes find most paths, and that others are there no longer; all of them in three times that."""
 _MOST_PROBED = 3
-_MOST_TRIED = 10
-"""Tens of seconds until a mended link by which probes had ceased to come is tried: once it is held no longer."""
+_TRIED_S = Damping().longest_hold_s + LONGEST_UNTRIED_S + PROBATION_S
+"""In which a mended link by which probes had ceased to come is held no longer, is tried, and is heard."""
 _DECIDERS = (
     ("crux", Steering.RULE),
     ("trainyard", Steering.RULE),
@@ -158,9 +159,15 @@ class Run:
             assert job.client is not None
             if not await job.client.acknowledged(name, _PATIENCE_S):
                 wrong.append(f"{name} is not acknowledged: {job.client.refusal(name)}")
+        with oracles.silences_noted(world) as silences:
+            wrong += await self._judged_once_tried()
+        return wrong + silences
+
+    async def _judged_once_tried(self) -> list[str]:
+        world = self._world
         assert world.controller is not None
         telemetry = world.controller.telemetry
-        for _ in range(_MOST_TRIED):
+        for _ in range(round(_TRIED_S / _PROBED_S)):
             if telemetry.silent_links <= world.dead_links:
                 break
             await asyncio.sleep(_PROBED_S)
@@ -168,12 +175,11 @@ class Run:
         damped, planner.links = planner.links, LinkHealth(world.fabric, damping=None)
         planner.links.set_port_states(ports.states, LoopClock().now_s())
         try:
-            wrong += await self._judged_once_planned(world.controller)
+            return await self._judged_once_planned(world.controller)
         finally:
             planner.links, now_s = damped, LoopClock().now_s()
             damped.set_port_states(ports.states, now_s)
             damped.set_silent_links(world.controller.telemetry.silent_links, now_s)
-        return wrong
 
     async def _judged_once_planned(self, controller: ControllerCore) -> list[str]:
         world, wrong = self._world, []

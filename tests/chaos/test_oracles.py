@@ -1,7 +1,7 @@
 """Every oracle of chaos finds its violation, in runs of controllers and worlds with one defect each."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,8 @@ from controller.southbound.p4runtime.access import SwitchAccess
 from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
 from controller.southbound.p4runtime.entries import EntityKind, key_of
 from controller.store.store import Store
+from controller.telemetry.link_failures import LinkFailureDetector
+from controller.telemetry.pair_monitor import PairMonitor
 from controller.telemetry.path_table import PathTable
 from controller.telemetry.report_checks import Reporters
 from emulator.fabric import EmulatedFabric
@@ -27,10 +29,12 @@ from policies.plan import FlowPlan, JobPlan
 from tests.chaos.fate import Fate
 from tests.chaos.oracles import Footprint, grown
 from tests.chaos.run import ChaosError, play
+from tests.chaos.world import TOPOLOGY
 
 _SEED, _NUM_EVENTS = 3, 25
 _SEED_OF_KILLS = 8
 """Of a run in which a job reports another profile, and then the controller is killed."""
+_UPLINK = next(link.index for link in TOPOLOGY.build().links if link.source == "t0" and link.destination == "a0")
 
 
 def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +122,20 @@ def test_an_error_that_nobody_hears_of(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_table_of_paths_that_nothing_makes_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PathTable, "is_fresh", lambda *_: True)
     with pytest.raises(ChaosError, match=r"h\d to h\d: .* is dead"):
+        play(_SEED, _NUM_EVENTS)
+
+
+def test_a_link_that_works_and_falls_silent_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    update = LinkFailureDetector.update
+
+    def nervous(self: LinkFailureDetector, pairs: Collection[PairMonitor], now_s: float) -> bool:
+        before = self.silent_links
+        update(self, pairs, now_s)
+        self.silent_links = frozenset({_UPLINK} if now_s % 10 > 5 else ())
+        return self.silent_links != before
+
+    monkeypatch.setattr(LinkFailureDetector, "update", nervous)
+    with pytest.raises(ChaosError, match=r"t0-a0 fell silent at [\d.]+ s, and works"):
         play(_SEED, _NUM_EVENTS)
 
 

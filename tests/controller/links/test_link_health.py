@@ -3,7 +3,7 @@
 import pytest
 
 from controller.links.damping import Damping
-from controller.links.link_health import LinkHealth, LinkState
+from controller.links.link_health import LONGEST_UNTRIED_S, LinkHealth, LinkState
 from topologies.fabric import Fabric
 
 DAMPING = Damping(half_life_s=10.0, cutoff=1.5, reuse=0.5, longest_hold_s=40.0)
@@ -104,6 +104,19 @@ def test_a_silent_cable_is_left_and_tried_again_ever_less_often(fabric: Fabric) 
     health.set_silent_links(frozenset(), now_s)
     assert health.dead_links(now_s) == frozenset()
     assert health.next_release_s(now_s) is None
+
+
+def test_a_silent_cable_is_tried_within_a_bounded_time_however_long_it_has_been_silent(fabric: Fabric) -> None:
+    link = fabric.links_from["t0"][-1].index
+    for since_s in range(0, 640, 10):
+        health = LinkHealth(fabric, None)
+        health.set_silent_links({link}, float(since_s))
+        left_s = float(since_s)
+        for now_s in range(since_s, since_s + 2_000, 5):
+            if health.dead_links(now_s):
+                assert now_s < left_s + LONGEST_UNTRIED_S
+            else:
+                left_s = now_s + 5.0
 
 
 @pytest.mark.parametrize("damping", [None, Damping()])

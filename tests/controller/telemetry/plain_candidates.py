@@ -25,32 +25,29 @@ class PlainPort:
 
 
 class PlainTurns:
-    """Ports in the order of their turns, each with the number that it was heard of with, and what is missing."""
+    """By port, the probe by which it was heard of or missed, and the last that came in a round; what is missing."""
 
     def __init__(self) -> None:
-        self.order: list[tuple[int, int]] = []
+        self.turns: dict[int, int] = {}
+        self.heard: dict[int, int] = {}
         self.newest = -1
         self.missed: dict[int, PortLoss] = {}
 
     def take(self, port: int, port_sequence: int, number: int) -> list[int]:
-        numbers = dict(self.order)
-        if numbers.get(port, -1) >= number:
-            return []
-        passed_over: list[tuple[int, int]] = []
         is_late, self.newest = number < self.newest, max(number, self.newest)
-        if port_sequence > CONFIRMATIONS and port in numbers and not is_late:
-            place = [other for other, _ in self.order].index(port)
-            passed_over = self.order[:place]
-            self.order = self.order[place:] + passed_over
-        self.order = [entry for entry in self.order if entry[0] != port]
-        place = len(self.order)
-        while place and self.order[place - 1][1] > number:
-            place -= 1
-        self.order.insert(place, (port, number))
-        return [other for other, _ in passed_over]
+        passed_over: list[int] = []
+        if port_sequence > CONFIRMATIONS:
+            before = self.heard.get(port, -1)
+            if not is_late:
+                passed_over = [other for other, turn in self.turns.items() if turn < before]
+            self.heard[port] = max(number, before)
+        self.turns |= dict.fromkeys(passed_over, number - 1)
+        self.turns[port] = max(number, self.turns.get(port, -1))
+        return passed_over
 
     def forget(self, port: int) -> None:
-        self.order = [entry for entry in self.order if entry[0] != port]
+        self.turns.pop(port, None)
+        self.heard.pop(port, None)
         self.missed.pop(port, None)
 
 

@@ -1,5 +1,7 @@
 """Links that hosts miss: who has to agree, what is no loss, and how soon it is seen."""
 
+from itertools import count
+
 import pytest
 
 from controller.telemetry.path_table import REPORTS_TO_CONFIRM
@@ -139,6 +141,37 @@ def test_rounds_are_in_the_order_in_which_probes_were_sent() -> None:
         assert list(tracker.record_round(port, confirming + 2, number=6 + port)) == passed_over
     assert not tracker.record_round(1, confirming + 3, number=10)
     assert list(tracker.record_round(3, confirming + 3, number=12)) == [2]
+
+
+def test_a_port_that_changes_its_place_is_missed_in_that_round_at_most() -> None:
+    tracker, numbers = ProbeLossTracker(), count()
+    for port_sequence in range(CONFIRMATIONS + 3):
+        for port in (1, 2, 3):
+            assert not tracker.record_round(port, port_sequence, next(numbers))
+    missed = [
+        list(tracker.record_round(port, CONFIRMATIONS + 3 + turn, next(numbers)))
+        for turn in range(4)
+        for port in (1, 3, 2)
+    ]
+    assert missed == [[], [2], []] + [[]] * 9
+
+
+def test_a_new_port_is_missed_from_its_second_round_on() -> None:
+    """Its first probes come out of the round, so what came before them and not since says nothing."""
+    tracker, numbers = ProbeLossTracker(), count()
+    for port_sequence in range(CONFIRMATIONS + 3):
+        assert not tracker.record_round(1, port_sequence, next(numbers))
+    for port_sequence in range(CONFIRMATIONS + 2):
+        assert not tracker.record_round(2, port_sequence, next(numbers))
+    assert list(tracker.record_round(2, CONFIRMATIONS + 2, next(numbers))) == [1]
+
+
+def test_hosts_that_probe_their_ports_in_another_order_miss_no_link() -> None:
+    hosts = Hosts(TO_ONE)
+    for second in range(2, 10):
+        for turn, port in enumerate(sorted(PORTS, reverse=True)):
+            hosts.round(0, second + 0.1 * turn, ways={port: PORTS[port]})
+            assert hosts.failures.silent_links == frozenset()
 
 
 @pytest.mark.parametrize("claimants", ["", "d", "cd"])
