@@ -80,9 +80,8 @@ class Comparison(Mapping[str, RunResult]):
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas DataFrame with a row for each policy. Raises ImportError where pandas is not installed."""
         keys = ("policy", "gpu_utilisation", "ideal_gpu_utilisation", "fluid_bound_gpu_utilisation")
-        return frame_of(
-            [{key: getattr(result, key) for key in (*keys, "total_tardiness_s", "num_rules")} for result in self.runs]
-        )
+        more = ("starved_jobs", "worst_speed", "total_tardiness_s", "num_rules")
+        return frame_of([{key: getattr(result, key) for key in (*keys, *more)} for result in self.runs])
 
     def plot(self) -> "Figure":
         """Return a figure of the GPU utilisation of every policy, with the ideal and the fluid bound."""

@@ -63,6 +63,8 @@ class SweepResult:
                     "gpu_utilisation": line.result.gpu_utilisation,
                     "ideal_gpu_utilisation": line.result.ideal_gpu_utilisation,
                     "fluid_bound_gpu_utilisation": line.result.fluid_bound_gpu_utilisation,
+                    "starved_jobs": line.result.starved_jobs,
+                    "worst_speed": line.result.worst_speed,
                 }
                 for line in self.lines
                 if line.result is not None

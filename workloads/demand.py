@@ -1,7 +1,7 @@
 """Link demand of jobs: the bytes of an iteration, separated by whether their paths have a choice of links."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy.sparse import coo_array, csr_array
@@ -9,6 +9,7 @@ from scipy.sparse import coo_array, csr_array
 from topologies.fabric import Nic, Path
 from topologies.routing import Routing
 from workloads.jobs import TrainingJob
+from workloads.task_graph import FlowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,19 @@ class Demand:
     @classmethod
     def of(cls, jobs: Sequence[TrainingJob], routing: Routing) -> "Demand":
         """Return the demand of jobs, numbered in their order."""
+        return cls.of_flows(
+            [[flow for group in job.graph.flow_groups for flow in group.flows] for job in jobs], routing
+        )
+
+    @classmethod
+    def of_flows(cls, flows_of: Sequence[Iterable[FlowSpec]], routing: Routing) -> "Demand":
+        """Return the demand of sets of flows, numbered in their order, as that of so many jobs."""
         fabric = routing.fabric
         fixed_bits: defaultdict[tuple[int, int], float] = defaultdict(float)
         choices: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
         between: dict[tuple[str, str], _Between] = {}
-        for number, job in enumerate(jobs):
-            for flow in (flow for group in job.graph.flow_groups for flow in group.flows):
+        for number, flows in enumerate(flows_of):
+            for flow in flows:
                 source = fabric.nics[flow.source_host][flow.source_nic]
                 destination = fabric.nics[flow.destination_host][flow.destination_nic]
                 switches = fabric.links[source.link].destination, fabric.links[destination.link].destination

@@ -1,7 +1,8 @@
 """An iteration of a job that has the fabric to itself: its duration, and the tardiness of its flow groups.
 
-A fluid model: every flow is spread evenly over its candidate paths. Where transfers of the job share a link, the one
-with the earliest ideal finish takes all it can use, which is optimal on a single link.
+A fluid model: flows split over their candidate paths as is best at every moment (``workloads.best_paths``). Where
+transfers of the job share a link, the one with the earliest ideal finish takes all it can use, which is optimal on a
+single link.
 """
 
 from collections import defaultdict
@@ -9,18 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from topologies.fabric import Path
 from topologies.routing import Routing
 from workloads.arrangement import ZeroCommunicationRun
+from workloads.best_paths import LEAST_SHARE, BestPaths, EvenPaths, FloatArray, are_alike
+from workloads.demand import Demand
 from workloads.jobs import TrainingJob
 from workloads.task_graph import Computation, FlowSpec, GroupTransfer
-
-_LEAST_SHARE = 1e-12
-"""A smaller remaining share of a transfer counts as nothing."""
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +33,14 @@ def run_isolated(job: TrainingJob, routing: Routing) -> IsolatedRun:
     graph = job.graph
     groups = {group.name: group for group in graph.flow_groups}
     needed_s = ZeroCommunicationRun.of(graph).consumption_s
-    link_seconds = {
-        number: _link_seconds([groups[task.group].flows[flow] for flow in graph.flows_of(task)], routing)
-        for number, task in enumerate(graph.tasks)
-        if isinstance(task, GroupTransfer)
-    }
+    paths = _paths(
+        {
+            number: [groups[task.group].flows[flow] for flow in graph.flows_of(task)]
+            for number, task in enumerate(graph.tasks)
+            if isinstance(task, GroupTransfer)
+        },
+        routing,
+    )
     waits_for = [set(task.after) for task in graph.tasks]
     start_s: dict[int, float] = {}
     end_s: dict[int, float] = {}
@@ -52,7 +52,7 @@ def run_isolated(job: TrainingJob, routing: Routing) -> IsolatedRun:
                 start_s[number] = now_s
                 if isinstance(task, GroupTransfer):
                     left[number] = 1.0
-        shares = _shares(sorted(left, key=lambda number: (needed_s[number], number)), link_seconds)
+        shares = paths.shares(sorted(left, key=lambda number: (needed_s[number], number)))
         due_s = {number: now_s + left[number] / share for number, share in shares.items() if share > 0}
         for number, task in enumerate(graph.tasks):
             if isinstance(task, Computation) and number in start_s and number not in end_s:
@@ -61,7 +61,7 @@ def run_isolated(job: TrainingJob, routing: Routing) -> IsolatedRun:
         for number, share in shares.items():
             left[number] -= share * (next_s - now_s)
         now_s = next_s
-        for number in [number for number, due in due_s.items() if due <= now_s or left.get(number, 1.0) < _LEAST_SHARE]:
+        for number in [number for number, due in due_s.items() if due <= now_s or left.get(number, 1.0) < LEAST_SHARE]:
             end_s[number] = now_s
             left.pop(number, None)
     starts: defaultdict[str, list[float]] = defaultdict(list)
@@ -74,6 +74,13 @@ def run_isolated(job: TrainingJob, routing: Routing) -> IsolatedRun:
     return IsolatedRun(now_s, {name: max(lateness[name]) - min(starts[name]) for name in groups})
 
 
+def _paths(flows_of: Mapping[int, Iterable[FlowSpec]], routing: Routing) -> EvenPaths | BestPaths:
+    demand = Demand.of_flows(list(flows_of.values()), routing)
+    if are_alike(demand, routing):
+        return EvenPaths({number: _link_seconds(flows, routing) for number, flows in flows_of.items()})
+    return BestPaths(demand, list(flows_of), routing)
+
+
 def _link_seconds(flows: Iterable[FlowSpec], routing: Routing) -> FloatArray:
     """Return how long each link needs for these flows, spread evenly over their candidate paths."""
     rates_bps = routing.fabric.rates_bps
@@ -84,19 +91,6 @@ def _link_seconds(flows: Iterable[FlowSpec], routing: Routing) -> FloatArray:
             for link in path:
                 seconds[link] += flow.size_bytes * 8 / len(paths) / rates_bps[link]
     return seconds
-
-
-def _shares(ordered: Iterable[int], link_seconds: Mapping[int, FloatArray]) -> dict[int, float]:
-    """Return the share of each transfer sent per second; earlier transfers take all they can use of their links."""
-    shares: dict[int, float] = {}
-    free: FloatArray | float = 1.0
-    for number in ordered:
-        needs = link_seconds[number]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = float(np.min(np.where(needs > 0, free / needs, np.inf)))
-        shares[number] = share if share > _LEAST_SHARE else 0.0
-        free = np.maximum(free - shares[number] * needs, 0.0)
-    return shares
 
 
 def candidate_paths(flow: FlowSpec, routing: Routing) -> tuple[Path, ...]:

@@ -1,10 +1,15 @@
-"""Measures of a run, computed from the records of its jobs: GPU utilisation and iteration times in a window."""
+"""Measures of a run, computed from the records of its jobs: GPU utilisation and iteration times in a window.
 
+An iteration that a window cuts counts by the share of its time inside: the GPU-seconds that it computes are spread
+evenly over it. So no job exceeds its ideal, whichever phase of an iteration lies in the window.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from workloads.replay import JobReplay
+from workloads.replay import Iteration, JobReplay
 from workloads.scenario import Scenario
 
 
@@ -38,23 +43,32 @@ def run_window(scenario: Scenario, replays: Sequence[JobReplay]) -> Window:
     return Window(min(replay.job.specification.arrival_s for replay in replays), min(departures))
 
 
-def job_windows(scenario: Scenario, replays: Sequence[JobReplay]) -> dict[str, Window]:
-    """Return each job's part of the window: after its arrival and warm-up iterations, until its departure.
+def job_windows(scenario: Scenario, replays: Sequence[JobReplay], ideal_s: Mapping[str, float]) -> dict[str, Window]:
+    """Return each job's part of the window: after its arrival and warm-up, until its departure.
 
-    The window of a job that is never in it has length zero. Jobs must have departed or been withdrawn; otherwise their
-    last activity is missing from their records.
+    A warm-up lasts as long as its iterations take in the ideal, whatever they take in the run; otherwise a job would
+    count the less the longer a policy lets it wait. A warm-up that leaves nothing of a job's part is left out. The
+    window of a job that is never in it has length zero. Jobs must have departed or been withdrawn; otherwise their last
+    activity is missing from their records.
+
+    Args:
+        scenario: The scenario.
+        replays: The jobs of a run that is over.
+        ideal_s: By job, its ideal iteration time.
     """
     window = run_window(scenario, replays)
-    return {replay.job.name: _job_window(window, replay, scenario.warm_up_iterations) for replay in replays}
+    return {
+        replay.job.name: _job_window(window, replay, scenario.warm_up_iterations * ideal_s[replay.job.name])
+        for replay in replays
+    }
 
 
-def _job_window(window: Window, replay: JobReplay, warm_up_iterations: int) -> Window:
-    if len(replay.iterations) < warm_up_iterations:
-        return Window(window.to_s, window.to_s)
-    warm_s = replay.iterations[warm_up_iterations - 1].end_s if warm_up_iterations else window.from_s
-    from_s = max(window.from_s, replay.job.specification.arrival_s, warm_s)
+def _job_window(window: Window, replay: JobReplay, warm_up_s: float) -> Window:
+    arrival_s = replay.job.specification.arrival_s
+    from_s = max(window.from_s, arrival_s)
     to_s = window.to_s if replay.departed_s is None else min(window.to_s, replay.departed_s)
-    return Window(min(from_s, to_s), to_s)
+    warm_s = max(from_s, arrival_s + warm_up_s)
+    return Window(min(from_s if warm_s >= to_s else warm_s, to_s), to_s)
 
 
 def allocated_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
@@ -63,15 +77,29 @@ def allocated_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Wi
 
 
 def computing_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
-    """Return the GPU-seconds that each job computes inside its window."""
-    return {
-        replay.job.name: replay.job.specification.gpus_per_host
-        * sum(
-            len(interval.hosts) * windows[replay.job.name].overlap_s(interval.start_s, interval.end_s)
-            for interval in replay.computing
-        )
-        for replay in replays
-    }
+    """Return the GPU-seconds of each job inside its window, those of an iteration spread evenly over it."""
+    return {replay.job.name: _spread_gpu_seconds(replay, windows[replay.job.name]) for replay in replays}
+
+
+def _spread_gpu_seconds(replay: JobReplay, window: Window) -> float:
+    computed: defaultdict[int, float] = defaultdict(float)
+    for interval in replay.computing:
+        computed[interval.iteration] += len(interval.hosts) * (interval.end_s - interval.start_s)
+    return replay.job.specification.gpus_per_host * sum(
+        computed[iteration.number] * share for iteration, share in _shares_inside(replay, window)
+    )
+
+
+def _shares_inside(replay: JobReplay, window: Window) -> list[tuple[Iteration, float]]:
+    """Return the iterations of a job with the share of their time inside a window, also one that was withdrawn."""
+    iterations = list(replay.iterations)
+    last_s = iterations[-1].end_s if iterations else replay.job.specification.arrival_s
+    if replay.departed_s is not None and replay.departed_s > last_s:
+        iterations.append(Iteration(len(iterations), last_s, replay.departed_s))
+    return [
+        (iteration, window.overlap_s(iteration.start_s, iteration.end_s) / (iteration.end_s - iteration.start_s))
+        for iteration in iterations
+    ]
 
 
 def gpu_utilisation(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float:
@@ -89,10 +117,20 @@ def stretches(window: Window, moments: Iterable[float]) -> list[Window]:
 
 
 def utilisation_in(part: Window, replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float | None:
-    """Return the GPU utilisation in a part of the jobs' windows; None if no GPU is allocated there."""
+    """Return the GPU utilisation in a part of the jobs' windows as it happened; None if no GPU is allocated there.
+
+    No iteration is spread: a part may be shorter than one.
+    """
     clipped = {name: _common(own, part) for name, own in windows.items()}
-    is_allocated = any(window.length_s > 0 for window in clipped.values())
-    return gpu_utilisation(replays, clipped) if is_allocated else None
+    allocated = sum(allocated_gpu_seconds(replays, clipped).values())
+    computed = sum(
+        replay.job.specification.gpus_per_host
+        * len(interval.hosts)
+        * clipped[replay.job.name].overlap_s(interval.start_s, interval.end_s)
+        for replay in replays
+        for interval in replay.computing
+    )
+    return computed / allocated if allocated else None
 
 
 def _common(own: Window, part: Window) -> Window:
@@ -108,3 +146,16 @@ def mean_iteration_time_s(replay: JobReplay, window: Window) -> float | None:
         if window.from_s <= iteration.start_s and iteration.end_s <= window.to_s
     ]
     return sum(times) / len(times) if times else None
+
+
+def speed(replay: JobReplay, window: Window, ideal_s: float) -> float | None:
+    """Return a job's iteration rate inside its window over that of the ideal: 1 / slowdown; None for an empty window.
+
+    It is 0 for a starved job: the window is long enough for an iteration of the ideal, and none ends inside.
+    """
+    if window.length_s <= 0:
+        return None
+    ended = any(window.from_s < iteration.end_s <= window.to_s for iteration in replay.iterations)
+    if not ended and window.length_s >= ideal_s:
+        return 0.0
+    return sum(share for _, share in _shares_inside(replay, window)) * ideal_s / window.length_s

@@ -124,8 +124,8 @@ class Scenario(ScenarioModel):
     up. A switch or controller that comes up in ``events`` serves again ``recovery_s`` later.
 
     ``compute_jitter`` is the relative standard deviation of computation times. ``profile_error`` is the error of what
-    jobs report about themselves. The first ``warm_up_iterations`` of every job are not measured; ``measure`` sets the
-    measured window instead.
+    jobs report about themselves. The time that a job's first ``warm_up_iterations`` take in the ideal is not measured;
+    ``measure`` sets the measured window instead.
     """
 
     name: Name

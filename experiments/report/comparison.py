@@ -8,7 +8,7 @@ from itertools import pairwise
 from experiments.report.bars import utilisation_bars
 from experiments.report.figure import ReportFigure
 from experiments.report.figures import LINKS_SHOWN
-from experiments.report.numbers import change, count, percent, points, seconds, signed
+from experiments.report.numbers import change, count, percent, points, seconds, signed, slowdown
 from experiments.report.over_time import busiest_links, link_loads, load_limit, recovery, timeline
 from experiments.report.time_axis import close_look
 from experiments.report.topology import HeatScale, topology
@@ -115,14 +115,20 @@ def _utilisation(results: Sequence[RunResult]) -> Section:
             Cell(_DASH if result is first else signed((result.gpu_utilisation - first.gpu_utilisation) * 100, 1)),
             Cell(percent(result.ideal_gpu_utilisation)),
             Cell(percent(result.fluid_bound_gpu_utilisation)),
+            Cell(slowdown(result.worst_speed)),
+            Cell(count(result.starved_jobs)),
         )
         for result in results
     )
-    columns = ("Policy", "Utilisation", f"Points against {first.policy}", "Ideal", "Fluid bound")
+    columns = (
+        *("Policy", "Utilisation", f"Points against {first.policy}", "Ideal", "Fluid bound"),
+        *("Worst slowdown", "Starved jobs"),
+    )
     return Section(
         "GPU utilisation",
         "Computing GPU-seconds over allocated GPU-seconds in the measured window. Ideal: each job alone on the fabric. "
-        "Fluid bound: no policy can exceed it while the jobs share the fabric.",
+        "Fluid bound: no policy can exceed it while the jobs share the fabric. "
+        "Slowdown: a job's iteration time over the ideal. Starved: no iteration in the window.",
         (Table("GPU utilisation of every policy", columns, rows),),
         (utilisation_bars(results),),
     )

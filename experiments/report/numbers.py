@@ -46,6 +46,13 @@ def quantity(value: float | None) -> str:
     return f"{value:.3g}{_SPACE}{prefix}" if prefix else f"{value:.3g}"
 
 
+def slowdown(speed: float | None) -> str:
+    """Return the slowdown of a job of this speed; one that is starved has none."""
+    if speed is None:
+        return "\N{EN DASH}"
+    return f"{1 / speed:.2f}" if speed else "starved"
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number of things in words: ``1 job``, ``2 jobs``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -11,7 +11,7 @@ from experiments.report.comparison import Article, Cell, Section, Table, compari
 from experiments.report.figure import ReportFigure, embedded_svg, save_figures, with_unique_names
 from experiments.report.figures import chart_figure
 from experiments.report.findings import Findings, FindingsTable
-from experiments.report.numbers import count, percent
+from experiments.report.numbers import count, percent, slowdown
 from experiments.report.style import COLOURS, FigureFormat
 from experiments.scenarios.results import RunResult
 from experiments.sweeps.grid import format_settings
@@ -93,7 +93,17 @@ def sweep_report(cells: Sequence[SweepCell]) -> Report:
     figure = sweep_bars(cells)
     has_settings, has_failed = any(cell.settings for cell in cells), any(cell.failed for cell in cells)
     columns = ["Scenario", *(["Settings"] if has_settings else []), "Policy", "Seeds"]
-    columns += [*(["Failed"] if has_failed else []), "Mean", "Deviation", "p5", "p50", "p95", "Limit"]
+    columns += [
+        *(["Failed"] if has_failed else []),
+        "Mean",
+        "Deviation",
+        "p5",
+        "p50",
+        "p95",
+        "Limit",
+        "Worst slowdown",
+        "Starved jobs",
+    ]
     rows = []
     for cell in cells:
         if (spread := cell.gpu_utilisation) is not None:
@@ -101,6 +111,7 @@ def sweep_report(cells: Sequence[SweepCell]) -> Report:
             words += [count(cell.finished), *([count(cell.failed)] if has_failed else [])]
             words += map(percent, (spread.mean, spread.deviation, spread.p5, spread.p50, spread.p95))
             words.append("\N{EN DASH}" if cell.limit is None else percent(cell.limit))
+            words += [slowdown(cell.worst_speed), count(cell.starved_jobs)]
             rows.append(tuple(map(Cell, words)))
     table = Table("GPU utilisation over seeds", tuple(columns), tuple(rows))
     title = "Sweep: GPU utilisation over seeds"

@@ -16,7 +16,8 @@ class JobResult:
 
     ``profile`` is where the controller had the job's profile from. ``iteration_time_s`` is the mean inside the
     measurement window, None where no whole iteration lies there; ``jct_s`` is the time from arrival to departure, None
-    where the run ended first.
+    where the run ended first. ``speed`` is the iteration rate in the window over that of the ideal, which is 1 /
+    slowdown: 0 for a starved job, None for one that is never in the window.
     """
 
     name: str
@@ -24,6 +25,7 @@ class JobResult:
     gpus: int
     iteration_time_s: float | None
     ideal_iteration_time_s: float
+    speed: float | None
     jct_s: float | None
     intensity: float | None
     correction_factor: float | None
@@ -106,6 +108,16 @@ class RunResult:
     steps: tuple[Stretch, ...]
 
     @property
+    def starved_jobs(self) -> int:
+        """How many jobs complete no iteration in the window, although it has room for one of the ideal."""
+        return sum(job.speed == 0 for job in self.jobs)
+
+    @property
+    def worst_speed(self) -> float | None:
+        """The least speed of a job; None where no job is in the window."""
+        return min((job.speed for job in self.jobs if job.speed is not None), default=None)
+
+    @property
     def total_tardiness_s(self) -> float:
         """The sum of the groups' mean tardiness."""
         return sum(group.tardiness_s for group in self.flow_groups if group.tardiness_s is not None)
@@ -121,12 +133,15 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "gpu_utilisation": result.gpu_utilisation,
         "ideal_gpu_utilisation": result.ideal_gpu_utilisation,
         "fluid_bound_gpu_utilisation": result.fluid_bound_gpu_utilisation,
+        "starved_jobs": result.starved_jobs,
+        "worst_speed": result.worst_speed,
         "jobs": [
             {
                 "name": job.name,
                 "profile": job.profile,
                 "iteration_time_s": job.iteration_time_s,
                 "ideal_iteration_time_s": job.ideal_iteration_time_s,
+                "speed": job.speed,
                 "jct_s": job.jct_s,
                 "intensity": job.intensity,
                 "correction_factor": job.correction_factor,

@@ -20,6 +20,7 @@ from workloads.measures import (
     gpu_utilisation,
     job_windows,
     mean_iteration_time_s,
+    speed,
     stretches,
     utilisation_in,
 )
@@ -102,11 +103,11 @@ def result_of(
         ValueError: No GPU was allocated inside the measurement window.
     """
     jobs = [replay.job for replay in record.replays]
-    windows = job_windows(scenario, record.replays)
+    isolated = {job.name: run_isolated(job, routing) for job in jobs}
+    windows = job_windows(scenario, record.replays, {name: alone.iteration_time_s for name, alone in isolated.items()})
     window = measured_window(scenario, record.replays)
     plans = record.plans_until(window.to_s)
     job_decisions = {job.name: job for plan in plans for job in plan.jobs}
-    isolated = {job.name: run_isolated(job, routing) for job in jobs}
     paths = {key: path for plan in plans for key, path in plan.paths.items()}
     size_bytes = {
         FlowKey(job.name, group.name, number): flow.size_bytes
@@ -168,6 +169,7 @@ def _job(replay: JobReplay, window: Window, isolated: IsolatedRun, decision: Job
         gpus=replay.job.gpus,
         iteration_time_s=mean_iteration_time_s(replay, window),
         ideal_iteration_time_s=isolated.iteration_time_s,
+        speed=speed(replay, window, isolated.iteration_time_s),
         jct_s=None if departed_s is None else departed_s - arrival_s,
         intensity=decision.intensity if decision else None,
         correction_factor=decision.correction_factor if decision else None,

@@ -53,6 +53,8 @@ class CaseResult(BaseModel):
     gpu_utilisation: float
     ideal_gpu_utilisation: float
     fluid_bound_gpu_utilisation: float
+    starved_jobs: int
+    worst_speed: float | None
 
     @property
     def limit(self) -> float:

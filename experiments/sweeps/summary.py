@@ -36,7 +36,8 @@ class Cell:
     """One scenario with its settings under one policy, over all seeds.
 
     ``finished`` and ``failed`` count seeds; without a finished one there are no values. ``limit`` is the mean over the
-    seeds of the smaller of the ideal and the fluid bound.
+    seeds of the smaller of the ideal and the fluid bound. ``starved_jobs`` counts those of all seeds; ``worst_speed``
+    is the mean over the seeds of the least speed of a job.
     """
 
     scenario: str
@@ -46,6 +47,8 @@ class Cell:
     failed: int
     gpu_utilisation: Spread | None
     limit: float | None
+    starved_jobs: int
+    worst_speed: float | None
 
 
 def summarise(cases: Iterable[Case], lines: Mapping[str, ResultLine]) -> list[Cell]:
@@ -68,5 +71,11 @@ def _cell(cases: Sequence[Case], lines: Mapping[str, ResultLine]) -> Cell:
         finished=len(results),
         failed=len(known) - len(results),
         gpu_utilisation=Spread.of([result.gpu_utilisation for result in results]) if results else None,
-        limit=float(np.mean([result.limit for result in results])) if results else None,
+        limit=_mean([result.limit for result in results]),
+        starved_jobs=sum(result.starved_jobs for result in results),
+        worst_speed=_mean([result.worst_speed for result in results if result.worst_speed is not None]),
     )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None

@@ -1,7 +1,8 @@
 """Path selection (Crux, section 4.1): the most intense job chooses first, each flow its least congested path.
 
-The paper does not say what "least congested" measures. Here a path is as congested as its most loaded link. Ties go to
-the path with the smaller sum over its links, then to the earlier candidate. ``Congestion`` lists what a load may be.
+The paper does not say what "least congested" measures. Here a path is as congested as its most loaded link, the flow
+included: an idle slow link is not as good as an idle fast one. Ties go to the path with the smaller sum over its links,
+then to the earlier candidate. ``Congestion`` lists what a load may be.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from policies.snapshot import Snapshot
 from policies.traffic import Traffic
 
 _LESS = 1 - 1e-9
-"""Loads whose ratio is above this are equal: taking a load away and putting it back leaves a rounding error."""
+"""Loads whose ratio is above this are equal: sums of the same loads in another order differ by rounding errors."""
 
 
 class Congestion(StrEnum):
@@ -60,7 +61,7 @@ def least_congested(
     rounds: int = 1,
     own_weight: float = 1.0,
 ) -> Traffic:
-    """Return every flow with the least congested of its candidates; ties go as the module says.
+    """Return every flow with the candidate that is the least congested with it; ties go as the module says.
 
     Args:
         traffic: The flows with their candidates.
@@ -127,16 +128,18 @@ def _choose(
                 least_most, least_sum = 0.0, 0.0
                 for link in links[chosen : chosen + length]:
                     if link >= 0:
-                        load[link] = max(load[link] - amounts[flow] / rates[link], 0.0)
-                        own[link] = max(own[link] - more_for_own * amounts[flow] / rates[link], 0.0)
-                        least_most = max(least_most, (load[link] + own[link]) * _LESS)
+                        added = amounts[flow] / rates[link]
+                        load[link] = max(load[link] - added, 0.0)
+                        own[link] = max(own[link] - more_for_own * added, 0.0)
+                        least_most = max(least_most, load[link] + own[link] + added)
             for path in range(num_paths if num_paths > 1 else 0):
                 most, total = 0.0, 0.0
                 for link in links[begin + path * length : begin + (path + 1) * length]:
                     if link >= 0:
-                        total += load[link] + own[link]
-                        most = max(most, load[link] + own[link])
-                if most < least_most or (most == least_most and total < least_sum):
+                        with_flow = load[link] + own[link] + amounts[flow] / rates[link]
+                        total += with_flow
+                        most = max(most, with_flow)
+                if most < least_most * _LESS or (most * _LESS <= least_most and total < least_sum * _LESS):
                     least_most, least_sum = most, total
                     choice[flow] = path
             if amounts[flow] > 0:

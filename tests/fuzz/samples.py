@@ -138,7 +138,8 @@ def _results() -> bytes:
         "backend": "simulator",
         "enforcement": "levels",
         "versions": {"python": "3.11"},
-        "result": {"gpu_utilisation": 0.5, "ideal_gpu_utilisation": 0.9, "fluid_bound_gpu_utilisation": 0.8},
+        "result": {"gpu_utilisation": 0.5, "ideal_gpu_utilisation": 0.9, "fluid_bound_gpu_utilisation": 0.8}
+        | {"starved_jobs": 0, "worst_speed": 0.5},
     }
     failed = {key: value for key, value in line.items() if key != "result"} | {"seed": 2, "error": "no job departed"}
     return as_json(line) + b"\n" + as_json(failed) + b"\n"

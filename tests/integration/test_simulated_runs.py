@@ -121,7 +121,7 @@ def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
 def test_every_policy_runs_within_the_fluid_bound(policy: str, enforcement: Enforcement) -> None:
     result = simulate(shipped("fewer-uplinks"), policy, enforcement)
     assert result.enforcement is enforcement
-    assert 0.3 < result.gpu_utilisation <= result.fluid_bound_gpu_utilisation * 1.01
+    assert 0.2 < result.gpu_utilisation <= result.fluid_bound_gpu_utilisation * 1.01
     assert all(group.excess_tardiness_s > -1e-9 for group in result.flow_groups if group.excess_tardiness_s is not None)
 
 

@@ -2,8 +2,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from workloads.jobs import training_jobs
+from workloads.jobs import TrainingJob, training_jobs
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.measures import (
     Window,
@@ -13,11 +15,14 @@ from workloads.measures import (
     job_windows,
     mean_iteration_time_s,
     run_window,
+    speed,
     stretches,
     utilisation_in,
 )
+from workloads.placement import Placement
 from workloads.replay import Action, JobReplay, StartComputation
-from workloads.scenario import Scenario
+from workloads.scenario import JobSpecification, Scenario
+from workloads.task_graph import FlowSpec, compute_and_send
 
 
 def run_on_one_link(replays: list[JobReplay], alone_s: dict[str, float]) -> None:
@@ -59,7 +64,8 @@ def test_example_1_of_crux_has_the_papers_utilisation(order: tuple[str, ...], ut
     jobs = {job.name: job for job in training_jobs(scenario, scenario.topology.build())}
     replays = [JobReplay(jobs[name]) for name in order]
     run_on_one_link(replays, {"job-1": 2.0, "job-2": 1.0})
-    assert gpu_utilisation(replays, job_windows(scenario, replays)) == pytest.approx(utilisation)
+    windows = job_windows(scenario, replays, {"job-1": 4.0, "job-2": 2.0})
+    assert gpu_utilisation(replays, windows) == pytest.approx(utilisation)
 
 
 @pytest.fixture
@@ -93,35 +99,89 @@ def replays(scenario: Scenario) -> list[JobReplay]:
     return [a, b]
 
 
+IDEAL_S = {"a": 2.5, "b": 5.0}
+
+
 def test_the_window_is_first_arrival_to_first_departure(scenario: Scenario, replays: list[JobReplay]) -> None:
-    windows = job_windows(scenario, replays)
+    windows = job_windows(scenario, replays, IDEAL_S)
     assert windows == {"a": Window(0.0, 10.0), "b": Window(4.0, 10.0)}
     assert allocated_gpu_seconds(replays, windows) == {"a": 80.0, "b": 6.0}
+    # One iteration of b, of five GPU-seconds in 5 s, and a fifth of one that computed 3 s and was then withdrawn.
     assert computing_gpu_seconds(replays, windows) == {"a": 48.0, "b": 6.0}
     assert gpu_utilisation(replays, windows) == pytest.approx(54 / 86)
     assert mean_iteration_time_s(replays[0], windows["a"]) == pytest.approx(10 / 3)
     assert mean_iteration_time_s(replays[1], windows["b"]) == 5.0
 
 
-def test_warm_up_iterations_of_each_job_do_not_count(scenario: Scenario, replays: list[JobReplay]) -> None:
-    windows = job_windows(scenario.model_copy(update={"warm_up_iterations": 1}), replays)
-    assert windows == {"a": Window(3.0, 10.0), "b": Window(9.0, 10.0)}
-    assert gpu_utilisation(replays, windows) == pytest.approx((4 * 8 + 1) / (7 * 8 + 1))
+def test_warm_up_lasts_as_long_as_its_iterations_take_in_the_ideal(
+    scenario: Scenario, replays: list[JobReplay]
+) -> None:
+    windows = job_windows(scenario.model_copy(update={"warm_up_iterations": 1}), replays, IDEAL_S)
+    assert windows == {"a": Window(2.5, 10.0), "b": Window(9.0, 10.0)}
+    # A sixth of a's first iteration counts, and the next two.
+    assert computing_gpu_seconds(replays, windows) == pytest.approx({"a": 8 * (2 / 6 + 2 + 2), "b": 1.0})
     assert mean_iteration_time_s(replays[0], windows["a"]) == 3.5
     assert mean_iteration_time_s(replays[1], windows["b"]) is None
 
 
-def test_a_job_that_never_warms_up_is_not_measured(scenario: Scenario, replays: list[JobReplay]) -> None:
-    windows = job_windows(scenario.model_copy(update={"warm_up_iterations": 2}), replays)
-    assert windows["b"].length_s == 0
-    assert gpu_utilisation(replays, windows) == pytest.approx(2 / 3)
+def test_a_warm_up_never_drops_a_job(scenario: Scenario, replays: list[JobReplay]) -> None:
+    """Two iterations of b would take until 14 s in the ideal; its part of the window ends at 10 s."""
+    windows = job_windows(scenario.model_copy(update={"warm_up_iterations": 2}), replays, IDEAL_S)
+    assert windows == {"a": Window(5.0, 10.0), "b": Window(4.0, 10.0)}
+
+
+def test_a_job_that_completes_nothing_counts_whatever_the_warm_up(scenario: Scenario) -> None:
+    """Job a computes for 2 s, then waits for its transfer until it is withdrawn at 12 s; b departs at 6 s."""
+    a, b = (JobReplay(job) for job in training_jobs(scenario, scenario.topology.build()))
+    a.start(0.0)
+    a.computation_finished(0, 0.5)
+    a.computation_finished(1, 2.0)
+    a.withdraw(12.0)
+    b.start(4.0)
+    b.withdraw(10.0)
+    for warm_up in range(4):
+        windows = job_windows(scenario.model_copy(update={"warm_up_iterations": warm_up}), [a, b], IDEAL_S)
+        assert windows["a"] == Window(2.5 * warm_up, 10.0)
+        assert computing_gpu_seconds([a], windows)["a"] == pytest.approx(8 * 2 * (10 - 2.5 * warm_up) / 12)
+        assert speed(a, windows["a"], 2.5) == 0
+
+
+def test_speed_is_the_share_of_the_ideals_iterations(scenario: Scenario, replays: list[JobReplay]) -> None:
+    windows = job_windows(scenario, replays, IDEAL_S)
+    assert speed(replays[0], windows["a"], 2.5) == pytest.approx(3 * 2.5 / 10)
+    assert speed(replays[0], Window(0.0, 2.5), 2.5) == 0  # no iteration has ended by then
+    assert speed(replays[0], Window(4.0, 6.0), 2.5) == pytest.approx(2.5 / 4)  # too short for one: not starved
+    assert speed(replays[0], Window(3.0, 3.0), 2.5) is None
+
+
+@given(st.lists(st.floats(2.0, 9.0), min_size=1, max_size=6), st.floats(0, 20), st.floats(0.01, 30))
+def test_no_job_exceeds_its_ideal_wherever_a_window_cuts_its_iterations(
+    times_s: list[float], from_s: float, length_s: float
+) -> None:
+    """Iterations of 2 s of computation, the transfers of which take the rest; alone they would take 2 s."""
+    graph = compute_and_send("g", 2.0, 1.0, ("h0",), (FlowSpec("h0", 0, "h1", 0, 1.0),))
+    specification: dict[str, Any] = {"name": "a", "hosts": ["h0"], "gpus_per_host": 1, "iterations": len(times_s)}
+    specification["workload"] = {"type": "phases", "compute_s": 2, "comm_start": 1, "flows": []}
+    job = TrainingJob(JobSpecification.model_validate(specification), Placement({"h0": ()}, {}), graph)
+    replay = JobReplay(job)
+    replay.start(0.0)
+    now_s = 0.0
+    for time_s in times_s:
+        replay.computation_finished(0, now_s + 2.0)
+        replay.transfer_finished(1, now_s + time_s)
+        now_s += time_s
+    windows = {"a": Window(from_s, from_s + length_s)}
+    computed = computing_gpu_seconds([replay], windows)["a"]
+    assert computed <= length_s * 2.0 / min(times_s) * (1 + 1e-9)
+    inside = sum(windows["a"].overlap_s(each.start_s, each.end_s) for each in replay.iterations)
+    assert computed >= inside * 2.0 / max(times_s) * (1 - 1e-9)
 
 
 def test_measure_sets_the_window_outright(scenario: Scenario, replays: list[JobReplay]) -> None:
     measured = Scenario.model_validate(scenario.model_dump() | {"measure": {"from_s": 1.0, "to_s": 11.0}})
-    windows = job_windows(measured, replays)
+    windows = job_windows(measured, replays, IDEAL_S)
     assert windows == {"a": Window(1.0, 10.0), "b": Window(4.0, 11.0)}
-    assert computing_gpu_seconds(replays, windows) == {"a": 40.0, "b": 7.0}
+    assert computing_gpu_seconds(replays, windows) == pytest.approx({"a": 16 * (2 / 3 + 1 + 1), "b": 5 + 3 * 2 / 3})
     assert mean_iteration_time_s(replays[0], windows["a"]) == 3.5
 
 
@@ -131,7 +191,7 @@ def test_a_window_without_end_or_gpus_is_refused(scenario: Scenario, replays: li
         run_window(scenario, running)
     late = Scenario.model_validate(scenario.model_dump() | {"measure": {"from_s": 50.0, "to_s": 60.0}})
     with pytest.raises(ValueError, match="no job holds a GPU"):
-        gpu_utilisation(replays, job_windows(late, replays))
+        gpu_utilisation(replays, job_windows(late, replays, IDEAL_S))
 
 
 def test_a_window_is_cut_at_what_lies_inside_it() -> None:
@@ -146,7 +206,7 @@ def test_a_window_is_cut_at_what_lies_inside_it() -> None:
 def test_utilisation_of_a_part_counts_what_is_allocated_and_computes_there(
     scenario: Scenario, replays: list[JobReplay]
 ) -> None:
-    windows = job_windows(scenario, replays)
+    windows = job_windows(scenario, replays, IDEAL_S)
     assert utilisation_in(Window(0.0, 4.0), replays, windows) == pytest.approx((2 + 1) / 4)
     assert utilisation_in(Window(4.0, 10.0), replays, windows) == pytest.approx((8 * 3 + 6) / (8 * 6 + 6))
     assert utilisation_in(Window(10.0, 12.0), replays, windows) is None

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from experiments.report.numbers import change, count, percent, seconds
+from experiments.report.numbers import change, count, percent, seconds, slowdown
 from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend, RunError, run_on, unsupported_on
 from experiments.scenarios.results import RunResult, run_object
@@ -141,7 +141,7 @@ def _print_results(results: Sequence[RunResult]) -> None:
 def utilisation(results: Sequence[RunResult]) -> Table:
     """Return the GPU utilisation of every policy, with the ideal and the fluid bound."""
     rates = ", ideal rates" if results[0].enforcement is Enforcement.IDEAL else ""
-    columns = ("Policy", "Utilisation", "Ideal", "Fluid bound", "Rules")
+    columns = ("Policy", "Utilisation", "Ideal", "Fluid bound", "Worst slowdown", "Starved", "Rules")
     table = number_table(f"{results[0].scenario}: GPU utilisation{rates}", *columns)
     for result in results:
         table.add_row(
@@ -149,6 +149,8 @@ def utilisation(results: Sequence[RunResult]) -> Table:
             percent(result.gpu_utilisation),
             percent(result.ideal_gpu_utilisation),
             percent(result.fluid_bound_gpu_utilisation),
+            slowdown(result.worst_speed),
+            count(result.starved_jobs),
             count(result.num_rules),
         )
     return table

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from experiments.report.numbers import count
+from experiments.report.numbers import count, slowdown
 from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend
 from experiments.sweeps import processes
@@ -168,7 +168,17 @@ def _table(rows: Sequence[Cell]) -> Table:
     keys = list(rows[0].settings)
     some_failed = any(cell.failed for cell in rows)
     spread = ("Mean", "Deviation", "p5", "p95")
-    columns = ("Scenario", *keys, "Policy", "Seeds", *(("Failed",) if some_failed else ()), *spread, "Limit")
+    columns = (
+        "Scenario",
+        *keys,
+        "Policy",
+        "Seeds",
+        *(("Failed",) if some_failed else ()),
+        *spread,
+        "Limit",
+        "Worst slowdown",
+        "Starved",
+    )
     table = number_table("GPU utilisation over seeds, in percent", *columns, left=("Policy",))
     for cell in rows:
         table.add_row(
@@ -179,6 +189,8 @@ def _table(rows: Sequence[Cell]) -> Table:
             *((count(cell.failed),) if some_failed else ()),
             *(_in_percent(getattr(cell.gpu_utilisation, column.lower(), None)) for column in spread),
             _in_percent(cell.limit),
+            slowdown(cell.worst_speed),
+            count(cell.starved_jobs),
         )
     return table
 

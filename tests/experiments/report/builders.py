@@ -49,6 +49,7 @@ def make_job(
         gpus=8,
         iteration_time_s=iteration_time_s,
         ideal_iteration_time_s=0.8,
+        speed=None if iteration_time_s is None else 0.8 / iteration_time_s,
         jct_s=ENDED_S,
         intensity=intensity,
         correction_factor=1.0,

@@ -32,7 +32,7 @@ def error_bars(drawn: ReportFigure) -> list[tuple[float, float]]:
 
 def cell(policy: str, mean: float, deviation: float, scenario: str = "fig20") -> Cell:
     spread = Spread(mean, deviation, mean - deviation, mean, mean + deviation)
-    return Cell(scenario, {}, policy, 3, 0, spread, 0.9)
+    return Cell(scenario, {}, policy, 3, 0, spread, 0.9, 2, 0.5)
 
 
 def test_bars_are_as_long_as_utilisation_is_high_and_the_csv_says_so() -> None:
@@ -99,7 +99,7 @@ def test_policies_keep_their_colour_in_every_scenario_of_a_sweep() -> None:
 
 def test_a_sweep_without_a_finished_run_has_no_figure() -> None:
     with pytest.raises(ValueError, match="a finished run"):
-        sweep_bars([Cell("fig20", {}, "ecmp", 0, 3, None, None)])
+        sweep_bars([Cell("fig20", {}, "ecmp", 0, 3, None, None, 0, None)])
 
 
 def test_series_colours_differ_from_each_other() -> None:

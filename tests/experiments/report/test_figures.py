@@ -21,7 +21,7 @@ CHARTS = (
 
 def test_every_plot_is_a_figure_of_its_own_and_pyplot_knows_none() -> None:
     result = make_result()
-    cell = Cell("fig20", {}, "crux", 3, 0, Spread(0.5, 0.1, 0.4, 0.5, 0.6), 0.9)
+    cell = Cell("fig20", {}, "crux", 3, 0, Spread(0.5, 0.1, 0.4, 0.5, 0.6), 0.9, 2, 0.5)
     plotted = [
         figures.plot_utilisation([result]),
         figures.plot_timeline(result),

@@ -61,7 +61,7 @@ def all_pages() -> list[str]:
     return [
         page([results, [replace(result, scenario="second") for result in results]]),
         findings_report(FINDINGS, [results]).html(),
-        sweep_report([Cell("fig20", {"jobs": 2}, "crux", 3, 1, spread, 0.9)]).html(),
+        sweep_report([Cell("fig20", {"jobs": 2}, "crux", 3, 1, spread, 0.9, 2, 0.5)]).html(),
     ]
 
 
@@ -86,9 +86,9 @@ def test_tables_compare_every_policy_with_the_first() -> None:
     assert tables_of(page([[first, second]])) == [
         [
             "GPU utilisation of every policy",
-            "Policy Utilisation Points against ecmp Ideal Fluid bound",
-            "ecmp 50.0 % \N{EN DASH} 90.0 % 80.0 %",
-            "crux 75.0 % +25.0 90.0 % 80.0 %",
+            "Policy Utilisation Points against ecmp Ideal Fluid bound Worst slowdown Starved jobs",
+            "ecmp 50.0 % \N{EN DASH} 90.0 % 80.0 % 2.50 0",
+            "crux 75.0 % +25.0 90.0 % 80.0 % 1.88 0",
         ],
         [
             "a: 8 GPUs, ideal 0.800 s",
@@ -205,11 +205,11 @@ def test_the_page_is_written_as_utf_8_and_every_figure_has_its_data_beside_it(tm
 
 def test_a_sweep_shows_its_settings_and_failures_where_there_are_any() -> None:
     spread = Spread(0.5, 0.1, 0.4, 0.5, 0.6)
-    plain = Cell("fig20", {}, "crux", 3, 0, spread, 0.9)
+    plain = Cell("fig20", {}, "crux", 3, 0, spread, 0.9, 2, 0.5)
     (table,) = tables_of(sweep_report([plain]).html())
     assert table[1:] == [
-        "Scenario Policy Seeds Mean Deviation p5 p50 p95 Limit",
-        "fig20 crux 3 50.0 % 10.0 % 40.0 % 50.0 % 60.0 % 90.0 %",
+        "Scenario Policy Seeds Mean Deviation p5 p50 p95 Limit Worst slowdown Starved jobs",
+        "fig20 crux 3 50.0 % 10.0 % 40.0 % 50.0 % 60.0 % 90.0 % 2.00 2",
     ]
     (table,) = tables_of(sweep_report([replace(plain, settings={"jobs": 2}, failed=1)]).html())
     assert table[2].startswith("fig20 jobs=2 crux 3 1 50.0 %")

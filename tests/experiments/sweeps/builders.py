@@ -51,7 +51,12 @@ def asked(
 
 def finished(of: CaseDescription, gpu_utilisation: float = 0.5) -> ResultLine:
     measured = CaseResult(
-        gpu_utilisation=gpu_utilisation, ideal_gpu_utilisation=0.9, fluid_bound_gpu_utilisation=0.8, more="unnamed"
+        gpu_utilisation=gpu_utilisation,
+        ideal_gpu_utilisation=0.9,
+        fluid_bound_gpu_utilisation=0.8,
+        starved_jobs=1,
+        worst_speed=0.25,
+        more="unnamed",
     )
     return ResultLine(**of.model_dump(), result=measured)
 

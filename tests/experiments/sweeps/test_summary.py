@@ -56,4 +56,5 @@ def test_cells_summarise_the_finished_seeds_of_a_scenario_setting_and_policy() -
     spread = found[ecmp_1].gpu_utilisation
     assert spread is not None
     assert (round(spread.mean, 9), round(spread.p95, 9), found[ecmp_1].limit) == (0.3, 0.39, 0.8)
+    assert (found[ecmp_1].starved_jobs, found[ecmp_1].worst_speed, found[crux_1].worst_speed) == (2, 0.25, None)
     assert found[crux_2].gpu_utilisation is found[ecmp_2].gpu_utilisation is found[crux_1].limit is None

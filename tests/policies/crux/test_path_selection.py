@@ -47,9 +47,9 @@ def test_links_that_others_load_are_left_to_them_until_other_links_are_as_full(p
         plan = decide(find_policy(policy), replace(snapshot, foreign_loads_bps=foreign_loads_bps))
         return [plan.flows[FlowKey(job.name, job.flow_groups[0].name, 0)].path for job in jobs]
 
-    assert paths({}) == [(0,), (1,)]
+    assert paths({0: 0.1e9}) == [(0,), (1,)]
     assert paths({0: 1.5e9}) == [(1,), (0,)]
-    assert paths({0: 3e9}) == [(1,), (1,)]
+    assert paths({0: 3.5e9}) == [(1,), (1,)]
     assert paths({0: 3e9, 1: 2.5e9}) == [(0,), (0,)]
 
 
@@ -58,6 +58,14 @@ def test_only_utilisation_can_be_added_to_what_others_send(congestion: Congestio
     either = ((0,), (1,))
     snapshot = Snapshot(0.0, make_links(GBPS, GBPS), (make_job("a", [(1e8, either)]),), foreign_loads_bps={0: 0.5e9})
     assert select_paths(snapshot, congestion).first_paths == [(0,)]
+
+
+@pytest.mark.parametrize("policy", ["crux", "taccl-star", "trainyard"])
+@pytest.mark.parametrize("candidates", [((0,), (1,)), ((1,), (0,))])
+def test_an_idle_fast_path_is_better_than_an_idle_slow_one(policy: str, candidates: tuple[Path, ...]) -> None:
+    job = make_job("a", [(1e9, candidates)])
+    plan = decide(find_policy(policy), Snapshot(0.0, make_links(GBPS, 4 * GBPS), (job,)))
+    assert plan.flows[FlowKey("a", job.flow_groups[0].name, 0)].path == (1,)
 
 
 def test_flows_of_one_job_keep_apart() -> None:
@@ -131,12 +139,17 @@ def plainly_chosen(snapshot: Snapshot) -> dict[FlowKey, Path]:
     for job in sorted(snapshot.jobs, key=lambda job: (-intensity(job), job.name)):
         duration_s = max(job.profile.compute_s, job.profile.compute_s * job.profile.comm_start + spread_s(job))
         for flow in job.flows:
-            path = min(
-                flow.candidates, key=lambda path: (max(load[link] for link in path), sum(load[link] for link in path))
-            )
+            rate_bps = flow.size_bytes * 8 / duration_s if flow.size_bytes else 0.0
+            added = [rate_bps / link.rate_bps for link in snapshot.links]
+            path = flow.candidates[0]
+            for other in flow.candidates[1:]:
+                loads, other_loads = ([load[link] + added[link] for link in each] for each in (path, other))
+                is_as_full = max(other_loads) == pytest.approx(max(loads), rel=1e-9, abs=0)
+                is_better = sum(other_loads) < sum(loads) * (1 - 1e-9) if is_as_full else max(other_loads) < max(loads)
+                path = other if is_better else path
             chosen[flow.key] = path
             for link in path if flow.size_bytes else ():
-                load[link] += flow.size_bytes * 8 / duration_s / snapshot.links[link].rate_bps
+                load[link] += added[link]
     return chosen
 
 

@@ -77,7 +77,8 @@ def test_a_case_scores_as_a_run_on_the_simulator(seed: int) -> None:
     optimum = Optimum(Case(drawn.load, scenario, on_paths(snapshot, choice)))
     scored = optimum.of_levels([levels[job.name] for job in snapshot.jobs]) / optimum.gpu_seconds
     result = run_on_simulator(scenario, "crux", on_progress=lambda _now, _end: None)
-    assert scored == pytest.approx(result.gpu_utilisation, rel=1e-9)
+    (window_as_it_happened,) = result.stretches
+    assert scored == pytest.approx(window_as_it_happened.gpu_utilisation, rel=1e-9)
 
 
 def test_nothing_is_above_the_best_or_below_the_worst() -> None:

@@ -1,0 +1,90 @@
+"""Compares ``trainyard`` with ``ecmp`` and ``crux`` on drawn mixes: ``python benchmarks/mixes.py [--seed S] [--json]``.
+
+The mixes are those of ``draw.py``, which ``--drawing`` names: 2 to 6 jobs of all parallelisms on small fabrics. Each
+runs on the simulator with levels under every policy with run seeds 1 to 3; a mix counts by the mean over these.
+
+A gain is the GPU utilisation of ``trainyard`` minus that of the baseline: the better of ``ecmp`` and ``crux`` of those
+that starve nobody, in points.
+
+- ``gain_mean_points``, ``gain_worst_points``: over the mixes; ``gain_worst_run_points``: the worst of a single run.
+- ``gain_over_crux_points``: the mean over the mixes of the gain over ``crux`` alone.
+- ``starved_jobs``: the jobs that complete no iteration in the window, over all runs, by policy.
+- ``worst_job``: the mean over the mixes of the least speed of a job (1 / slowdown, 0 where starved) minus that under
+  ``crux``.
+- ``alone_slowdown_worst``: over all jobs of the mixes, alone and without jitter, and over all policies: the worst
+  iteration time over that under ``ecmp``, minus 1; ``alone_worst`` names the job and the policy.
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+# Run as a file, it finds the packages beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.drawn_mixes import BASELINES, Mix, measure
+from benchmarks.provenance import print_figures, provenance
+from experiments.sweeps.processes import Failure, num_cores, on_processes
+
+DRAWING = Path(__file__).resolve().parents[2] / "shared/data/policy-cases/draw.py"
+
+
+def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
+    """Return the figures of the mixes."""
+    gains = {mix.seed: mix.by_policy[policy].utilisation - mix.baseline.utilisation for mix in mixes}
+    run_gains = [
+        own - base
+        for mix in mixes
+        for own, base in zip(mix.by_policy[policy].utilisations, mix.baseline.utilisations, strict=True)
+    ]
+    over_crux = [mix.by_policy[policy].utilisation - mix.by_policy["crux"].utilisation for mix in mixes]
+    speeds = {name: [statistics.mean(mix.by_policy[name].worst_speeds) for mix in mixes] for name in (policy, "crux")}
+    worst_alone = max(mixes, key=lambda mix: mix.alone_slowdown)
+    return {
+        "mixes": len(mixes),
+        "gain_mean_points": round(statistics.mean(gains.values()) * 100, 3),
+        "gain_worst_points": round(min(gains.values()) * 100, 3),
+        "gain_worst_mix": min(gains, key=gains.__getitem__),
+        "gain_worst_run_points": round(min(run_gains) * 100, 3),
+        "gain_over_crux_points": round(statistics.mean(over_crux) * 100, 3),
+        "starved_jobs": {
+            name: sum(sum(mix.by_policy[name].starved_jobs) for mix in mixes) for name in (*BASELINES, policy)
+        },
+        "worst_job": round(statistics.mean(speeds[policy]) - statistics.mean(speeds["crux"]), 4),
+        "alone_slowdown_worst": round(worst_alone.alone_slowdown, 5),
+        "alone_worst": worst_alone.alone_worst,
+    }
+
+
+def main() -> int:
+    """Measure, and print the figures; returns 2 where the drawing is not there, 1 where a mix failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first mix (default: %(default)s)")
+    parser.add_argument("--mixes", type=int, default=20, help="how many mixes (default: %(default)s)")
+    parser.add_argument("--policy", default="trainyard", help="the policy to compare (default: %(default)s)")
+    parser.add_argument("--drawing", type=Path, default=DRAWING, help="the program that draws (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    if not options.drawing.is_file():
+        print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
+        return 2
+    seeds = range(options.seed, options.seed + options.mixes)
+    mixes = []
+    for seed, measured in on_processes(partial(measure, options.drawing, options.policy), seeds, options.workers):
+        if isinstance(measured, Failure):
+            print(f"mix {seed}: {measured}", file=sys.stderr)
+            return 1
+        own, base = measured.by_policy[options.policy], measured.baseline
+        print(f"mix {seed}: {(own.utilisation - base.utilisation) * 100:+.2f} points", file=sys.stderr, flush=True)
+        mixes.append(measured)
+    found = figures(mixes, options.policy)
+    print_figures({**found, "seed": options.seed, **provenance(("numpy", "numba", "scipy"))}, as_json=options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
