@@ -64,9 +64,11 @@ def interleaved(
     """Forward flows of an interleaved 1F1B pipeline of equal hosts into host ``consumer``, counted from 0.
 
     Durations are those of one micro-batch on one chunk. After the warm-up the consumer waits for the first backward
-    pass, if that takes longer than a forward pass, and then alternates. Valid where ``backward_s`` is at least
-    ``forward_s`` and micro-batches fill whole rounds of hosts. Not valid for host 0, where later rounds wait for the
-    last host.
+    pass, if that takes longer than a forward pass, and then alternates. It may wait once more: the second round reaches
+    its second chunk only behind the last host, which warms up least and so has long been alternating. Hosts far ahead
+    of the last one feel that, from 7 hosts on where a backward pass takes twice as long as a forward pass, from 5 where
+    both take equally long. Valid where ``backward_s`` is at least ``forward_s`` and micro-batches fill whole rounds of
+    hosts, for any number of hosts. Not valid for host 0, where later rounds wait for the last host.
     """
     _check_pipeline(num_micro_batches, num_hosts, consumer, forward_s, backward_s)
     _check_count("num_chunks", num_chunks, 2)
@@ -77,10 +79,16 @@ def interleaved(
     behind = num_hosts - 1 - consumer
     warm_up = 2 * behind + (num_chunks - 1) * num_hosts
     turn_s, wait_s = forward_s + backward_s, behind * (backward_s - forward_s)
-    return tuple(
-        number * forward_s if number <= warm_up else warm_up * forward_s + wait_s + (number - warm_up) * turn_s
-        for number in range(num_micro_batches * num_chunks)
-    )
+    around = (num_chunks + 1) * num_hosts
+    wait_around_s = max(behind * forward_s - (num_hosts - behind) * backward_s, 0.0)
+
+    def offset_s(number: int) -> float:
+        if number <= warm_up:
+            return number * forward_s
+        alternating_s = warm_up * forward_s + wait_s + (number - warm_up) * turn_s
+        return alternating_s if number < around else alternating_s + wait_around_s
+
+    return tuple(map(offset_s, range(num_micro_batches * num_chunks)))
 
 
 def gathers(forward_s: Sequence[float], backward_s: Sequence[float]) -> tuple[float, ...]:

@@ -108,7 +108,8 @@ class CoflowBenchmark(Evaluation[CoflowCase, PolicyMeasured, PolicyMeasured]):
     def _assumptions(self) -> tuple[str, ...]:
         file = "The file is the benchmark's" if self._is_benchmark else "The file is not the benchmark's"
         words = f"{file} FB2010-1Hr-150-0.txt, {SOURCE} (by its SHA-256)."
-        return (words, *ASSUMPTIONS, _OF_RECOMPUTE[self.recompute])
+        warnings = () if self._trace.warning is None else (f"In this file {self._trace.warning}.",)
+        return (words, *warnings, *ASSUMPTIONS, _OF_RECOMPUTE[self.recompute])
 
     @cached_property
     def _trace(self) -> CoflowTrace:

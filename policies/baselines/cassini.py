@@ -16,6 +16,9 @@ Differences from the paper:
 
 - Loops: the paper drops placements whose graph has one. Here jobs are already placed, so a link that closes a loop
   keeps what earlier links have fixed between its jobs, and turns only the rest.
+- Threshold: the paper scores placements and takes the best one, so that jobs which do not fit do not meet. Here jobs
+  are already placed. A shift that does not fit costs more than it saves: who is late waits for its next beat. So jobs
+  tied together are shifted only if they reach ``CassiniOptions.least_score`` on every link, all of them or none.
 - Zero: of the jobs tied together the first to arrive is not shifted, ties by name. A job tied to no other has no shift.
 - Demand is even during a transfer.
 - More than two jobs on a link are placed by descent (``unified_circle``) instead of by a solver.
@@ -23,7 +26,7 @@ Differences from the paper:
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,14 +40,39 @@ from policies.policy import Policy
 from policies.snapshot import Snapshot
 
 _SAME_TIME = 1e-9
+_ROUNDING = 1e-9
+"""Of a score."""
 _MEETS_NOBODY = "It meets nobody on a link that could be too little for all."
 
 _Uses = Mapping[int, Use]
 """Uses of one link by number of job."""
 
 
-def cassini(snapshot: Snapshot) -> Plan:
-    """Shift the iterations of the jobs against each other. Ranks follow arrival, then name, and mean nothing here.
+@dataclass(frozen=True, slots=True)
+class CassiniOptions:
+    """What the paper leaves open.
+
+    Attributes:
+        least_score: Jobs that are tied together are shifted only if each link that they contend for reaches this
+            compatibility. 1 asks for transfers that fit perfectly, minus infinity shifts all jobs that contend.
+            The default is ours; docs/policies.md has the drawn mixes that it was chosen on.
+
+    Raises:
+        ValueError: ``least_score`` is above 1 or NaN, so that no job could reach it.
+    """
+
+    least_score: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.least_score <= 1.0:
+            raise ValueError(f"least_score must be at most 1, not {self.least_score}")
+
+
+DEFAULT_OPTIONS = CassiniOptions()
+
+
+def cassini(snapshot: Snapshot, options: CassiniOptions = DEFAULT_OPTIONS) -> Plan:
+    """Shift the iterations of compatible jobs against each other. Ranks follow arrival, then name, and mean nothing.
 
     Raises:
         ValueError: An iteration is longer than 10^7 s; the message names the job.
@@ -59,10 +87,15 @@ def cassini(snapshot: Snapshot) -> Plan:
     contended = _contended_links(coflows)
     phases_s, tied_to = _phases(len(coflows), contended)
     scores = _lowest_scores(contended, phases_s)
+    tied_scores = _of_tied_jobs(scores, tied_to)
     decisions = []
     for position, coflow in enumerate(coflows):
         if position not in scores:
             decisions.append(JobDecision(coflow, level=0, order=0, reason=_MEETS_NOBODY))
+            continue
+        if (tied_score := tied_scores[tied_to[position]]) < options.least_score - _ROUNDING:
+            reason = f"It is not shifted: jobs tied to it score {tied_score:.3f}, less than {options.least_score:g}."
+            decisions.append(JobDecision(coflow, level=0, order=0, reason=reason))
             continue
         first = tied_to.index(tied_to[position])
         shift_s = _shift_s(coflow, phases_s[position], coflows[first], phases_s[first])
@@ -113,6 +146,14 @@ def _lowest_scores(links: Sequence[_Uses], phases_s: Sequence[float]) -> dict[in
         score = UnifiedCircle([[_turned(use, phases_s[job]) for job, use in uses.items()]]).score([0])
         scores |= {job: min(score, scores.get(job, score)) for job in uses}
     return scores
+
+
+def _of_tied_jobs(scores: Mapping[int, float], tied_to: Sequence[int]) -> dict[int, float]:
+    """Return the lowest score among the jobs that are tied together, by the number that ``_phases`` gives them."""
+    lowest: dict[int, float] = {}
+    for job, score in scores.items():
+        lowest[tied_to[job]] = min(score, lowest.get(tied_to[job], score))
+    return lowest
 
 
 def _turned(use: Use, phase_s: float) -> Use:

@@ -3,7 +3,8 @@
 Objective: the least mean coflow completion time. Source: Chowdhury, Zhong and Stoica, *Efficient Coflow Scheduling with
 Varys*, SIGCOMM 2014, section 5. Inputs: bytes by link, link rates. Under ideal enforcement the allocator is MADD with
 backfill at group events, and SEBF orders the open flow groups by the bytes they still have. With levels, at job events,
-a job is one coflow of its bytes per iteration. O(h + n log n) for n jobs and h pairs of job and link.
+a job is one coflow of its bytes per iteration. Times are compared as rational numbers (``exact_order``), so that ties,
+and only ties, keep the order given. O(h + n log n) for n jobs and h pairs of job and link.
 
 Differences from the paper:
 
@@ -15,12 +16,14 @@ Differences from the paper:
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from policies.arrays import FloatArray
+from policies.baselines.exact_order import bottleneck_error, exact_bottleneck_s, exact_order
 from policies.coflows import JobCoflow, JobWeight, job_coflows, seconds_by_link, weights_of
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.open_groups import OpenGroups
@@ -31,10 +34,17 @@ from policies.snapshot import Snapshot
 
 
 def varys(snapshot: Snapshot, weight: JobWeight = JobWeight.ONE) -> Plan:
-    """Serve the jobs by their bottleneck time per iteration, shortest first."""
+    """Serve the jobs by their bottleneck time per iteration, shortest first; ties by name."""
+    rates_bps = snapshot.links.rates_bps
 
     def order(coflows: Sequence[JobCoflow]) -> Sequence[int]:
-        positions: list[int] = sebf(bottleneck_times(seconds_by_link(coflows)), weights_of(coflows, weight)).tolist()
+        weights = weights_of(coflows, weight)
+
+        def exact_key(position: int) -> Fraction:
+            return exact_bottleneck_s(coflows[position], rates_bps) / Fraction(weights[position])
+
+        keys = bottleneck_times(seconds_by_link(coflows)) / weights
+        positions: list[int] = exact_order(keys, exact_key, max(map(bottleneck_error, coflows), default=0.0)).tolist()
         return positions
 
     return plan_in_order(
@@ -59,6 +69,8 @@ def bottleneck_times(seconds_by_link: csr_array) -> FloatArray:
 def sebf(bottleneck_times: FloatArray, weights: FloatArray) -> npt.NDArray[np.int64]:
     """Return the coflows by bottleneck time over weight, shortest first; ties in the order given, weight 0 last.
 
+    The quotients of these floats are compared exactly.
+
     Raises:
         ValueError: A time or weight is negative or NaN; the message names the coflow.
     """
@@ -68,7 +80,9 @@ def sebf(bottleneck_times: FloatArray, weights: FloatArray) -> npt.NDArray[np.in
             raise ValueError(f"coflow {coflow}: its {name} must not be negative, not {values[coflow]}")
     weighed = np.full(len(weights), np.inf)
     np.divide(bottleneck_times, weights, out=weighed, where=weights > 0)
-    return weighed.argsort(kind="stable")
+    if (weights == 1).all():
+        return weighed.argsort(kind="stable")
+    return exact_order(weighed, lambda coflow: Fraction(bottleneck_times[coflow]) / Fraction(weights[coflow]))
 
 
 def _order_groups(groups: OpenGroups) -> npt.NDArray[np.int64]:

@@ -32,6 +32,12 @@ def test_an_interleaved_pipeline_waits_for_the_first_backward() -> None:
     assert interleaved(2, 2, 2, 1, 1.0, 2.0) == (0.0, 1.0, 2.0, 5.0)
 
 
+def test_an_interleaved_pipeline_of_many_hosts_waits_again_for_its_last_one() -> None:
+    """Of five hosts the second alternates from the 12th step on; the second round's second chunk comes a unit later."""
+    alternating = [11.0 + 2.0 * number for number in range(9)]
+    assert interleaved(10, 5, 2, 1, 1.0, 1.0)[11:] == (*alternating[:4], *(late + 1.0 for late in alternating[4:]))
+
+
 def test_gathers_follow_layers_of_any_length_forward_and_back() -> None:
     assert gathers([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]) == (0.0, 1.0, 3.0, 6.0, 12.0, 17.0)
     assert parameters([1.0, 2.0, 3.0]) == (0.0, 1.0, 3.0)

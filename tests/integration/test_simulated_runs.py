@@ -97,6 +97,13 @@ def test_shifted_jobs_take_turns_on_their_link() -> None:
     assert [job.iteration_time_s for job in shifted.jobs] == pytest.approx([2.0, 2.0], rel=1e-3)
 
 
+def test_jobs_that_do_not_fit_one_link_are_not_made_to_wait_for_beats() -> None:
+    """Each needs the link for 1.5 s of an iteration of 2.5 s: out of step they would be late, and wait for a beat."""
+    jobs = [phases(name, f"h{host}", f"h{host + 2}", 1.0, 1.5, iterations=12) for host, name in enumerate("ab")]
+    shared, shifted = (run({"topology": DUMBBELL, "jobs": jobs}, policy) for policy in ("ecmp", "cassini"))
+    assert [job.iteration_time_s for job in shifted.jobs] == [job.iteration_time_s for job in shared.jobs]
+
+
 def test_hosts_keep_the_order_of_ranks_on_a_link_that_has_no_level() -> None:
     """Two NICs of different jobs share a PCIe link: the job of the higher rank is as fast as in isolation."""
     topology = {

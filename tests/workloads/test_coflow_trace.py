@@ -23,6 +23,24 @@ def test_flows_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("announced", "num_miscounted"),
+    [("2 1", 0), ("1 1", 1), ("2 2", 1), ("1 2", 1), ("3 1", 1)],
+)
+def test_flows_count_as_listed_where_the_announced_numbers_are_wrong(announced: str, num_miscounted: int) -> None:
+    """The second coflow of the file has two sources and one destination."""
+    trace = parse_coflow_trace(GENERATED.replace("1 0 2 2 1", f"1 0 2 {announced}"))
+    flows = list(zip(trace.sources, trace.destinations, trace.size_bytes / 2**20, strict=True))
+    assert flows == [(0, 0, 1.0), (1, 0, 2.0), (3, 2, 7.0)]
+    assert trace.num_miscounted == num_miscounted
+    words = "1 of 2 coflows announce other numbers of sources or destinations than their flows have"
+    assert (trace.warning is None) if not num_miscounted else (words in str(trace.warning))
+
+
+def test_the_benchmarks_format_cannot_be_miscounted() -> None:
+    assert parse_coflow_trace(BENCHMARK).warning is None
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "line 1, column 1: number of ports: missing"),
@@ -59,7 +77,10 @@ def test_flows_one_by_one() -> None:
         (GENERATED.replace("3 2 7", "3 2"), "line 2, column 8: megabytes: missing"),
         (GENERATED.replace("3 2 7", "3 2 0"), "line 2, column 8: megabytes: a flow of zero bytes"),
         (GENERATED.replace("3 2 7", "4 2 7"), "line 2, column 6: source: expected a port from 0 to 3, got '4'"),
-        (GENERATED.replace("1 0 2 2 1", "1 0 2 1 1"), "line 3, column 4: it announces 1 sources, 2 send"),
+        (
+            GENERATED.replace("1 0 2 2 1", "1 0 2 2 x"),
+            "line 3, column 5: number of destinations: expected",
+        ),
         (GENERATED + "\n2\n", "line 4, column 1: line 1 announces 2 coflows, 4 follow"),
         ("9" * 5000 + " 1\n", "line 1, column 1: number of ports: expected a whole number above 0, got '999"),
         (GENERATED.replace("3 2 7", "3 2 5.0e-324"), "line 2, column 8: megabytes: expected at least 1e-06, got '5.0e"),

@@ -1,6 +1,7 @@
 """Pipelines: schedules, makespans without communication, and arrangements compared with closed forms."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostlib.arrangements import interleaved, one_forward_one_backward, staggered
-from workloads.arrangement import ZeroCommunicationRun
+from workloads.arrangement import ZeroCommunicationRun, arranged
 from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
 from workloads.parallelism.pipeline_schedules import StepKind, schedule
@@ -128,15 +129,46 @@ def test_1f1b_has_its_closed_form(num_hosts: int, micro_batches: int) -> None:
         assert offsets_s == pytest.approx(expected), (direction, consumer)
 
 
-@given(num_hosts=st.integers(2, 5), rounds=st.integers(1, 4), chunks=st.integers(2, 4))
-def test_interleaved_has_its_closed_form(num_hosts: int, rounds: int, chunks: int) -> None:
+def with_durations(graph: TaskGraph, forward_s: float, backward_s: float) -> TaskGraph:
+    """The graph with other durations of its steps, and the offsets that follow from them."""
+    tasks = [
+        replace(task, duration_s=forward_s if task.name.startswith(StepKind.FORWARD) else backward_s)
+        if isinstance(task, Computation)
+        else task
+        for task in graph.tasks
+    ]
+    return arranged(replace(graph, tasks=tuple(tasks)))
+
+
+def check_interleaved(num_hosts: int, rounds: int, chunks: int, forward_s: float, backward_s: float) -> None:
+    """Compare the closed form with the task graph on every link but the one that closes the loop."""
     micro_batches = rounds * num_hosts
-    seconds = MODEL.forward_s / micro_batches / chunks, MODEL.backward_s / micro_batches / chunks
-    found = offsets(pipeline(PipelineSchedule.INTERLEAVED, num_hosts, micro_batches, chunks))
-    for (direction, _, consumer), offsets_s in found.items():
-        if direction == "forward" and consumer:
-            expected = interleaved(micro_batches, num_hosts, chunks, consumer, *seconds)
-            assert offsets_s == pytest.approx(expected), consumer
+    graph = pipeline(PipelineSchedule.INTERLEAVED, num_hosts, micro_batches, chunks)
+    found = offsets(with_durations(graph, forward_s, backward_s))
+    for consumer in range(1, num_hosts):
+        expected = interleaved(micro_batches, num_hosts, chunks, consumer, forward_s, backward_s)
+        assert found["forward", consumer - 1, consumer] == list(expected), consumer
+
+
+@given(
+    num_hosts=st.integers(2, 11),
+    rounds=st.integers(1, 3),
+    chunks=st.integers(2, 3),
+    forward_s=st.integers(1, 8),
+    longer_s=st.integers(0, 12),
+)
+def test_interleaved_has_its_closed_form(
+    num_hosts: int, rounds: int, chunks: int, forward_s: int, longer_s: int
+) -> None:
+    """Durations are whole numbers, so that floats are exact."""
+    check_interleaved(num_hosts, rounds, chunks, forward_s, forward_s + longer_s)
+
+
+@pytest.mark.parametrize(("num_hosts", "backward_s"), [(5, 1), (6, 1), (7, 2), (8, 2), (10, 3), (16, 2)])
+def test_interleaved_has_its_closed_form_where_the_second_round_waits_for_the_last_host(
+    num_hosts: int, backward_s: int
+) -> None:
+    check_interleaved(num_hosts, 2, 2, 1, backward_s)
 
 
 def test_a_micro_batch_is_sent_when_computed_and_computed_when_arrived() -> None:

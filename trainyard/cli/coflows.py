@@ -9,7 +9,7 @@ import typer
 from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
 from topologies.files import FileError, read_text
-from trainyard.cli.exits import refuse
+from trainyard.cli.exits import refuse, tell
 from trainyard.cli.output import PrintableConsole, number_table
 from workloads.coflow_trace import MOST_BYTES, CoflowTrace, CoflowTraceError, parse_coflow_trace
 
@@ -54,10 +54,16 @@ def coflows(
 
 
 def _read_coflows(file: Path) -> CoflowTrace:
-    """Return the coflows of a file, or end the command with what is wrong with it and where."""
+    """Return the coflows of a file, or end the command with what is wrong with it and where.
+
+    A file that disagrees with itself is told on stderr.
+    """
     try:
-        return parse_coflow_trace(read_text(file, MOST_BYTES))
+        trace = parse_coflow_trace(read_text(file, MOST_BYTES))
     except CoflowTraceError as error:
         refuse(f"{file}: {error}")
     except FileError as error:
         refuse(str(error))
+    if trace.warning is not None:
+        tell(f"{file}: {trace.warning}")
+    return trace

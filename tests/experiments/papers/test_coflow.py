@@ -60,3 +60,11 @@ def test_the_benchmark_is_recognised_by_its_hash(
     assumptions = found["assumptions"]
     assert isinstance(assumptions, tuple)
     assert ("is the" if is_benchmark else "is not the") in assumptions[0]
+
+
+def test_a_file_that_disagrees_with_itself_is_an_assumption(tmp_path: Path) -> None:
+    file = tmp_path / "trace.txt"
+    file.write_text("3 1\na 0 2 1 1 0 1 128 0 2 128\n")
+    benchmark = CoflowBenchmark(file)
+    found = benchmark.findings([benchmark.measure(benchmark.cases()[0])])
+    assert "In this file 1 of 1 coflows announce other numbers" in found.assumptions[1]

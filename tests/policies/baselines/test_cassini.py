@@ -1,10 +1,11 @@
+import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.baselines.cassini import cassini
+from policies.baselines.cassini import CassiniOptions, cassini
 from policies.baselines.unified_circle import UnifiedCircle, Use
 from policies.job import Job
 from policies.snapshot import Snapshot
@@ -12,6 +13,8 @@ from tests.policies.builders import GBPS, make_job, make_links
 from topologies.fabric import Path
 
 LINKS = make_links(GBPS, GBPS, GBPS)
+ALWAYS = CassiniOptions(least_score=-math.inf)
+"""Shifts jobs however badly they fit."""
 
 
 def half_busy(name: str, *paths: Path, arrival_s: float = 0.0) -> Job:
@@ -19,8 +22,8 @@ def half_busy(name: str, *paths: Path, arrival_s: float = 0.0) -> Job:
     return make_job(name, [(GBPS / 8, (path,)) for path in paths], compute_s=1.0, arrival_s=arrival_s)
 
 
-def shifts_of(*jobs: Job) -> dict[str, float | None]:
-    plan = cassini(Snapshot(0.0, LINKS, jobs))
+def shifts_of(*jobs: Job, options: CassiniOptions = ALWAYS) -> dict[str, float | None]:
+    plan = cassini(Snapshot(0.0, LINKS, jobs), options)
     assert {(flow.path, flow.level, flow.order) for flow in plan.flows.values()} <= {(None, 0, 0)}
     return {job.name: job.time_shift_s for job in plan.jobs}
 
@@ -45,7 +48,7 @@ def test_a_shift_reaches_along_the_affinity_graph() -> None:
 def test_a_link_that_closes_a_loop_turns_only_who_is_free() -> None:
     """Three jobs that would all have to take turns with each other, two at a time: one pair must meet."""
     jobs = half_busy("a", (0,), (2,)), half_busy("b", (0,), (1,)), half_busy("c", (1,), (2,))
-    plan = cassini(Snapshot(0.0, LINKS, jobs))
+    plan = cassini(Snapshot(0.0, LINKS, jobs), ALWAYS)
     assert {job.name: job.time_shift_s for job in plan.jobs} == {
         "a": 0.0,
         "b": pytest.approx(1.0),
@@ -54,6 +57,34 @@ def test_a_link_that_closes_a_loop_turns_only_who_is_free() -> None:
     reasons = {job.name: job.reason for job in plan.jobs}
     assert reasons["b"] == "Begins 1 s later; on the link where it meets others most, they score 1.000."
     assert reasons["a"].endswith("they score 0.500.")
+
+
+def test_by_default_jobs_are_shifted_only_where_their_transfers_fit() -> None:
+    """B and c take turns whole; d needs 1.2 s of a link that leaves it 1 s, so neither it nor a keeps a beat."""
+    wide = make_job("d", [(1.2 * GBPS / 8, ((0,),))], compute_s=0.8)
+    jobs = half_busy("a", (0,)), half_busy("b", (1,)), half_busy("c", (1,)), wide
+    plan = cassini(Snapshot(0.0, LINKS, jobs))
+    shifts = {job.name: job.time_shift_s for job in plan.jobs}
+    assert shifts == {"a": None, "b": 0.0, "c": pytest.approx(1.0), "d": None}
+    reasons = {job.name: job.reason for job in plan.jobs}
+    assert reasons["a"] == reasons["d"] == "It is not shifted: jobs tied to it score 0.900, less than 1."
+    assert shifts_of(*jobs)["d"] is not None
+    assert shifts_of(*jobs, options=CassiniOptions(least_score=0.9))["d"] is not None
+    assert shifts_of(*jobs, options=CassiniOptions(least_score=0.91))["d"] is None
+
+
+def test_who_fits_on_one_link_is_not_shifted_where_a_job_tied_to_it_does_not_fit() -> None:
+    """A and b would take turns on link 0, but b and c cannot on link 1."""
+    wide = make_job("c", [(1.2 * GBPS / 8, ((1,),))], compute_s=0.8)
+    jobs = half_busy("a", (0,)), half_busy("b", (0,), (1,)), wide
+    assert set(shifts_of(*jobs, options=CassiniOptions()).values()) == {None}
+    assert shifts_of(*jobs[:2], options=CassiniOptions()) == {"a": 0.0, "b": pytest.approx(1.0)}
+
+
+@pytest.mark.parametrize("bad", [1.01, math.inf, math.nan])
+def test_a_score_that_no_jobs_reach_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="least_score must be at most 1"):
+        CassiniOptions(least_score=bad)
 
 
 def test_jobs_that_never_exceed_a_link_are_left_alone() -> None:
@@ -88,7 +119,7 @@ def test_without_loops_every_link_gets_the_turns_of_its_own_circle(drawn: list[t
         compute_s = min(2.0, (2.0 - comm_s) / comm_start) if comm_start else 2.0
         flows = [(comm_s * GBPS / 8, (path,)) for path in paths[number]]
         jobs.append(make_job(f"job-{number}", flows, compute_s=compute_s, comm_start=comm_start))
-    plans = {plan.name: plan for plan in cassini(Snapshot(0.0, links, tuple(jobs))).jobs}
+    plans = {plan.name: plan for plan in cassini(Snapshot(0.0, links, tuple(jobs)), ALWAYS).jobs}
     for link in range(len(links)):
         uses = [
             Use(2.0, job.profile.compute_s * job.profile.comm_start, twelfths / 12, 1.0)

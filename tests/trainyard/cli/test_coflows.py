@@ -39,6 +39,17 @@ def test_people_get_a_table(trainyard: Trainyard, trace: Path) -> None:
         assert word in words
 
 
+def test_a_trace_that_disagrees_with_itself_runs_and_is_told(trainyard: Trainyard, trace: Path) -> None:
+    """One coflow announces a destination for its two, as the traces of Sincronia's authors do."""
+    trace.write_text("3 2\na 0 2 1 1 0 1 128 0 2 128\nb 9000 1 1 1 1 0 128\n")
+    ended = trainyard("coflows", trace, "--policy", "sincronia", "--json")
+    assert ended.exit_code == 0
+    assert json.loads(ended.stdout)["average_cct_s"] == pytest.approx(1.5)
+    assert "trace.txt: 1 of 2 coflows announce other numbers of sources or destinations" in ended.stderr
+    trace.write_text("3 1\na 0 2 1 2 0 1 128 0 2 128\n")
+    assert trainyard("coflows", trace, "--policy", "sincronia", "--json").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
