@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor, Future
 from functools import partial
 from queue import SimpleQueue
-from threading import Lock, Thread, get_native_id
+from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
 from controller.errors import StoreError
@@ -64,7 +64,7 @@ class BackgroundTask:
 class SerialExecutor(Executor):
     """An executor with one daemon thread: a call that never returns does not keep the process from ending.
 
-    The thread has this ``niceness``, by which Linux gives it less of the processor.
+    The thread has so much more ``niceness`` than the process, by which Linux gives it less of the processor.
     """
 
     def __init__(self, name: str = "database", niceness: int = 0) -> None:
@@ -94,7 +94,7 @@ class SerialExecutor(Executor):
 
     def _work(self) -> None:
         if self._niceness and sys.platform == "linux":  # elsewhere it is a property of processes
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), self._niceness)
+            os.nice(self._niceness)
         while (taken := self._waiting.get()) is not None:
             future, call = taken
             if future.set_running_or_notify_cancel():

@@ -126,5 +126,4 @@ def test_planning_leaves_the_processor_to_calls() -> None:
         return await run_planning(niceness, "any"), await run_in_thread(niceness), niceness()
 
     planning, other, loop = asyncio.run(scenario())
-    assert (planning, other) == (PLANNING_NICENESS, loop)
-    assert planning > loop
+    assert (planning, other) == (min(19, loop + PLANNING_NICENESS), loop)
