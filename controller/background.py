@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import os
+import sys
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor, Future
+from functools import partial
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, get_native_id
 from typing import Any, Generic, TypeVar
 
 from controller.errors import StoreError
@@ -13,6 +16,9 @@ from controller.errors import StoreError
 _LOG = logging.getLogger(__name__)
 
 _ResultT = TypeVar("_ResultT")
+
+PLANNING_NICENESS = 10
+"""Of threads that plan: the event loop and the database go first, so that calls are answered while a Plan is made."""
 
 
 class BackgroundTask:
@@ -56,10 +62,14 @@ class BackgroundTask:
 
 
 class SerialExecutor(Executor):
-    """An executor with one daemon thread: a call that never returns does not keep the process from ending."""
+    """An executor with one daemon thread: a call that never returns does not keep the process from ending.
 
-    def __init__(self, name: str = "database") -> None:
+    The thread has this ``niceness``, by which Linux gives it less of the processor.
+    """
+
+    def __init__(self, name: str = "database", niceness: int = 0) -> None:
         self._name = name
+        self._niceness = niceness
         self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._is_closed = False
         self._thread: Thread | None = None
@@ -83,6 +93,8 @@ class SerialExecutor(Executor):
             self._thread.join(patience_s)
 
     def _work(self) -> None:
+        if self._niceness and sys.platform == "linux":  # elsewhere it is a property of processes
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), self._niceness)
         while (taken := self._waiting.get()) is not None:
             future, call = taken
             if future.set_running_or_notify_cancel():
@@ -107,7 +119,7 @@ class Worker:
     """Work on fewer items is done at once: the way to the thread and back would take longer."""
 
     def __init__(self, name: str) -> None:
-        self._executor = SerialExecutor(name)
+        self._executor = SerialExecutor(name, PLANNING_NICENESS)
 
     async def run(self, call: Callable[[], _ResultT], items: int) -> _ResultT:
         """Make a call that takes some microseconds for each of so many items."""
@@ -135,13 +147,18 @@ async def to_its_end(work: Coroutine[Any, Any, _ResultT]) -> _ResultT:
     return await asyncio.shield(working)
 
 
-async def run_in_thread(call: Callable[[], _ResultT], name: str = "database") -> _ResultT:
+async def run_in_thread(call: Callable[[], _ResultT], name: str = "database", niceness: int = 0) -> _ResultT:
     """Make a blocking call in a daemon thread of its own, which goes on where the caller is cancelled."""
-    executor = SerialExecutor(name)
+    executor = SerialExecutor(name, niceness)
     try:
         return await asyncio.get_running_loop().run_in_executor(executor, call)
     finally:
         executor.close(0.0)
+
+
+async def run_planning(call: Callable[..., _ResultT], *arguments: Any) -> _ResultT:
+    """Make a call that takes long, for a Plan, in a thread that leaves the processor to others."""
+    return await run_in_thread(partial(call, *arguments), "planning", PLANNING_NICENESS)
 
 
 class CancellableCall(Generic[_ResultT]):

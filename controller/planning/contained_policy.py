@@ -10,7 +10,7 @@ import gc
 import logging
 from collections.abc import Callable
 
-from controller.background import run_in_thread
+from controller.background import PLANNING_NICENESS, run_in_thread
 from policies.plan import Plan
 from policies.snapshot import Snapshot
 
@@ -59,7 +59,7 @@ class ContainedPolicy:
         try:
             async with asyncio.timeout(self._time_limit_s):
                 # Not cancelled at the limit: a call that has not begun yet counts as running until it has ended.
-                await asyncio.shield(run_in_thread(call, f"policy {self.name}"))
+                await asyncio.shield(run_in_thread(call, f"policy {self.name}", PLANNING_NICENESS))
         except TimeoutError:
             # A decision runs with the garbage collector off, and this one may never turn it on again.
             gc.enable()

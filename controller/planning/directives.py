@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from controller.background import in_slices
+from controller.background import in_slices, run_planning
 from controller.planning.decision import Decision
 from controller.registry.registry import Registry
 from policies.flows import FlowKey
@@ -70,7 +70,7 @@ class DirectivePublisher:
     async def publish(self, newest: Mapping[str, JobDirectives]) -> None:
         """Replace the directives of all jobs, and tell their followers, one after the other."""
         followed = {job: newest[job] for job in self._followers.values() if job in newest}
-        await asyncio.to_thread(self.prepare, followed)
+        await run_planning(self.prepare, followed)
         self._newest = newest
         await in_slices(map(asyncio.Event.set, tuple(self._followers)), _TOLD_AT_ONCE)
 

@@ -8,7 +8,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 
-from controller.background import in_slices
+from controller.background import in_slices, run_planning
 from controller.links.link_health import LinkHealth
 from controller.links.link_log import change_messages
 from controller.planning.contained_policy import ContainedPolicy
@@ -238,14 +238,14 @@ class Planner:
         """Make the next Decision and carry it out; do nothing where the policy makes no Plan."""
         number, now_s = self._number + 1, self._clock.now_s()
         routing = self._routing.without(self.links.dead_links(now_s))
-        # Each step runs in a thread, so that heartbeats are answered meanwhile.
-        snapshot = await asyncio.to_thread(self._snapshots.take, now_s, self._last_plan, routing)
+        # Each step runs in a thread that leaves the processor to others, so that calls are answered meanwhile.
+        snapshot = await run_planning(self._snapshots.take, now_s, self._last_plan, routing)
         decided = await self.policy.decide(snapshot)
         if decided is None:
             return
-        draft = await asyncio.to_thread(self._pipeline.draft, snapshot, decided, routing)
+        draft = await run_planning(self._pipeline.draft, snapshot, decided, routing)
         changed = await self._change_source_ports(draft)
-        decision = await asyncio.to_thread(self._pipeline.finish, number, draft, changed, routing)
+        decision = await run_planning(self._pipeline.finish, number, draft, changed, routing)
         if self._recorder is not None:
             self._recorder.begin_plan(number)
         async with self._writing:
@@ -253,8 +253,8 @@ class Planner:
         self._number, self._last_plan = number, decided
         try:
             if self._probed is not None and self._probed.follows_rules:
-                self._probed.set_steered(await asyncio.to_thread(steered_flows, decision.rules))
-            await self._directives.publish(await asyncio.to_thread(directives_of, decision))
+                self._probed.set_steered(await run_planning(steered_flows, decision.rules))
+            await self._directives.publish(await run_planning(directives_of, decision))
         finally:
             # Last: encoding the record takes time from what the jobs wait for.
             if self._recorder is not None:

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 
 _SWITCH_INTERVAL_S = 0.0001
-_COLLECTION_THRESHOLDS = (10_000, 4, 2)
-"""At most about 10,000, 50,000 and 150,000 objects are looked at: the last takes some 50 ms."""
+_COLLECTION_THRESHOLDS = (3_000, 4, 2)
+"""At most about 3,000, 15,000 and 45,000 objects are looked at: the last takes some 15 ms."""
 _OLDEST = 2
 
 

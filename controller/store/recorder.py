@@ -1,6 +1,5 @@
 """Records every Plan that comes into force, in the background, and reads back the last one of the controller before."""
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from controller.background import BackgroundTask
+from controller.background import BackgroundTask, run_planning
 from controller.clock import Clock
 from controller.config import RecordConfig
 from controller.errors import StoreError, UnknownOutcomeError
@@ -105,7 +104,7 @@ class Recorder:
 
     async def _write(self, row: PlanRow, snapshot: Snapshot, plan: Plan) -> None:
         try:
-            known, rows = await asyncio.to_thread(self._rows_for, snapshot, plan)
+            known, rows = await run_planning(self._rows_for, snapshot, plan)
             # Other writes come between these, so that registrations do not wait for a large Plan.
             for step in facts.decision_steps(row, rows, is_whole=self._known is None):
                 await self._database.write(step)

@@ -1,11 +1,21 @@
 """Background tasks and threads: one at a time, in order, and none keeps its caller waiting."""
 
 import asyncio
+import os
+import sys
 import threading
 
 import pytest
 
-from controller.background import BackgroundTask, CancellableCall, SerialExecutor, run_in_thread, to_its_end
+from controller.background import (
+    PLANNING_NICENESS,
+    BackgroundTask,
+    CancellableCall,
+    SerialExecutor,
+    run_in_thread,
+    run_planning,
+    to_its_end,
+)
 from controller.errors import StoreError
 from tests.patience import PATIENCE_S
 
@@ -105,3 +115,16 @@ def test_a_call_is_cancelled_only_before_it_begins() -> None:
     made = CancellableCall(lambda: 1)
     assert made() == 1
     assert not made.cancel()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness is a property of processes there: nothing to show")
+def test_planning_leaves_the_processor_to_calls() -> None:
+    def niceness(_: object = None) -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    async def scenario() -> tuple[int, int, int]:
+        return await run_planning(niceness, "any"), await run_in_thread(niceness), niceness()
+
+    planning, other, loop = asyncio.run(scenario())
+    assert (planning, other) == (PLANNING_NICENESS, loop)
+    assert planning > loop
