@@ -11,7 +11,10 @@ from policies.model.task_graph import Computation, Task, TaskGraph, Transfer
     [
         ((Transfer((0,)),), "tasks: an iteration must compute something"),
         ((Computation(1.0, (0,)),), r"tasks\[0\].after: a task waits for earlier ones"),
-        ((Computation(1.0), Transfer((0,), (2,)), Computation(1.0)), r"tasks\[1\].after: a task waits for earlier ones"),
+        (
+            (Computation(1.0), Transfer((0,), (2,)), Computation(1.0)),
+            r"tasks\[1\].after: a task waits for earlier ones",
+        ),
         ((Computation(1.0), Transfer((0,), (-1,))), r"tasks\[1\].after: a task waits for earlier ones"),
         ((Computation(0.0),), r"tasks\[0\].duration_s: must be positive and finite, not 0.0"),
         ((Computation(math.nan),), r"tasks\[0\].duration_s: must be positive and finite, not nan"),
