@@ -1,4 +1,4 @@
-"""One drawn mix under several policies, and its jobs alone: the measuring part of ``benchmarks/mixes.py``."""
+"""One drawn mix under several policies, its jobs alone, and its best plans: for ``mixes.py`` and ``best_plans.py``."""
 
 import importlib.util
 import statistics
@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from benchmarks.plan_search import PlanSearch, policy_of
+from experiments.scenarios.modelled import ModelledScenario
 from experiments.scenarios.simulated import run_on_simulator
-from policies.registry import policy_names
+from policies.registry import find_policy, policy_names
+from workloads.measures import Window
 from workloads.scenario import Scenario
 
+DRAWING = Path(__file__).resolve().parents[2] / "shared/data/policy-cases/draw.py"
+BEST_PLANS = Path(__file__).with_name("best_plans.json")
 BASELINES = ("ecmp", "crux")
 RUN_SEEDS = (1, 2, 3)
 _ALONE_ITERATIONS = 4
@@ -63,6 +68,21 @@ def measure(drawing: Path, policy: str, seed: int) -> Mix:
             tuple(result.worst_speed or 0.0 for result in results),
         )
     return Mix(seed, by_policy, *_alone(drawn, seed))
+
+
+def best_known(drawing: Path, num_plans: int, seed: int) -> dict[int, float]:
+    """Return by run seed the best GPU utilisation that is known of a mix: of a search, or of a shipped policy."""
+    drawn = _loaded(drawing)
+    best = {}
+    for run_seed in RUN_SEEDS:
+        scenario = Scenario.model_validate(drawn.mix(seed, run_seed))
+        assert scenario.measure is not None
+        window = Window(scenario.measure.from_s, scenario.measure.to_s)
+        found = PlanSearch(ModelledScenario.of(scenario), window, run_seed).best(num_plans)
+        policies = policy_of(found.plan), *map(find_policy, policy_names())
+        runs = [run_on_simulator(scenario, policy, on_progress=lambda *_: None) for policy in policies]
+        best[run_seed] = max(run.gpu_utilisation for run in runs if not run.starved_jobs or run is runs[0])
+    return best
 
 
 def _alone(drawn: ModuleType, seed: int) -> tuple[float, str]:

@@ -8,6 +8,8 @@ that starve nobody, in points.
 
 - ``gain_mean_points``, ``gain_worst_points``: over the mixes; ``gain_worst_run_points``: the worst of a single run.
 - ``gain_over_crux_points``: the mean over the mixes of the gain over ``crux`` alone.
+- ``gap_closed``: over the mixes in ``best_plans.json``, the sum of the gains over the sum of the gaps from the baseline
+  to the best plan known; ``gap_mixes``: how many these are.
 - ``starved_jobs``: the jobs that complete no iteration in the window, over all runs, by policy.
 - ``worst_job``: the mean over the mixes of the least speed of a job (1 / slowdown, 0 where starved) minus that under
   ``crux``.
@@ -16,20 +18,19 @@ that starve nobody, in points.
 """
 
 import argparse
+import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import BASELINES, Mix, measure
+from benchmarks.drawn_mixes import BASELINES, BEST_PLANS, DRAWING, RUN_SEEDS, Mix, measure
 from benchmarks.provenance import print_figures, provenance
 from experiments.sweeps.processes import Failure, num_cores, on_processes
-
-DRAWING = Path(__file__).resolve().parents[2] / "shared/data/policy-cases/draw.py"
 
 
 def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
@@ -50,12 +51,28 @@ def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
         "gain_worst_mix": min(gains, key=gains.__getitem__),
         "gain_worst_run_points": round(min(run_gains) * 100, 3),
         "gain_over_crux_points": round(statistics.mean(over_crux) * 100, 3),
+        **_gap_closed({mix.seed: mix for mix in mixes}, gains),
         "starved_jobs": {
             name: sum(sum(mix.by_policy[name].starved_jobs) for mix in mixes) for name in (*BASELINES, policy)
         },
         "worst_job": round(statistics.mean(speeds[policy]) - statistics.mean(speeds["crux"]), 4),
         "alone_slowdown_worst": round(worst_alone.alone_slowdown, 5),
         "alone_worst": worst_alone.alone_worst,
+    }
+
+
+def _gap_closed(mixes: Mapping[int, Mix], gains: Mapping[int, float]) -> dict[str, object]:
+    known = json.loads(BEST_PLANS.read_text()) if BEST_PLANS.exists() else {}
+    gaps = {
+        seed: statistics.mean(known[str(seed)][str(run_seed)] for run_seed in RUN_SEEDS) - mix.baseline.utilisation
+        for seed, mix in mixes.items()
+        if str(seed) in known
+    }
+    if not sum(gaps.values()):
+        return {"gap_closed": None, "gap_mixes": len(gaps)}
+    return {
+        "gap_closed": round(sum(gains[seed] for seed in gaps) / sum(gaps.values()), 4),
+        "gap_mixes": len(gaps),
     }
 
 

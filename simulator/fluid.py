@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from policies.enforcement import Allocator, RateAllocator
 from policies.jit import compiled
+from policies.model.bundles import Bundles
+from policies.model.contention import Contention
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
+from policies.model.transmission import sent_bytes, set_rates
 from policies.rates.echelon import echelon_madd
 from policies.rates.madd import madd
 from policies.rates.max_min import max_min
 from policies.rates.network import FloatArray, IntArray, Network, Order
 from policies.rates.order_greedy import order_greedy
-from simulator.bundles import Bundles
-from simulator.contention import Contention
 
-PS_PER_S = 1_000_000_000_000
-NEVER_PS = np.iinfo(np.int64).max
 NUM_LEVELS = 8
 
 NO_BUNDLE = -1
@@ -233,33 +233,6 @@ def _settle(
                 remaining_bytes[flow] -= sent
                 for hop in range(first_hop[flow], first_hop[flow + 1]):
                     carried_bytes[links[hop], levels[flow]] += sent
-
-
-@compiled
-def sent_bytes(remaining_bytes: float, rate_bps: float, duration_ps: int) -> float:
-    """Return the bytes that a flow sends in a time, at most what it has left."""
-    return min(remaining_bytes, rate_bps / 8.0 * (duration_ps / PS_PER_S))
-
-
-@compiled
-def set_rates(
-    flows: IntArray,
-    rates_bps: FloatArray,
-    now_ps: int,
-    remaining_bytes: FloatArray,
-    present_bps: FloatArray,
-    ends_ps: IntArray,
-) -> None:
-    """Set the rates of flows and, for rates that change, their ends."""
-    for position in range(len(flows)):
-        flow, rate = flows[position], rates_bps[position]
-        if rate != present_bps[flow] or ends_ps[flow] == NEVER_PS:
-            present_bps[flow] = rate
-            if rate > 0.0:
-                duration_ps = remaining_bytes[flow] / rate * 8.0 * PS_PER_S
-                ends_ps[flow] = now_ps + round(duration_ps) if duration_ps < 4e18 else NEVER_PS
-            else:
-                ends_ps[flow] = NEVER_PS
 
 
 ALLOCATIONS: Mapping[Allocator, Allocation] = {

@@ -9,11 +9,12 @@ from typing import Self
 
 import numpy as np
 
+from policies.model.arrays import Layout, Scratch, Sending
+from policies.model.bundles import Bundles
+from policies.model.contention import NO_HOP, join_links
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
+from policies.model.rate_cache import RateCache
 from policies.rates.network import FloatArray, IntArray
-from simulator.bundles import Bundles
-from simulator.contention import NO_HOP, join_links
-from simulator.fluid import NEVER_PS, PS_PER_S
-from simulator.iteration_arrays import Layout, Scratch, Sending
 from simulator.iteration_kernel import advance
 from simulator.iteration_stages import (
     ARRIVES,
@@ -40,7 +41,6 @@ from simulator.iteration_stages import (
     call_next,
     computed_ps,
 )
-from simulator.rate_cache import RateCache
 
 _LEAST_BYTES = 1e-9
 

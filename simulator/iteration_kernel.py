@@ -5,14 +5,13 @@ without leaving machine code. Arrays are taken out of their tuples once and call
 counts every reference to an array.
 """
 
-import numpy as np
-
 from policies.jit import compiled
-from policies.rates.max_min import fill_tiers
-from policies.rates.network import FloatArray, IntArray, fill
-from simulator.contention import join_links, leave_links, reach_flows
-from simulator.fluid import NEVER_PS, sent_bytes, set_rates
-from simulator.iteration_arrays import Layout, Scratch, Sending
+from policies.model.arrays import Layout, Scratch, Sending
+from policies.model.contention import join_links, leave_links
+from policies.model.picoseconds import NEVER_PS
+from policies.model.rate_cache import EMPTY, RateCache, find_slot, key_of, remember
+from policies.model.transmission import reached_bundles, sent_bytes, set_rates, shared_rates_bps
+from policies.rates.network import IntArray
 from simulator.iteration_stages import (
     ARRIVES,
     DONE,
@@ -28,7 +27,6 @@ from simulator.iteration_stages import (
     end_stage,
     next_step_ps,
 )
-from simulator.rate_cache import EMPTY, RateCache, find_slot, key_of, remember
 
 
 @compiled
@@ -63,8 +61,8 @@ def advance(
             key, touched_key = key_of(drawn, active[:num_active]), key_of(drawn, touched[:num_touched])
             slot = find_slot(cache.keys, cache.begins, key, touched_key)
             if cache.begins[slot] == EMPTY:
-                flows = _reach(layout, scratch, num_touched)
-                slot = remember(cache, key, touched_key, flows, _fill(layout, scratch, flows))
+                flows = reached_bundles(layout, scratch, num_touched)
+                slot = remember(cache, key, touched_key, flows, shared_rates_bps(layout, scratch, flows))
             begin, end = cache.begins[slot], cache.begins[slot] + cache.lengths[slot]
             flows = cache.flows[begin:end]
             for flow in flows:
@@ -121,33 +119,3 @@ def advance(
                         num_to_reach -= 1
     sending.counts[0], sending.counts[1] = num_active, 0
     return now_ps, num_events
-
-
-@compiled
-def _reach(layout: Layout, scratch: Scratch, num_touched: int) -> IntArray:
-    """Return the bundles connected to the touched ones, the most urgent first."""
-    number = reach_flows(
-        layout.first_hop, layout.links, scratch.touched[:num_touched], scratch.first, scratch.following,
-        layout.flow_of_hop, scratch.is_found, scratch.is_seen, scratch.found, scratch.seen,
-    )  # fmt: skip
-    return np.sort(scratch.found[:number])
-
-
-@compiled
-def _fill(layout: Layout, scratch: Scratch, flows: IntArray) -> FloatArray:
-    """Compute max-min fair rates of these bundles, tier by tier."""
-    num_tiers = 0
-    for position in range(len(flows)):
-        if not position or layout.tiers[flows[position]] != layout.tiers[flows[position - 1]]:
-            scratch.starts[num_tiers] = position
-            num_tiers += 1
-        scratch.stops[num_tiers - 1] = position + 1
-    fill(layout.first_hop, layout.links, flows, layout.capacities_bps, scratch.left)
-    rates_bps = scratch.rates_bps[: len(flows)]
-    rates_bps[:] = -1.0
-    fill_tiers(
-        layout.first_hop, layout.links, flows, scratch.starts[:num_tiers], scratch.stops[:num_tiers], layout.weights,
-        layout.capacities_bps, scratch.left, scratch.weight_on, scratch.unfixed_on, scratch.members_end,
-        scratch.members, scratch.heap, scratch.shares, rates_bps,
-    )  # fmt: skip
-    return rates_bps

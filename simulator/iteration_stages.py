@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.jit import compiled
-from simulator.fluid import NEVER_PS
+from policies.model.picoseconds import NEVER_PS
 
 JobTable = npt.NDArray[np.int64]
 """A row per job with the columns below; times in picoseconds."""

@@ -15,12 +15,13 @@ from experiments.scenarios.routes import LAST_TIER, Route, RouteTable
 from experiments.scenarios.transfers import Instance, Instances, RetransmissionTimers, TransferEnd
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import FlowKey
+from policies.model.bundles import Bundles
+from policies.model.picoseconds import PS_PER_S
 from policies.open_groups import OpenFlows, OpenGroups
 from policies.policy import Policy
 from policies.rates.loads import remaining_by_link
 from policies.rates.network import FloatArray, IntArray, Network, Order
-from simulator.bundles import Bundles
-from simulator.fluid import NO_BUNDLE, NUM_LEVELS, PS_PER_S, Fluid, allocation
+from simulator.fluid import NO_BUNDLE, NUM_LEVELS, Fluid, allocation
 from topologies.addressing import FiveTuple
 from topologies.routing import Routing
 from topologies.steering import Steering

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from emulator.engine.transport import TIMEOUT_PS
 from experiments.scenarios.connections import GroupKey
 from experiments.scenarios.routes import Route
-from simulator.fluid import NEVER_PS
+from policies.model.picoseconds import NEVER_PS
 from workloads.replay import StartTransfer
 from workloads.task_graph import FlowSpec
 

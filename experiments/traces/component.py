@@ -9,9 +9,9 @@ from scipy.sparse.csgraph import connected_components
 
 from experiments.traces.network_job import Flows, NetworkJob
 from experiments.traces.steady_state import Cycle, CycleSearch, RunningMeans, SkipOptions
+from policies.model.bundles import Bundles
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
 from policies.rates.network import FloatArray, Network
-from simulator.bundles import Bundles
-from simulator.fluid import NEVER_PS, PS_PER_S
 from simulator.iterating_jobs import IteratingJobs, Iterations, IterationState
 from simulator.iteration_stages import (
     BEAT,

@@ -12,10 +12,10 @@ import numpy as np
 
 from experiments.traces.run import TraceOptions
 from experiments.traces.traffic import TraceTraffic
+from policies.model.picoseconds import PS_PER_S
 from policies.policy import Policy
 from policies.rates.network import FloatArray
 from policies.registry import as_policy
-from simulator.fluid import PS_PER_S
 from topologies.fabric import Fabric
 from workloads.traces.gpu_occupancy import Occupancy
 from workloads.traces.simulated_jobs import SimulatedJob

@@ -10,9 +10,9 @@ import numpy as np
 from experiments.scenarios.routes import undecided_tier
 from policies.enforcement import Tiers
 from policies.flows import FlowKey
+from policies.model.picoseconds import PS_PER_S
 from policies.plan import FlowPlan
 from policies.rates.network import FloatArray, IntArray
-from simulator.fluid import PS_PER_S
 from simulator.iterating_jobs import Iterations
 from simulator.iteration_stages import BEAT, BEGUN, IN_RHYTHM, ITERATIONS, PERIOD, SHARED, UNTIL, computed_ps
 from topologies.fabric import Path

@@ -15,9 +15,9 @@ from experiments.traces.steady_state import SkipOptions
 from experiments.traces.time_slicing import TimeSlicing
 from experiments.traces.traffic import TraceTraffic
 from policies.enforcement import Enforcement
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
 from policies.policy import Policy
 from policies.registry import as_policy
-from simulator.fluid import NEVER_PS, PS_PER_S
 from topologies.fabric import Fabric
 from workloads.schedulers.admission import Admit, JobStart
 from workloads.schedulers.cluster import Allocation, Cluster, ClusterState, GpuRequest

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policies.model.picoseconds import PS_PER_S
 from policies.rates.network import FloatArray, IntArray
-from simulator.fluid import PS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

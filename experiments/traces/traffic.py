@@ -12,8 +12,8 @@ from experiments.traces.component import ComponentProgress, ContentionComponent,
 from experiments.traces.network_job import NetworkJob
 from experiments.traces.steady_state import SkipOptions
 from policies.jit import Kernel
+from policies.model.picoseconds import PS_PER_S
 from policies.policy import Policy, decide
-from simulator.fluid import PS_PER_S
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.enforcement import Allocator
+from policies.model.bundles import Bundles
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
 from policies.rates.network import Network
-from simulator.bundles import Bundles
-from simulator.fluid import NEVER_PS, NO_BUNDLE, PS_PER_S, Fluid, allocation
+from simulator.fluid import NO_BUNDLE, Fluid, allocation
 from tests.policies.rates.references import Case, plain_madd, plain_max_min, plain_order_greedy
 from topologies.fabric import Path
 

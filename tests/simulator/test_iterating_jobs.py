@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from experiments.scenarios.simulated import run_on_simulator
 from policies.enforcement import Allocator
+from policies.model import rate_cache
+from policies.model.bundles import Bundles
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
 from policies.rates.network import Network
-from simulator import rate_cache
-from simulator.bundles import Bundles
-from simulator.fluid import NEVER_PS, PS_PER_S, Fluid, allocation
+from simulator.fluid import Fluid, allocation
 from simulator.iterating_jobs import IteratingJobs, Iterations
 from topologies.fabric import Path
 from workloads.scenario import Scenario

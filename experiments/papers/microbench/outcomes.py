@@ -15,9 +15,9 @@ from experiments.papers.microbench.cases import Case
 from experiments.papers.microbench.components import Component, Relation
 from policies.arrays import FloatArray
 from policies.job import Job
+from policies.model.bundles import Bundles
+from policies.model.picoseconds import PS_PER_S
 from policies.rates.network import Network
-from simulator.bundles import Bundles
-from simulator.fluid import PS_PER_S
 from simulator.iterating_jobs import IteratingJobs, Iterations
 
 ROUNDING = 1e-9

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.scenarios.routes import Route
 from experiments.scenarios.transfers import RetransmissionTimers, next_try_ps
-from simulator.fluid import NEVER_PS, PS_PER_S
+from policies.model.picoseconds import NEVER_PS, PS_PER_S
 
 THERE, LOST = Route((1, 2), 0, 0), Route((1, 2), 0, 0, is_lost=True)
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from experiments.papers.microbench.cases import MEASURED_ITERATIONS, NUM_LEVELS, Case, draw_case
 from experiments.papers.microbench.components import Choice, choices
+from policies.model.bundles import Bundles
+from policies.model.picoseconds import PS_PER_S
 from policies.rates.network import Network
-from simulator.bundles import Bundles
-from simulator.fluid import PS_PER_S
 from simulator.iterating_jobs import IteratingJobs, Iterations
 from workloads.scenario import MeasureWindow
 

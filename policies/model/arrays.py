@@ -1,13 +1,13 @@
-"""Arrays of the compiled loop of ``simulator.iterating_jobs``, besides the rows of the jobs."""
+"""Arrays of the compiled loops: bundles in the order in which they are served, their state, and scratch space."""
 
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from policies.model.bundles import Bundles
+from policies.model.contention import NO_HOP, BoolArray
+from policies.model.picoseconds import NEVER_PS
 from policies.rates.network import FloatArray, IntArray, Network
-from simulator.bundles import Bundles
-from simulator.contention import NO_HOP, BoolArray
-from simulator.fluid import NEVER_PS
 
 
 class Layout(NamedTuple):
@@ -80,7 +80,7 @@ class Sending(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Lists of the bundles on every link (``simulator.contention``), and scratch space to search and to fill tiers."""
+    """Lists of the bundles on every link (``contention``), and scratch space to search and to fill tiers."""
 
     first: IntArray
     following: IntArray

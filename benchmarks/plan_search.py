@@ -1,0 +1,166 @@
+"""A search for the best plan of a mix: hill climbing over levels, sharings and paths by the fluid model.
+
+It knows what no policy may: the task graphs as they run. It starts from the plans of all shipped policies, and from the
+levels of one on the paths of another.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from experiments.scenarios.modelled import ModelledScenario
+from policies.flows import Flow
+from policies.plan import FlowPlan, JobPlan, Plan
+from policies.policy import Policy, decide
+from policies.registry import find_policy, policy_names
+from policies.snapshot import Snapshot
+from topologies.fabric import Path
+from workloads.measures import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Levels by flow group and paths by flow, None for that of the hash; both in the order of the Snapshot."""
+
+    levels: tuple[int, ...]
+    paths: tuple[Path | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best plan of a search and its GPU utilisation by the model."""
+
+    plan: Plan
+    utilisation: float
+
+
+class PlanSearch:
+    """Finds good plans for the jobs of a scenario in a window."""
+
+    def __init__(self, modelled: ModelledScenario, window: Window, seed: int) -> None:
+        self._modelled = modelled
+        self._window = window
+        self._chance = random.Random(seed)
+        self._groups = [(job.name, group) for job in modelled.snapshot.jobs for group in job.flow_groups]
+        self._flows = [flow for _, group in self._groups for flow in group.flows]
+        self._groups_of: defaultdict[str, list[int]] = defaultdict(list)
+        for number, (job, _) in enumerate(self._groups):
+            self._groups_of[job].append(number)
+        alike: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
+        for number, flow in enumerate(self._flows):
+            alike[flow.key.job, flow.five_tuple.source_address, flow.five_tuple.destination_address].append(number)
+        self._alike = [numbers for numbers in alike.values() if len(self._flows[numbers[0]].candidates) > 1]
+
+    def best(self, num_plans: int) -> Found:
+        """Play so many plans, and return the best of them."""
+        starts = list(self._starts())
+        scored = [(self._score(candidate), candidate) for candidate in starts[:num_plans]]
+        score, best = max(scored, key=lambda each: each[0])
+        for _ in range(num_plans - len(scored)):
+            candidate = self._changed(best)
+            other = self._score(candidate)
+            if other >= score:  # equal ones, too: to leave plateaus
+                score, best = other, candidate
+        plan = self._plan(best)
+        return Found(plan, self._modelled.gpu_utilisation(plan, self._window))
+
+    def _starts(self) -> Iterator[Candidate]:
+        plans = [decide(find_policy(name), self._modelled.snapshot) for name in policy_names()]
+        own = [self._candidate(plan) for plan in plans]
+        hashed = tuple(None for _ in self._flows)
+        levels = dict.fromkeys(each.levels for each in own)
+        paths = dict.fromkeys((hashed, *(each.paths for each in own)))
+        yield from dict.fromkeys((*own, *(Candidate(*both) for both in product(levels, paths))))
+
+    def _candidate(self, plan: Plan) -> Candidate:
+        levels = tuple(plan.flows[group.flows[0].key].level for _, group in self._groups)
+        return Candidate(levels, tuple(plan.flows[flow.key].path for flow in self._flows))
+
+    def _plan(self, candidate: Candidate) -> Plan:
+        places = {level: place for place, level in enumerate(sorted(set(candidate.levels), reverse=True))}
+        paths = iter(candidate.paths)
+        flows = {
+            flow.key: FlowPlan(next(paths), level, places[level])
+            for (_, group), level in zip(self._groups, candidate.levels, strict=True)
+            for flow in group.flows
+        }
+        levels = {
+            job: max((candidate.levels[number] for number in self._groups_of[job]), default=0)
+            for job in (job.name for job in self._modelled.snapshot.jobs)
+        }
+        ranked = sorted(levels, key=lambda name: (-levels[name], name))
+        jobs = (JobPlan(name, rank, levels[name], None, None, None, None, "") for rank, name in enumerate(ranked))
+        return Plan("best-known", tuple(jobs), flows)
+
+    def _score(self, candidate: Candidate) -> float:
+        """Return the utilisation, less one for every job that completes nothing."""
+        plan = self._plan(candidate)
+        iterations = self._modelled.iterations(plan, self._window)
+        work = sum(
+            number * job.computing_gpu_seconds for number, job in zip(iterations, self._modelled.jobs, strict=True)
+        )
+        allocated = sum(job.gpus for job in self._modelled.jobs) * self._window.length_s
+        return float(work / allocated - (iterations == 0).sum())
+
+    def _changed(self, candidate: Candidate) -> Candidate:
+        """Return a candidate that differs in one thing, now and then in two."""
+        changed = candidate
+        for _ in range(self._chance.choice((1, 1, 2))):
+            changes = (self._with_group_level, self._with_job_level, self._with_swapped_levels, self._with_path)
+            changed = self._chance.choice(changes)(changed)
+        return changed
+
+    def _with_group_level(self, candidate: Candidate) -> Candidate:
+        return self._with_levels(candidate, [self._chance.randrange(len(self._groups))] if self._groups else [])
+
+    def _with_job_level(self, candidate: Candidate) -> Candidate:
+        return self._with_levels(candidate, self._chance.choice(list(self._groups_of.values()) or [[]]))
+
+    def _with_levels(self, candidate: Candidate, groups: Sequence[int]) -> Candidate:
+        levels = list(candidate.levels)
+        level = self._chance.randrange(self._modelled.snapshot.num_levels)
+        for group in groups:
+            levels[group] = level
+        return replace(candidate, levels=tuple(levels))
+
+    def _with_swapped_levels(self, candidate: Candidate) -> Candidate:
+        levels = list(candidate.levels)
+        one, other = (self._chance.choice(list(self._groups_of.values()) or [[]]) for _ in range(2))
+        if one and other:
+            first, second = levels[one[0]], levels[other[0]]
+            for group in one:
+                levels[group] = second
+            for group in other:
+                levels[group] = first
+        return replace(candidate, levels=tuple(levels))
+
+    def _with_path(self, candidate: Candidate) -> Candidate:
+        """Give flows between the same NICs one path, or one flow alone another."""
+        if not self._alike:
+            return self._with_job_level(candidate)
+        paths, alike = list(candidate.paths), self._chance.choice(self._alike)
+        flows = alike if self._chance.random() < 0.5 else [self._chance.choice(alike)]
+        path = self._path(self._flows[flows[0]])
+        for flow in flows:
+            paths[flow] = path
+        return replace(candidate, paths=tuple(paths))
+
+    def _path(self, flow: Flow) -> Path:
+        return flow.candidates[self._chance.randrange(len(flow.candidates))]
+
+
+def policy_of(plan: Plan) -> Policy:
+    """Return a policy that gives jobs what a plan says, whatever the state."""
+
+    def fixed(snapshot: Snapshot) -> Plan:
+        names = {job.name for job in snapshot.jobs}
+        jobs = [job for job in plan.jobs if job.name in names]
+        return Plan(
+            plan.policy,
+            tuple(replace(job, rank=rank) for rank, job in enumerate(jobs)),
+            {flow.key: plan.flows[flow.key] for job in snapshot.jobs for flow in job.flows},
+        )
+
+    return Policy("best-known", "a plan that a search has found", fixed)

@@ -1,0 +1,1 @@
+"""Models that policies play jobs against: fluid flows on shared links, and the task graphs of iterations."""

@@ -1,0 +1,64 @@
+"""What one iteration of a job does: computations and transfers, and which of them wait for which.
+
+A compact form of a job's progress: a group's release and need follow from it, whatever other jobs do. The same graph is
+played by ``policies.model.playing_jobs``::
+
+    graph = TaskGraph((Computation(0.1), Transfer(flows=(0, 1), after=(0,)), Computation(0.2, after=(0,))))
+"""
+
+import math
+from dataclasses import dataclass
+
+MAX_TASKS = 100_000
+"""Of one job; more are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """The job computes for ``duration_s`` after the tasks numbered ``after`` have ended."""
+
+    duration_s: float
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Flows, by their positions in the job, start after the tasks numbered ``after``; it ends with the last of them."""
+
+    flows: tuple[int, ...]
+    after: tuple[int, ...] = ()
+
+
+Task = Computation | Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGraph:
+    """The tasks of one iteration, each behind those that it waits for. The next iteration begins when all have ended.
+
+    Raises:
+        ValueError: A task waits for itself, for a later one or for one that is not there; a computation takes no time,
+            or not a finite one; a transfer sends nothing, or a flow is sent twice; nothing is computed; there are more
+            than MAX_TASKS tasks. The message names the task.
+    """
+
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.tasks) > MAX_TASKS:
+            raise ValueError(f"tasks: a job has room for {MAX_TASKS:,}, this would be {len(self.tasks):,}")
+        if not any(isinstance(task, Computation) for task in self.tasks):
+            raise ValueError("tasks: an iteration must compute something")
+        sent: set[int] = set()
+        for number, task in enumerate(self.tasks):
+            if any(not 0 <= earlier < number for earlier in task.after):
+                raise ValueError(f"tasks[{number}].after: a task waits for earlier ones, not for {task.after}")
+            if isinstance(task, Computation):
+                if not 0 < task.duration_s < math.inf:
+                    raise ValueError(f"tasks[{number}].duration_s: must be positive and finite, not {task.duration_s}")
+            elif not task.flows:
+                raise ValueError(f"tasks[{number}].flows: must name at least one flow")
+            elif len(set(task.flows)) < len(task.flows) or not sent.isdisjoint(task.flows):
+                raise ValueError(f"tasks[{number}].flows: a flow is sent once an iteration")
+            else:
+                sent.update(task.flows)
