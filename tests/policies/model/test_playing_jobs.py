@@ -101,7 +101,7 @@ def test_a_starved_job_completes_nothing() -> None:
 def test_bundles_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="expected the bundles of 1 transfers, got 2"):
         played([SEND_FIRST], [1, 1], [1e9, 1e9], bundles([0, 0]))
-    with pytest.raises(ValueError, match="bundle 0: it must send a positive number of bytes, not 0.0"):
+    with pytest.raises(ValueError, match=r"bundle 0: it must send a positive number of bytes, not 0\.0"):
         played([SEND_FIRST], [1], [0.0], bundles([0]))
     with pytest.raises(ValueError, match="expected 1 bundles, got 2"):
         played([SEND_FIRST], [1], [1e9], bundles([0, 0]))
