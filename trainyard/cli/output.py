@@ -1,9 +1,10 @@
 """What commands print and write: tables, paths in words, report pages and figures."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -24,11 +25,21 @@ if TYPE_CHECKING:
     from experiments.sweeps.summary import Cell
 
 
+_WIDE = 1_000
+"""Columns, where no terminal limits them."""
 _LAYOUT = "\n\N{NO-BREAK SPACE}"
 
 
 class PrintableConsole(Console):
-    """A console that escapes what is not printable in what it shows, so that no name controls the terminal."""
+    """A console that escapes what is not printable in what it shows, so that no name controls the terminal.
+
+    What goes to a file or a pipe is as wide as it needs to be, unless ``COLUMNS`` is set.
+    """
+
+    def __init__(self, *, file: IO[str] | None = None, width: int | None = None, stderr: bool = False) -> None:
+        super().__init__(file=file, width=width, stderr=stderr)
+        if width is None and not self.is_terminal and not os.environ.get("COLUMNS"):
+            self.width = _WIDE
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as a console does, with text escaped."""
