@@ -183,8 +183,8 @@ class Planner:
                     not_committed = error  # these jobs stay for now; other changes are planned
             if self._changed.is_set():
                 self._changed.clear()
-                await in_slices(self._registry.releasing(), _PORTS_AT_ONCE)
                 try:
+                    await in_slices(self._registry.releasing(), _PORTS_AT_ONCE)
                     await self._plan()
                 except BaseException:
                     self.mark_changed()
