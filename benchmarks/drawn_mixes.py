@@ -78,8 +78,8 @@ def best_known(drawing: Path, num_plans: int, seed: int) -> dict[int, float]:
         scenario = Scenario.model_validate(drawn.mix(seed, run_seed))
         assert scenario.measure is not None
         window = Window(scenario.measure.from_s, scenario.measure.to_s)
-        found = PlanSearch(ModelledScenario.of(scenario), window, run_seed).best(num_plans)
-        policies = policy_of(found.plan), *map(find_policy, policy_names())
+        plan = PlanSearch(ModelledScenario.of(scenario), window, run_seed).best(num_plans)
+        policies = policy_of(plan), *map(find_policy, policy_names())
         runs = [run_on_simulator(scenario, policy, on_progress=lambda *_: None) for policy in policies]
         best[run_seed] = max(run.gpu_utilisation for run in runs if not run.starved_jobs or run is runs[0])
     return best

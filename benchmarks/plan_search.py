@@ -28,14 +28,6 @@ class Candidate:
     paths: tuple[Path | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The best plan of a search and its GPU utilisation by the model."""
-
-    plan: Plan
-    utilisation: float
-
-
 class PlanSearch:
     """Finds good plans for the jobs of a scenario in a window."""
 
@@ -53,7 +45,7 @@ class PlanSearch:
             alike[flow.key.job, flow.five_tuple.source_address, flow.five_tuple.destination_address].append(number)
         self._alike = [numbers for numbers in alike.values() if len(self._flows[numbers[0]].candidates) > 1]
 
-    def best(self, num_plans: int) -> Found:
+    def best(self, num_plans: int) -> Plan:
         """Play so many plans, and return the best of them."""
         starts = list(self._starts())
         scored = [(self._score(candidate), candidate) for candidate in starts[:num_plans]]
@@ -63,8 +55,7 @@ class PlanSearch:
             other = self._score(candidate)
             if other >= score:  # equal ones, too: to leave plateaus
                 score, best = other, candidate
-        plan = self._plan(best)
-        return Found(plan, self._modelled.gpu_utilisation(plan, self._window))
+        return self._plan(best)
 
     def _starts(self) -> Iterator[Candidate]:
         plans = [decide(find_policy(name), self._modelled.snapshot) for name in policy_names()]
@@ -96,13 +87,8 @@ class PlanSearch:
 
     def _score(self, candidate: Candidate) -> float:
         """Return the utilisation, less one for every job that completes nothing."""
-        plan = self._plan(candidate)
-        iterations = self._modelled.iterations(plan, self._window)
-        work = sum(
-            number * job.computing_gpu_seconds for number, job in zip(iterations, self._modelled.jobs, strict=True)
-        )
-        allocated = sum(job.gpus for job in self._modelled.jobs) * self._window.length_s
-        return float(work / allocated - (iterations == 0).sum())
+        iterations = self._modelled.iterations(self._plan(candidate), self._window)
+        return self._modelled.utilisation_of(iterations, self._window) - int((iterations == 0).sum())
 
     def _changed(self, candidate: Candidate) -> Candidate:
         """Return a candidate that differs in one thing, now and then in two."""

@@ -96,10 +96,14 @@ class ModelledScenario:
         return playing.iterations_between(window.from_s, window.to_s)
 
     def gpu_utilisation(self, plan: Plan, window: Window) -> float:
-        """Return the GPU utilisation in a window under a Plan; all jobs hold their GPUs for all of it."""
+        """Return the GPU utilisation in a window under a Plan."""
+        return self.utilisation_of(self.iterations(plan, window), window)
+
+    def utilisation_of(self, iterations: FloatArray, window: Window) -> float:
+        """Return the GPU utilisation of so many iterations by job; all jobs hold their GPUs for the whole window."""
         work = np.array([job.computing_gpu_seconds for job in self.jobs])
         allocated = sum(job.gpus for job in self.jobs) * window.length_s
-        return float(self.iterations(plan, window) @ work) / allocated
+        return float(iterations @ work) / allocated
 
 
 def played_graph(job: TrainingJob) -> TaskGraph:

@@ -86,7 +86,9 @@ class PlayingJobs:
         return self._progress.iterations.copy()
 
     def ends_s(self, job: int) -> FloatArray:
-        """When the first iterations of a job ended."""
+        """When the iterations of a job ended. Raises ValueError where these are too many to be kept."""
+        if self._progress.iterations[job] > _KEPT_ITERATIONS:
+            raise ValueError(f"job {job}: the ends of {_KEPT_ITERATIONS:,} iterations are kept, and it has done more")
         return np.asarray(self._ended_ps[job, : self._progress.iterations[job]] / PS_PER_S)
 
     def iterations_between(self, from_s: float, to_s: float) -> FloatArray:

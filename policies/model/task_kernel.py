@@ -31,6 +31,8 @@ def play(
     touched[: sending.counts[1]] = active[: sending.counts[1]]
     while True:
         num_active, num_touched = sending.counts
+        # As in simulator.iteration_kernel. One function for both makes that loop take 1.65 times as long: a call counts
+        # every reference to an array.
         if num_touched:
             key, touched_key = key_of(drawn, active[:num_active]), key_of(drawn, touched[:num_touched])
             slot = find_slot(cache.keys, cache.begins, key, touched_key)

@@ -18,15 +18,10 @@ from itertools import count, islice, pairwise
 
 import numpy as np
 
-from experiments.scenarios.connections import open_connections
-from experiments.scenarios.in_process import InProcessController
+from experiments.scenarios.modelled import ModelledScenario
 from policies.arrays import FloatArray, IntArray
-from policies.baselines.ecmp import ecmp
 from policies.snapshot import Snapshot
 from topologies.clos import ClosSpecification
-from topologies.ecmp import hash_multipliers
-from topologies.routing import Routing
-from workloads.jobs import training_jobs
 from workloads.scenario import JobSpecification, MeasureWindow, Scenario
 from workloads.workload import PhasesWorkload, Transfer
 
@@ -118,15 +113,7 @@ def draw_case(seed: int, load_to: float, assumption: Assumption = Assumption.OUR
 
 def snapshot_of(scenario: Scenario) -> Snapshot:
     """Return the snapshot of a controller with ``NUM_LEVELS`` levels after all jobs have arrived."""
-    fabric = scenario.topology.build()
-    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
-    jobs = training_jobs(scenario, fabric)
-    connections = open_connections(jobs, fabric)
-    controller = InProcessController(routing, connections, ecmp, scenario.steering, scenario.seed, NUM_LEVELS)
-    for job in jobs:
-        controller.register(job)
-    snapshot, _ = controller.plan(0.0)
-    return snapshot
+    return ModelledScenario.of(scenario.model_copy(update={"num_levels": NUM_LEVELS})).snapshot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
