@@ -10,7 +10,8 @@ from itertools import chain
 
 from policies.arrays import FlowArrays, LinkArray
 from policies.flows import Flow, FlowGroup
-from policies.transfers import Transfers
+from policies.task_graph import TaskGraph, Transfer
+from policies.transfers import Transfers, guessed_graph
 
 MAX_COMPUTE_S = 1e6
 MAX_WORK = 1e100
@@ -41,6 +42,9 @@ class Job:
     A job that registered only its hosts has them in ``measured_hosts``. Its flows then come from measurement: each is a
     share of the job's traffic with the path it takes, and not a connection.
 
+    ``task_graph`` is what one iteration does, where the job has told it; its transfers name flows by their positions in
+    ``flows``.
+
     Raises:
         ValueError: A field is out of range; the message names the job and the field.
     """
@@ -51,6 +55,7 @@ class Job:
     profile: Profile
     flow_groups: tuple[FlowGroup, ...]
     measured_hosts: tuple[str, ...] = ()
+    task_graph: TaskGraph | None = None
 
     def __post_init__(self) -> None:
         _check_job(self)
@@ -75,7 +80,14 @@ class Job:
     @cached_property
     def transfers(self) -> Transfers:
         """Release and due times of the flows within an iteration."""
+        if self.task_graph is not None:
+            return Transfers.of_graph(self.flow_groups, self.task_graph)
         return Transfers.of(self.flow_groups, self.profile)
+
+    @cached_property
+    def played_graph(self) -> TaskGraph:
+        """The task graph that models play: the job's own, or one guessed from its profile and offsets."""
+        return self.task_graph or guessed_graph(self.transfers, self.profile)
 
     @cached_property
     def reachable_links(self) -> LinkArray:
@@ -107,6 +119,22 @@ def _check_job(job: Job) -> None:
         keys.add(flow.key)
         _check_flow(flow)
     _require(len(keys) == len(job.flows), job, "two flows have the same key")
+    if job.task_graph is not None:
+        _check_graph(job, job.task_graph)
+
+
+def _check_graph(job: Job, graph: TaskGraph) -> None:
+    """Check that a graph sends every flow of the job, and no others."""
+    group_of = [number for number, group in enumerate(job.flow_groups) for _ in group.flows]
+    for number, task in enumerate(graph.tasks):
+        if isinstance(task, Transfer):
+            flows = task.flows
+            where = f"task_graph.tasks[{number}].flows"
+            is_known = min(flows) >= 0 and max(flows) < len(group_of)
+            _require(is_known, job, f"{where}: the job has flows 0 to {len(group_of) - 1}, not {max(flows)}")
+            _require(len({group_of[flow] for flow in flows}) == 1, job, f"{where}: they must be of one flow group")
+    unsent = len(group_of) - graph.num_flows
+    _require(not unsent, job, f"task_graph: no transfer sends {unsent} of the job's {len(group_of)} flows")
 
 
 def _check_flow(flow: Flow) -> None:

@@ -1,13 +1,14 @@
 """Release times and due times of a job's transfers within one iteration.
 
-A transfer is the flows of one flow group that have the same ideal finish time. A job reports only how the ideal finish
-times within a group lie to each other (``Flow.offset_s``), and the fraction ``comm_start`` of the computation after
-which communication starts. So a job releases its first flows at ``compute_s * comm_start``, and needs the last flow of
-every group when the computation ends. In a group whose offsets reach from 0 to D, every flow has a window of
-``compute_s * (1 - comm_start) - D`` from release to due time, and offset d delays both by d.
+A transfer is the flows of one flow group that start together. A job that tells its task graph tells with it when each
+may start, and from when on computation waits for it. One that does not tell reports only how the ideal finish times
+within a group lie to each other (``Flow.offset_s``), and the fraction ``comm_start`` of the computation after which
+communication starts. We guess that such a job releases its first flows at ``compute_s * comm_start``, and needs the
+last flow of every group when the computation ends. In a group whose offsets reach from 0 to D, every flow then has a
+window of ``compute_s * (1 - comm_start) - D`` from release to due time, and offset d delays both by d.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -15,12 +16,15 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.flows import FlowGroup
+from policies.task_graph import Computation, Task, TaskGraph, Transfer
 
 if TYPE_CHECKING:
     from policies.job import Profile
 
 MAX_TRANSFERS = 8
-"""Of one group. Where a group has more different offsets, neighbours form one transfer."""
+"""Of one group. Where a group has more, neighbours form one transfer."""
+_LEAST_COMPUTE_S = 1e-9
+"""Of a guessed graph: every iteration computes something."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +52,7 @@ class Transfers:
 
     @classmethod
     def of(cls, groups: Iterable[FlowGroup], profile: "Profile") -> Self:
-        """Return the transfers of these groups; an empty group has none."""
+        """Guess the transfers of these groups; an empty group has none."""
         transfers: list[int] = []
         group_of: list[int] = []
         release_s: list[float] = []
@@ -70,3 +74,72 @@ class Transfers:
                 release_s.append(min(ready_s + float(of_stage[0]), profile.compute_s))
                 due_s.append(min(ready_s + float(of_stage[-1]) + window_s, profile.compute_s))
         return cls(np.array(transfers, np.int64), np.array(group_of, np.int64), np.array(release_s), np.array(due_s))
+
+    @classmethod
+    def of_graph(cls, groups: Sequence[FlowGroup], graph: TaskGraph) -> Self:
+        """Return the transfers of a task graph: the times are those of a run in which transfers take none.
+
+        Neighbours that form one transfer have the windows of all of them together: what blocks has no slack.
+        """
+        starts_s, latest_s = _times_without_communication(graph.tasks)
+        sent = [
+            (task.flows, starts_s[number], latest_s[number])
+            for number, task in enumerate(graph.tasks)
+            if isinstance(task, Transfer)
+        ]
+        sent.sort(key=lambda each: (each[1], each[2]))
+        group_of_flow = np.repeat(np.arange(len(groups)), [len(group.flows) for group in groups])
+        of_group: list[list[tuple[tuple[int, ...], float, float]]] = [[] for _ in groups]
+        for each in sent:
+            of_group[group_of_flow[each[0][0]]].append(each)
+        transfer_of = np.zeros(len(group_of_flow), dtype=np.int64)
+        group_of: list[int] = []
+        release_s: list[float] = []
+        due_s: list[float] = []
+        for number, members in enumerate(of_group):
+            num_transfers = min(len(members), MAX_TRANSFERS)
+            for transfer in range(num_transfers):
+                first, last = (len(members) * end // num_transfers for end in (transfer, transfer + 1))
+                for flows, _, _ in members[first:last]:
+                    transfer_of[list(flows)] = len(group_of)
+                group_of.append(number)
+                release_s.append(members[first][1])
+                due_s.append(members[first][1] + sum(latest - start for _, start, latest in members[first:last]))
+        return cls(transfer_of, np.array(group_of, np.int64), np.array(release_s), np.array(due_s))
+
+
+def guessed_graph(transfers: Transfers, profile: "Profile") -> TaskGraph:
+    """Return the task graph of a job that has told none: one line of computation that waits for what is due."""
+    flows_of: list[list[int]] = [[] for _ in transfers.group_of]
+    for flow, transfer in enumerate(transfers.transfer_of.tolist()):
+        flows_of[transfer].append(flow)
+    releases_s, dues_s = transfers.release_s.tolist(), transfers.due_s.tolist()
+    end_s = max(profile.compute_s, _LEAST_COMPUTE_S)
+    times_s = sorted({0.0, *releases_s, *dues_s, end_s})
+    tasks: list[Task] = []
+    number_of: dict[int, int] = {}
+    computed: tuple[int, ...] = ()
+    for now_s, next_s in zip(times_s, [*times_s[1:], None], strict=True):
+        for transfer, release_s in enumerate(releases_s):
+            if release_s == now_s:
+                number_of[transfer] = len(tasks)
+                tasks.append(Transfer(tuple(flows_of[transfer]), computed))
+        if next_s is not None:
+            needed = [number_of[transfer] for transfer, due_s in enumerate(dues_s) if due_s == now_s]
+            tasks.append(Computation(next_s - now_s, (*computed, *needed)))
+            computed = (len(tasks) - 1,)
+    return TaskGraph(tuple(tasks), is_guessed=True)
+
+
+def _times_without_communication(tasks: Sequence[Task]) -> tuple[list[float], list[float]]:
+    """Return by task its earliest start, and its latest end that delays no iteration, if transfers take no time."""
+    durations_s = [task.duration_s if isinstance(task, Computation) else 0.0 for task in tasks]
+    starts_s: list[float] = []
+    for task in tasks:
+        starts_s.append(max((starts_s[before] + durations_s[before] for before in task.after), default=0.0))
+    end_s = max((start + duration for start, duration in zip(starts_s, durations_s, strict=True)), default=0.0)
+    latest_s = [end_s] * len(tasks)
+    for number in range(len(tasks) - 1, -1, -1):
+        for before in tasks[number].after:
+            latest_s[before] = min(latest_s[before], latest_s[number] - durations_s[number])
+    return starts_s, latest_s

@@ -1,14 +1,16 @@
 """Training jobs: a scenario's jobs placed on a fabric, with the task graph of an iteration."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from policies import task_graph
 from topologies.fabric import Fabric
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.expansion import expand
 from workloads.perturbations import NO_ERROR, ReportingError
 from workloads.placement import Placement, place
 from workloads.scenario import JobSpecification, Scenario
-from workloads.task_graph import GroupTransfer, TaskGraph
+from workloads.task_graph import Computation, GroupTransfer, TaskGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class IterationProfile:
     work: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingJob:
     """A job of a scenario, its placement, and the task graph of an iteration."""
 
@@ -78,6 +80,24 @@ class TrainingJob:
             self.reporting_error.reported_comm_start(truth.comm_start),
             truth.work * self.reporting_error.work,
         )
+
+    @cached_property
+    def reported_graph(self) -> task_graph.TaskGraph:
+        """The task graph that the job reports to the controller; flows are numbered group after group."""
+        first: dict[str, int] = {}
+        number = 0
+        for group in self.graph.flow_groups:
+            first[group.name] = number
+            number += len(group.flows)
+
+        def reported(task: Computation | GroupTransfer) -> task_graph.Task:
+            if isinstance(task, Computation):
+                return task_graph.Computation(task.duration_s, task.after)
+            return task_graph.Transfer(
+                tuple(first[task.group] + flow for flow in self.graph.flows_of(task)), task.after
+            )
+
+        return task_graph.TaskGraph(tuple(map(reported, self.graph.tasks)))
 
 
 def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[TrainingJob, ...]:

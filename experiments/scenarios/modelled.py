@@ -20,7 +20,6 @@ from policies.flows import FlowKey
 from policies.model.bundles import Bundles
 from policies.model.picoseconds import PS_PER_S
 from policies.model.playing_jobs import PlayingJobs
-from policies.model.task_graph import Computation, TaskGraph, Transfer
 from policies.plan import Plan
 from policies.rates.network import FloatArray, Network
 from policies.snapshot import Snapshot
@@ -82,7 +81,7 @@ class ModelledScenario:
             latency_ps=np.array(latencies_ps, dtype=np.int64),
         )
         return PlayingJobs(
-            [played_graph(job) for job in self.jobs],
+            [job.reported_graph for job in self.jobs],
             np.array([job.specification.arrival_s for job in self.jobs]),
             np.array(num_bundles, dtype=np.int64),
             np.array(sizes, dtype=np.float64),
@@ -104,22 +103,6 @@ class ModelledScenario:
         work = np.array([job.computing_gpu_seconds for job in self.jobs])
         allocated = sum(job.gpus for job in self.jobs) * window.length_s
         return float(iterations @ work) / allocated
-
-
-def played_graph(job: TrainingJob) -> TaskGraph:
-    """Return the graph of a job as models play it; flows are numbered group after group."""
-    first: dict[str, int] = {}
-    number = 0
-    for group in job.graph.flow_groups:
-        first[group.name] = number
-        number += len(group.flows)
-
-    def played(task: task_graph.Task) -> Computation | Transfer:
-        if isinstance(task, task_graph.Computation):
-            return Computation(task.duration_s, task.after)
-        return Transfer(tuple(first[task.group] + flow for flow in job.graph.flows_of(task)), task.after)
-
-    return TaskGraph(tuple(map(played, job.graph.tasks)))
 
 
 def _alike(

@@ -18,10 +18,10 @@ from policies.model.arrays import Layout, Scratch, Sending
 from policies.model.bundles import Bundles
 from policies.model.picoseconds import NEVER_PS, PS_PER_S
 from policies.model.rate_cache import RateCache
-from policies.model.task_graph import TaskGraph, Transfer
 from policies.model.task_kernel import play
 from policies.model.task_table import Progress, TaskTable
 from policies.rates.network import FloatArray, IntArray
+from policies.task_graph import TaskGraph, Transfer
 
 _KEPT_ITERATIONS = 4_096
 

@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from policies.model.picoseconds import PS_PER_S
-from policies.model.task_graph import Computation, TaskGraph
 from policies.rates.network import IntArray
+from policies.task_graph import Computation, TaskGraph
 
 SENDS = -1
 """The duration of a task that sends."""

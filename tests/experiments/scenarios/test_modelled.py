@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from experiments.scenarios.modelled import ModelledScenario, played_graph
+from experiments.scenarios.modelled import ModelledScenario
 from experiments.scenarios.simulated import run_on_simulator
-from policies.model.task_graph import Computation, Transfer
 from policies.policy import decide
 from policies.registry import find_policy
+from policies.task_graph import Computation, Transfer
 from workloads.measures import Window
 from workloads.scenario import Scenario
 
@@ -75,7 +75,7 @@ def test_utilisation_is_that_of_the_run() -> None:
 
 def test_a_graph_keeps_tasks_and_numbers_flows_group_after_group() -> None:
     (job, _) = ModelledScenario.of(scenario("pipeline", "phases")).jobs
-    played = played_graph(job)
+    played = job.reported_graph
     assert len(played.tasks) == len(job.graph.tasks)
     assert sum(task.duration_s for task in played.tasks if isinstance(task, Computation)) == pytest.approx(
         sum(getattr(task, "duration_s", 0.0) for task in job.graph.tasks)

@@ -7,8 +7,8 @@ import pytest
 
 from policies.model.bundles import Bundles
 from policies.model.playing_jobs import PlayingJobs
-from policies.model.task_graph import Computation, TaskGraph, Transfer
 from policies.rates.network import Network
+from policies.task_graph import Computation, TaskGraph, Transfer
 
 LINK_BPS = 8e9
 """A byte a nanosecond: 1e9 bytes take a second."""

@@ -36,6 +36,9 @@ Task = Computation | Transfer
 class TaskGraph:
     """The tasks of one iteration, each behind those that it waits for. The next iteration begins when all have ended.
 
+    ``is_guessed`` marks a graph that does not come from the job, or that the job itself only assumes: nobody knows when
+    its groups are needed.
+
     Raises:
         ValueError: A task waits for itself, for a later one or for one that is not there; a computation takes no time,
             or not a finite one; a transfer sends nothing, or a flow is sent twice; nothing is computed; there are more
@@ -43,6 +46,7 @@ class TaskGraph:
     """
 
     tasks: tuple[Task, ...]
+    is_guessed: bool = False
 
     def __post_init__(self) -> None:
         if len(self.tasks) > MAX_TASKS:
@@ -62,3 +66,8 @@ class TaskGraph:
                 raise ValueError(f"tasks[{number}].flows: a flow is sent once an iteration")
             else:
                 sent.update(task.flows)
+
+    @property
+    def num_flows(self) -> int:
+        """How many flows an iteration sends."""
+        return sum(len(task.flows) for task in self.tasks if isinstance(task, Transfer))

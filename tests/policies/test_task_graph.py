@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from policies.model import task_graph
-from policies.model.task_graph import Computation, Task, TaskGraph, Transfer
+from policies import task_graph
+from policies.task_graph import Computation, Task, TaskGraph, Transfer
 
 
 @pytest.mark.parametrize(
