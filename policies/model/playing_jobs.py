@@ -35,6 +35,7 @@ class PlayingJobs:
         num_bundles: By transfer, job after job and task after task, how many bundles it sends.
         size_bytes: By bundle, in the same order, what it sends altogether. Bundles of nothing are left out.
         bundles: Their paths, tiers, weights and latencies.
+        jitter: The relative standard deviation of computation times, the same draws every time.
 
     Raises:
         ValueError: The bundles do not fit the transfers; or a size is not positive and finite, the message names it.
@@ -47,6 +48,7 @@ class PlayingJobs:
         num_bundles: IntArray,
         size_bytes: FloatArray,
         bundles: Bundles,
+        jitter: float = 0.0,
     ) -> None:
         tasks = [task for graph in graphs for task in graph.tasks]
         sends = np.array([isinstance(task, Transfer) for task in tasks])
@@ -55,7 +57,7 @@ class PlayingJobs:
         if not (sound := (size_bytes > 0) & (size_bytes < np.inf)).all():
             bundle = int((~sound).argmax())
             raise ValueError(f"bundle {bundle}: it must send a positive number of bytes, not {size_bytes[bundle]}")
-        self._tasks = TaskTable.of(graphs)
+        self._tasks = TaskTable.of(graphs, jitter)
         self._begins_ps = np.rint(begins_s * PS_PER_S).astype(np.int64)
         self._num_bundles = np.zeros(len(tasks), dtype=np.int64)
         self._num_bundles[sends] = num_bundles

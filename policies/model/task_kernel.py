@@ -9,6 +9,8 @@ from policies.model.task_table import SENDS, Progress, TaskTable
 from policies.model.transmission import reached_bundles, sent_bytes, set_rates, shared_rates_bps
 from policies.rates.network import IntArray
 
+_TURNS_PER_ITERATION = 131
+
 
 @compiled
 def play(
@@ -125,7 +127,11 @@ def _begin_task(
     tasks: TaskTable, progress: Progress, layout: Layout, sending: Sending, scratch: Scratch, task: int, now_ps: int
 ) -> None:
     if tasks.duration_ps[task] != SENDS:
-        _will_end(progress, task, now_ps + tasks.duration_ps[task])
+        duration_ps, stretch = tasks.duration_ps[task], tasks.stretch
+        if len(stretch) > 1:
+            turn = progress.iterations[tasks.job_of[task]] * _TURNS_PER_ITERATION + task
+            duration_ps = max(1, round(duration_ps * stretch[turn % len(stretch)]))
+        _will_end(progress, task, now_ps + duration_ps)
         return
     bundles = layout.bundles_of[layout.first_bundle[task] : layout.first_bundle[task + 1]]
     num_active, num_touched = sending.counts

@@ -6,11 +6,22 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from policies.model.picoseconds import PS_PER_S
-from policies.rates.network import IntArray
+from policies.rates.network import FloatArray, IntArray
 from policies.task_graph import Computation, TaskGraph
 
 SENDS = -1
 """The duration of a task that sends."""
+_NUM_FACTORS = 4_093
+"""A prime: jobs meet the factors at other turns in every iteration."""
+_MAX_DEVIATIONS = 3.0
+
+
+def _stretch(jitter: float) -> FloatArray:
+    """Return factors that are normal around 1, cut off at three deviations; a single one where nothing is jittered."""
+    if not jitter:
+        return np.ones(1)
+    drawn = np.random.default_rng(0).normal(size=_NUM_FACTORS)
+    return np.asarray(1.0 + jitter * np.clip(drawn, -_MAX_DEVIATIONS, _MAX_DEVIATIONS))
 
 
 class TaskTable(NamedTuple):
@@ -18,7 +29,8 @@ class TaskTable(NamedTuple):
 
     Those of a job are ``first_task[job]`` to ``first_task[job + 1]``. ``duration_ps`` is that of a computation, or
     SENDS. A task waits for ``num_before`` others, and the tasks ``after[first_after[task]:first_after[task + 1]]`` wait
-    for it.
+    for it. A computation takes ``stretch`` times as long, a factor that changes from task to task and from iteration to
+    iteration.
     """
 
     first_task: IntArray
@@ -27,10 +39,11 @@ class TaskTable(NamedTuple):
     num_before: IntArray
     first_after: IntArray
     after: IntArray
+    stretch: FloatArray
 
     @classmethod
-    def of(cls, graphs: Sequence[TaskGraph]) -> Self:
-        """Return the table of jobs with these graphs."""
+    def of(cls, graphs: Sequence[TaskGraph], jitter: float = 0.0) -> Self:
+        """Return the table of jobs with these graphs; ``jitter`` is the standard deviation of ``stretch``."""
         first_task = np.cumsum([0, *(len(graph.tasks) for graph in graphs)], dtype=np.int64)
         tasks = [task for graph in graphs for task in graph.tasks]
         durations = [
@@ -50,6 +63,7 @@ class TaskTable(NamedTuple):
             num_before=np.bincount(after, minlength=len(tasks)).astype(np.int64),
             first_after=np.concatenate(([0], np.cumsum(np.bincount(before, minlength=len(tasks))))).astype(np.int64),
             after=np.ascontiguousarray(after),
+            stretch=_stretch(jitter),
         )
 
 

@@ -1,0 +1,116 @@
+"""Flows of jobs on their paths, merged into bundles that models can play."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Self
+
+import numpy as np
+
+from policies.arrays import FloatArray, IntArray
+from policies.flows import Flow
+from policies.job import Job
+from policies.model.bundles import Bundles
+from policies.model.tiers import tiers_of_levels
+from policies.rates.network import Network
+from policies.task_graph import Transfer
+from topologies.fabric import Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutedFlows:
+    """The flows of jobs on given paths. Flows of one transfer that go the same way with the same bytes are a bundle.
+
+    Attributes:
+        network: The links that matter: of links that the same bundles cross, only the slowest one is left.
+        num_bundles: By transfer, job after job and task after task, how many bundles it sends.
+        size_bytes: By bundle, what it sends altogether.
+        weights: By bundle, how many flows it stands for.
+        class_of: By bundle, the class of its flows: what has one level and one place at hosts. By default, classes are
+            flow groups, numbered job after job.
+        first_links: By bundle, the link by which its flows leave their GPUs.
+    """
+
+    network: Network
+    num_bundles: IntArray
+    size_bytes: FloatArray
+    weights: FloatArray
+    class_of: IntArray
+    first_links: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        jobs: Sequence[Job],
+        paths: Sequence[Sequence[Path]],
+        rates_bps: FloatArray,
+        classes: Sequence[Sequence[int]] | None = None,
+    ) -> Self:
+        """Merge the flows of jobs.
+
+        Args:
+            jobs: The jobs; their ``played_graph`` tells the transfers.
+            paths: By job, the paths of its flows.
+            rates_bps: By link of the fabric, its rate.
+            classes: By job, the classes of its flows.
+        """
+        num_bundles: list[int] = []
+        merged: list[tuple[tuple[Path, float, int, int], int]] = []
+        for job, of_job, of_flows in zip(jobs, paths, classes or _group_classes(jobs), strict=True):
+            flows = job.flows
+            for task in job.played_graph.tasks:
+                if isinstance(task, Transfer):
+                    alike: Counter[tuple[Path, float, int, int]] = Counter()
+                    for number in task.flows:
+                        flow = flows[number]
+                        if flow.sends:
+                            path = (*of_job[number], *flow.host_links)
+                            alike[path, flow.size_bytes, of_flows[number], first_link(flow)] += 1
+                    num_bundles.append(len(alike))
+                    merged += alike.items()
+        return cls(
+            _network([path for (path, *_), _ in merged], rates_bps),
+            np.array(num_bundles, dtype=np.int64),
+            np.array([size_bytes * count for (_, size_bytes, *_), count in merged], dtype=np.float64),
+            np.array([count for _, count in merged], dtype=np.float64),
+            np.array([of_class for (*_, of_class, _), _ in merged], dtype=np.int64),
+            np.array([link for (*_, link), _ in merged], dtype=np.int64),
+        )
+
+    def bundles(self, levels: IntArray, orders: IntArray) -> Bundles:
+        """Return the bundles where classes have these levels, and these places in the order at hosts."""
+        of_bundles = levels[self.class_of]
+        tiers = tiers_of_levels(of_bundles, orders[self.class_of], self.first_links)
+        return Bundles(self.network, self.weights, tiers, of_bundles, np.zeros(len(tiers), dtype=np.int64))
+
+
+def _group_classes(jobs: Sequence[Job]) -> list[list[int]]:
+    """Return by job the number of the group of each flow."""
+    first_group = accumulate((len(job.flow_groups) for job in jobs), initial=0)
+    return [
+        [number for number, group in enumerate(job.flow_groups, first) for _ in group.flows]
+        for first, job in zip(first_group, jobs, strict=False)
+    ]
+
+
+def first_link(flow: Flow) -> int:
+    """Return the link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
+    return flow.host_links[0] if flow.host_links else flow.hashed_path[0]
+
+
+def _network(paths: Sequence[Path], rates_bps: FloatArray) -> Network:
+    """Return the network of bundles with these paths."""
+    on_link: defaultdict[int, list[int]] = defaultdict(list)
+    for bundle, path in enumerate(paths):
+        for link in path:
+            on_link[link].append(bundle)
+    slowest: dict[tuple[int, ...], float] = {}
+    for link, crossing in on_link.items():
+        key = tuple(crossing)
+        slowest[key] = min(slowest.get(key, np.inf), rates_bps[link])
+    links_of: list[list[int]] = [[] for _ in paths]
+    for number, bundles in enumerate(slowest):
+        for bundle in bundles:
+            links_of[bundle].append(number)
+    return Network.of(np.array(list(slowest.values()), dtype=np.float64), [tuple(links) for links in links_of])

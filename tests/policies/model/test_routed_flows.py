@@ -1,0 +1,82 @@
+"""Merged flows play as separate ones do."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from policies.model.alone import alone_s
+from policies.model.bundles import Bundles
+from policies.model.playing_jobs import PlayingJobs
+from policies.model.routed_flows import RoutedFlows, first_link
+from policies.model.tiers import tiers_of_levels
+from policies.rates.network import Network
+from policies.snapshot import Snapshot
+from policies.task_graph import Transfer
+from tests.policies.builders import GBPS, make_job, snapshots
+
+
+def separate_ends_s(snapshot: Snapshot, levels: list[int], until_s: float) -> list[list[float]]:
+    """The ends of iterations, every flow by itself and on every link that it crosses."""
+    jobs = snapshot.jobs
+    flows, num_bundles, level_of = [], [], []
+    for level, job in zip(levels, jobs, strict=True):
+        for task in job.played_graph.tasks:
+            if isinstance(task, Transfer):
+                sent = [job.flows[number] for number in task.flows if job.flows[number].sends]
+                flows += sent
+                num_bundles.append(len(sent))
+                level_of += [level] * len(sent)
+    tiers = tiers_of_levels(
+        np.array(level_of, dtype=np.int64),
+        7 - np.array(level_of, dtype=np.int64),
+        np.array([first_link(flow) for flow in flows], dtype=np.int64),
+    )
+    none = np.zeros(len(flows), dtype=np.int64)
+    network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
+    playing = PlayingJobs(
+        [job.played_graph for job in jobs],
+        np.zeros(len(jobs)),
+        np.array(num_bundles, dtype=np.int64),
+        np.array([flow.size_bytes for flow in flows]),
+        Bundles(network, np.ones(len(flows)), tiers, none, none),
+    )
+    playing.run(until_s)
+    return [playing.ends_s(job)[:5].tolist() for job in range(len(jobs))]
+
+
+@given(snapshot=snapshots().filter(lambda made: made.jobs and all(job.profile.compute_s > 0 for job in made.jobs)))
+def test_bundles_and_fewer_links_change_nothing(snapshot: Snapshot) -> None:
+    jobs = snapshot.jobs
+    levels = [number % 3 for number in range(len(jobs))]
+    routed = RoutedFlows.of(jobs, [[flow.hashed_path for flow in job.flows] for job in jobs], snapshot.links.rates_bps)
+    of_groups = np.array([level for level, job in zip(levels, jobs, strict=True) for _ in job.flow_groups], np.int64)
+    playing = PlayingJobs(
+        [job.played_graph for job in jobs],
+        np.zeros(len(jobs)),
+        routed.num_bundles,
+        routed.size_bytes,
+        routed.bundles(of_groups, 7 - of_groups),
+    )
+    playing.run(10.0)
+    found = [playing.ends_s(job)[:5].tolist() for job in range(len(jobs))]
+    for one, other in zip(found, separate_ends_s(snapshot, levels, 10.0), strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_classes_separate_flows_of_one_transfer() -> None:
+    job = make_job("a", [(1e9 / 8, ((0,),)), (1e9 / 8, ((0,),))], comm_start=0.0)
+    paths = [[flow.hashed_path for flow in job.flows]]
+    rates_bps = np.array([GBPS])
+    assert len(RoutedFlows.of([job], paths, rates_bps).size_bytes) == 1
+    apart = RoutedFlows.of([job], paths, rates_bps, classes=[[0, 1]])
+    assert len(apart.size_bytes) == 2
+    levels = np.array([7, 6])
+    assert alone_s(job, apart, levels, 7 - levels) == pytest.approx(2.0)
+
+
+def test_an_iteration_alone_lasts_as_long_as_its_bottleneck_lets_it() -> None:
+    job = make_job("a", [(3e9 / 8, ((0, 1),))], compute_s=1.0, comm_start=0.5)
+    paths = [[flow.hashed_path for flow in job.flows]]
+    routed = RoutedFlows.of([job], paths, np.array([2 * GBPS, GBPS]))
+    none = np.zeros(1, dtype=np.int64)
+    assert alone_s(job, routed, none, none) == pytest.approx(3.5)
