@@ -67,10 +67,12 @@ class ModelledWorth:
     Attributes:
         in_force: With the previous Plan kept and new jobs added to it.
         decided: With the new Plan.
+        iteration_s: By name of job, the iteration time that the model expects, where it does.
     """
 
     in_force: float
     decided: float
+    iteration_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

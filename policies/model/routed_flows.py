@@ -23,7 +23,7 @@ class RoutedFlows:
     """The flows of jobs on given paths. Flows of one transfer that go the same way with the same bytes are a bundle.
 
     Attributes:
-        network: The links that matter: of links that the same bundles cross, only the slowest one is left.
+        network: The links that matter.
         num_bundles: By transfer, job after job and task after task, how many bundles it sends.
         size_bytes: By bundle, what it sends altogether.
         weights: By bundle, how many flows it stands for.
@@ -100,7 +100,10 @@ def first_link(flow: Flow) -> int:
 
 
 def _network(paths: Sequence[Path], rates_bps: FloatArray) -> Network:
-    """Return the network of bundles with these paths."""
+    """Return the network of bundles with these paths, without the links that cannot be full before another one is.
+
+    A link is one of these where all that cross it cross another one too that is no faster.
+    """
     on_link: defaultdict[int, list[int]] = defaultdict(list)
     for bundle, path in enumerate(paths):
         for link in path:
@@ -109,8 +112,21 @@ def _network(paths: Sequence[Path], rates_bps: FloatArray) -> Network:
     for link, crossing in on_link.items():
         key = tuple(crossing)
         slowest[key] = min(slowest.get(key, np.inf), rates_bps[link])
+    sets = [frozenset(crossing) for crossing in slowest]
+    capacities_bps = list(slowest.values())
     links_of: list[list[int]] = [[] for _ in paths]
     for number, bundles in enumerate(slowest):
         for bundle in bundles:
             links_of[bundle].append(number)
-    return Network.of(np.array(list(slowest.values()), dtype=np.float64), [tuple(links) for links in links_of])
+    kept = [
+        not any(
+            sets[number] < sets[other] and capacities_bps[number] >= capacities_bps[other]
+            for other in links_of[min(sets[number])]
+        )
+        for number in range(len(sets))
+    ]
+    place = (np.cumsum(kept) - 1).tolist()
+    return Network.of(
+        np.array(capacities_bps, dtype=np.float64)[np.array(kept, dtype=np.bool_)],
+        [tuple(place[link] for link in links if kept[link]) for links in links_of],
+    )

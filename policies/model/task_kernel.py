@@ -51,6 +51,7 @@ def play(
                     settled_ps[flow] = now_ps
             set_rates(flows, cache.rates_bps[begin:end], now_ps, remaining_bytes, rates_bps, ends_ps)
             sending.counts[1] = 0
+            progress.counts[1] += len(flows)
         next_ps = _next_ps(progress, active[:num_active], ends_ps)
         if next_ps > until_ps or next_ps == NEVER_PS:
             return max(now_ps, until_ps) if until_ps < NEVER_PS else now_ps

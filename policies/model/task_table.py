@@ -72,7 +72,7 @@ class Progress(NamedTuple):
 
     By task: ``waits_for`` so many others; ``ends_ps``, when its computation ends or its last bytes arrive, while that
     is known; ``sending`` so many bundles; ``latest_ps``, the latest arrival of those sent. The tasks whose end is known
-    are the first ``counts[0]`` of ``running``. By job: ``unfinished`` tasks,
+    are the first ``counts[0]`` of ``running``; ``counts[1]`` rates have been set. By job: ``unfinished`` tasks,
     ``iterations`` completed, and ``begins_ps``, when the first iteration begins while it has not.
     """
 
@@ -97,7 +97,7 @@ class Progress(NamedTuple):
             sending=by_task[2],
             latest_ps=by_task[3],
             running=by_task[4],
-            counts=np.zeros(1, dtype=np.int64),
+            counts=np.zeros(2, dtype=np.int64),
             unfinished=by_job[0],
             iterations=by_job[1],
             begins_ps=begins_ps.copy(),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -11,12 +10,11 @@ from policies.arrays import FloatArray
 from policies.job import Job
 from policies.snapshot import Links
 from policies.trainyard.contention import Contention, connected_jobs
-from policies.trainyard.evaluator import Evaluator, total_score
-from policies.trainyard.flow_bundles import FlowBundles
 from policies.trainyard.fluid_bound import FluidBound, WarmStart
 from policies.trainyard.options import TrainyardOptions
 from policies.trainyard.path_choice import PathChoice, choose_paths, occupied_seconds
 from policies.trainyard.priorities import PrioritySearch
+from policies.trainyard.score import Scorer, total_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +61,10 @@ class Component:
         contention = Contention.of(jobs, occupied_s)
         start = WarmStart(np.array(shares), prices) if is_known else None
         bound = FluidBound.of(contention, options.bound_steps, start)
-        make_bundles = partial(FlowBundles.of, jobs, paths, contention, settings.links.rates_bps)
         search = PrioritySearch(
             contention,
             bound,
-            Evaluator(contention, bound, make_bundles, settings.seed, options),
+            Scorer(contention.worth, np.zeros(len(jobs)), options.max_slowdown),
             occupied_s,
             settings.links.has_levels,
             settings.num_levels,
@@ -94,25 +91,19 @@ def path_components(
 def best_components(
     jobs: Sequence[Job], prices: FloatArray, settings: Settings, foreign: FloatArray
 ) -> list[Component]:
-    """Return components on new paths, chosen by the rule that promises the best score.
+    """Return components on new paths, chosen by the rule that promises the best score."""
+    tried = [path_components(jobs, paths, {}, prices, settings) for paths in ruled_paths(jobs, settings, foreign)]
+    return max(tried, key=lambda components: total_score(component.search.promise() for component in components))
 
-    Where a job has staggered flows, only the first rule counts: their windows are guessed, and the guess would decide
-    between rules (docs/trainyard-policy.md).
-    """
-    rules = settings.options.path_rules
-    if not may_move(jobs, settings.options) or any(job.transfers.is_staggered for job in jobs):
-        rules = rules[:1]
-    tried: list[list[Component]] = []
-    known: list[Mapping[str, PathChoice]] = []
+
+def ruled_paths(jobs: Sequence[Job], settings: Settings, foreign: FloatArray) -> list[Mapping[str, PathChoice]]:
+    """Return the different paths that the rules choose for jobs, by the first rule first."""
+    rules = settings.options.path_rules if may_move(jobs, settings.options) else settings.options.path_rules[:1]
+    found: dict[tuple[object, ...], Mapping[str, PathChoice]] = {}
     for rule in rules:
         paths = choose_paths(jobs, {}, settings.links.rates_bps, rule, foreign)
-        if any(all(paths[job.name].paths == other[job.name].paths for job in jobs) for other in known):
-            continue
-        known.append(paths)
-        tried.append(path_components(jobs, paths, {}, prices, settings))
-    if len(tried) == 1:
-        return tried[0]
-    return max(tried, key=lambda components: total_score(component.search.promise() for component in components))
+        found.setdefault(tuple(tuple(paths[job.name].paths) for job in jobs), paths)
+    return list(found.values())
 
 
 def may_move(jobs: Sequence[Job], options: TrainyardOptions) -> bool:

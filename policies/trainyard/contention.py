@@ -84,9 +84,7 @@ class Contention:
         compute_s: By job, the compute time of an iteration.
         work: By job, W per iteration.
         ideal_s: By job, the time of an iteration when it runs alone.
-        job_of_group: By flow group, its job; groups are numbered job after job.
         first_transfer: Job j has the transfers from ``first_transfer[j]`` up to ``first_transfer[j + 1]``.
-        group_of: By transfer, its flow group.
         release_s: By transfer, as in ``Transfers``.
         due_s: By transfer, as in ``Transfers``.
         first_entry: Transfer u has the entries from ``first_entry[u]`` up to ``first_entry[u + 1]``.
@@ -99,9 +97,7 @@ class Contention:
     compute_s: FloatArray
     work: FloatArray
     ideal_s: FloatArray
-    job_of_group: IntArray
     first_transfer: IntArray
-    group_of: IntArray
     release_s: FloatArray
     due_s: FloatArray
     first_entry: IntArray
@@ -116,7 +112,6 @@ class Contention:
         transfers = [job.transfers for job in jobs]
         first_transfer = np.cumsum([0, *(len(each.group_of) for each in transfers)])
         job_of = np.repeat(np.arange(len(jobs)), np.diff(first_transfer))
-        num_groups = np.cumsum([0, *(len(job.flow_groups) for job in jobs)])
         by_job = sum_rows(occupied_s, first_transfer)
         is_shared = np.bincount(by_job.indices, minlength=occupied_s.shape[1]) > 1
         entries = is_shared[occupied_s.indices]
@@ -134,9 +129,7 @@ class Contention:
             compute_s=np.array([job.profile.compute_s for job in jobs]),
             work=np.array([job.profile.work for job in jobs]),
             ideal_s=np.zeros(len(jobs)),
-            job_of_group=np.repeat(np.arange(len(jobs)), np.diff(num_groups)),
             first_transfer=first_transfer,
-            group_of=np.concatenate([each.group_of for each in transfers]) + num_groups[job_of],
             release_s=np.concatenate([each.release_s for each in transfers]),
             due_s=np.concatenate([each.due_s for each in transfers]),
             first_entry=np.searchsorted(rows[by_row], np.arange(occupied_s.shape[0] + 1)),
@@ -161,7 +154,7 @@ class Contention:
     @cached_property
     def by_transfer(self) -> csr_array:
         """Seconds for which each transfer (row) occupies each link (column)."""
-        return csr_array((self.seconds, self.links, self.first_entry), shape=(len(self.group_of), self.num_links))
+        return csr_array((self.seconds, self.links, self.first_entry), shape=(len(self.release_s), self.num_links))
 
     @cached_property
     def by_job(self) -> csr_array:
@@ -180,37 +173,22 @@ class Contention:
         return self.work / self.comm_s
 
     @cached_property
-    def transfers_by_group(self) -> IntArray:
-        """By flow group, how many transfers it has."""
-        return np.bincount(self.group_of, minlength=len(self.job_of_group))
+    def num_transfers(self) -> IntArray:
+        """By job, how many transfers it has."""
+        return np.diff(self.first_transfer)
 
-    def mean_by_group(self, values: FloatArray) -> FloatArray:
-        """Return the mean over the transfers of each flow group; 0 for a group without transfers."""
-        total = np.bincount(self.group_of, values, minlength=len(self.job_of_group))
-        mean: FloatArray = total / np.maximum(self.transfers_by_group, 1)
+    def mean_by_job(self, values: FloatArray) -> FloatArray:
+        """Return the mean over the transfers of each job."""
+        mean: FloatArray = np.bincount(self.job_of, values, minlength=len(self.work)) / self.num_transfers
         return mean
 
     @cached_property
     def bottleneck_s(self) -> FloatArray:
         """By transfer, how long it occupies the link that it occupies longest."""
-        bottleneck_s = np.zeros(len(self.group_of))
+        bottleneck_s = np.zeros(len(self.release_s))
         sends = np.diff(self.first_entry) > 0
         bottleneck_s[sends] = np.maximum.reduceat(self.seconds, self.first_entry[:-1][sends])
         return bottleneck_s
-
-    @property
-    def undominated_links(self) -> IntArray:
-        """The shared links, by their numbers in the fabric, that no other link dominates.
-
-        A link dominates another where every transfer occupies it at least as long. Of equal links the first counts.
-        """
-        by_link, first = np.unique(self.by_transfer.toarray().T, axis=0, return_index=True)
-        kept: list[int] = []
-        for link in np.lexsort((first, -by_link.sum(axis=1))).tolist():
-            if by_link[link].any() and not (by_link[kept] >= by_link[link]).all(axis=1).any():
-                kept.append(link)
-        undominated = np.sort(first[kept])
-        return self.in_fabric[undominated[undominated < len(self.in_fabric)]]
 
     def _alone_s(self) -> FloatArray:
         """Return iteration times alone: where transfers of a job share a link, the one due first goes first."""

@@ -9,54 +9,19 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policies.job import Job
 from policies.trainyard.component import Component, Settings, best_components, may_move, path_components
-from policies.trainyard.evaluator import total_score
 from policies.trainyard.fluid_bound import FluidBound
 from policies.trainyard.options import TrainyardOptions
 from policies.trainyard.order import smith_ratios
-from policies.trainyard.path_choice import PathChoice, choose_paths
+from policies.trainyard.outcome import JobOutcome
+from policies.trainyard.path_choice import choose_paths
 from policies.trainyard.priorities import UNASSIGNED, Priorities
+from policies.trainyard.score import total_score
 
 
-@dataclass(frozen=True, slots=True)
-class JobOutcome:
-    """The decision for one job, and what it is worth by the model.
-
-    Attributes:
-        job: The job.
-        paths: The paths of its flows.
-        levels: By flow group.
-        places: By flow group, its place in the order of the component.
-        intensity: GPU intensity.
-        urgency: The w / (p + slack) of its most urgent group.
-        bound_share: The share of its iterations alone that the fluid bound serves.
-        served: The share of its iterations alone that it gets by the model.
-        excess: How far its slowdown exceeds ``max_slowdown``.
-        worth: Its computation per second alone.
-        worth_before: Its computation per second by the model if what is in force had stayed.
-    """
-
-    job: Job
-    paths: PathChoice
-    levels: Sequence[int]
-    places: Sequence[int]
-    intensity: float
-    urgency: float
-    bound_share: float
-    served: float
-    excess: float
-    worth: float
-    worth_before: float
-
-    def has_same_flow_plans(self, other: "JobOutcome") -> bool:
-        """Return whether the flows of the job get the same paths, levels and order as in another outcome."""
-        is_same = self.job is other.job and self.paths is other.paths
-        return is_same and self.levels == other.levels and self.places == other.places
-
-
-def decide_component(
+def decide_by_capacity(
     jobs: Sequence[Job], in_force: Mapping[str, JobOutcome], prices: FloatArray, settings: Settings, foreign: FloatArray
 ) -> tuple[list[JobOutcome], list[FluidBound]]:
-    """Decide for jobs whose candidate paths share links.
+    """Decide for jobs whose candidate paths share links, without the model.
 
     Args:
         jobs: The jobs of one component, by candidate paths.
@@ -111,32 +76,36 @@ class _Decision:
         """Yield the outcome of each job."""
         search, priorities = self.component.search, self.priorities
         contention = search.contention
-        bounds = np.searchsorted(contention.job_of_group, np.arange(len(self.component.jobs) + 1)).tolist()
-        levels, places = priorities.levels.tolist(), priorities.places.tolist()
-        ratios = smith_ratios(contention).tolist()
         columns = (
+            priorities.levels,
+            priorities.places,
             contention.intensity,
+            smith_ratios(contention),
+            contention.ideal_s,
             search.bound.share,
             priorities.served,
-            search.evaluator.excess(priorities.served),
+            search.scorer.excess(priorities.served),
             contention.worth,
         )
         by_job = zip(*(column.tolist() for column in columns), strict=True)
-        for number, (job, values) in enumerate(zip(self.component.jobs, by_job, strict=True)):
-            intensity, bound_share, served, excess, worth = values
-            groups = slice(bounds[number], bounds[number + 1])
+        for job, values in zip(self.component.jobs, by_job, strict=True):
+            level, place, intensity, urgency, alone_s, bound_share, served, excess, worth = values
+            num_groups = len(job.flow_groups)
             yield JobOutcome(
                 job=job,
                 paths=self.component.paths[job.name],
-                levels=levels[groups],
-                places=places[groups],
+                levels=[level] * num_groups,
+                places=[place] * num_groups,
                 intensity=intensity,
-                urgency=max(ratios[groups]),
+                urgency=urgency,
+                alone_s=alone_s,
                 bound_share=bound_share,
                 served=served,
+                lacks=0.0,
                 excess=excess,
                 worth=worth,
                 worth_before=worth_before[job.name],
+                is_modelled=False,
             )
 
 
@@ -149,15 +118,9 @@ def _decide(component: Component, in_force: Mapping[str, JobOutcome], options: T
 
 
 def _in_force(jobs: Sequence[Job], in_force: Mapping[str, JobOutcome]) -> tuple[IntArray, IntArray]:
-    """Return levels and places of the groups of all jobs; a new job's groups are ``UNASSIGNED`` and come last."""
-    levels: list[int] = []
-    places: list[int] = []
-    last = sum(len(job.flow_groups) for job in jobs) + max(max(outcome.places) for outcome in in_force.values())
-    for job in jobs:
-        if (outcome := in_force.get(job.name)) is not None:
-            levels += outcome.levels
-            places += outcome.places
-        else:
-            levels += [UNASSIGNED] * len(job.flow_groups)
-            places += [last] * len(job.flow_groups)
+    """Return levels and places of all jobs; a new job is ``UNASSIGNED`` and comes last."""
+    last = len(jobs) + max(max(outcome.places) for outcome in in_force.values())
+    known = [in_force.get(job.name) for job in jobs]
+    levels = [UNASSIGNED if outcome is None else max(outcome.levels) for outcome in known]
+    places = [last if outcome is None else min(outcome.places) for outcome in known]
     return np.array(levels), np.array(places)

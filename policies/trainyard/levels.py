@@ -1,9 +1,9 @@
-"""Compression of an order of flow groups to the few levels that hardware has.
+"""Compression of an order of jobs to the few levels that hardware has.
 
-Flow groups that share a link whose order a switch queue keeps form a directed graph, from the more urgent to the less
-urgent group. Its maximum K-cut is the compression (Crux, section 4.3). Crux weighs an edge by the intensity of the more
-urgent job. Here an edge may also weigh what the two groups lose if they share the link evenly instead of one after the
-other, over all times at which they meet (docs/trainyard-policy.md).
+Jobs that share a link whose order a switch queue keeps form a directed graph, from the more urgent to the less urgent
+job. Its maximum K-cut is the compression (Crux, section 4.3). Crux weighs an edge by the intensity of the more urgent
+job. Here an edge may also weigh what the two jobs lose if they share the link evenly instead of one after the other,
+over all times at which they meet (docs/trainyard-policy.md).
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from policies.trainyard.contention import Contention, sum_rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelCut:
-    """The maximum K-cut of an order of flow groups, for different weights of the edges.
+    """The maximum K-cut of an order of jobs, for different weights of the edges.
 
     Attributes:
-        contention: The jobs of the groups.
-        order: The groups, most urgent first.
-        edges: An entry from the more urgent of two groups that share a link with levels to the other, both as places in
+        contention: The jobs.
+        order: Their numbers, most urgent first.
+        edges: An entry from the more urgent of two jobs that share a link with levels to the other, both as places in
             the order.
         num_levels: K.
         seed: Of the orders that the cut tries.
@@ -51,23 +51,22 @@ class LevelCut:
         num_orders: int | None,
     ) -> Self:
         """Find the edges: ``occupied_s`` as of ``Contention.of``; ``has_levels`` by link of the fabric."""
-        first = np.searchsorted(contention.group_of, np.arange(len(order) + 1))
-        uses = sum_rows(occupied_s, first)
+        uses = sum_rows(occupied_s, contention.first_transfer)
         loads = Loads(uses.indptr.astype(np.int64), uses.indices.astype(np.int32), uses.data, uses.shape[1])
         return cls(contention, order, loads.sharing(order.tolist(), has_levels), num_levels, seed, num_orders)
 
     def by_loss(self) -> IntArray:
-        """Return levels by group, where an edge weighs what sharing a level loses."""
+        """Return levels by job, where an edge weighs what sharing a level loses."""
         first, second = self._ends()
         return self._levels(sharing_losses(self.contention, first, second))
 
     def by_intensity(self) -> IntArray:
-        """Return levels by group, where an edge weighs the intensity of the more urgent job, as in Crux."""
+        """Return levels by job, where an edge weighs the intensity of the more urgent job, as in Crux."""
         first, _ = self._ends()
-        return self._levels(self.contention.intensity[self.contention.job_of_group[first]])
+        return self._levels(self.contention.intensity[first])
 
     def _ends(self) -> tuple[IntArray, IntArray]:
-        """Return the groups that the edges join, the more urgent ones first."""
+        """Return the jobs that the edges join, the more urgent ones first."""
         rows = np.repeat(np.arange(len(self.order)), np.diff(self.edges.indptr))
         return self.order[rows], self.order[self.edges.indices]
 
@@ -77,19 +76,18 @@ class LevelCut:
 
 
 def sharing_losses(contention: Contention, first: IntArray, second: IntArray) -> FloatArray:
-    """Return what pairs of groups lose per second if they share a link evenly, instead of the first before the second.
+    """Return what pairs of jobs lose per second if they share a link evenly, instead of the first before the second.
 
     Of two transfers that begin together, the shorter then takes twice its time, and the longer ends when it would if it
-    went second. Delay beyond a group's slack costs its job's worth. Two transfers meet as often as one begins while the
-    other is under way.
+    went second. Delay beyond a transfer's slack costs its job's worth. Two transfers meet as often as one begins while
+    the other is under way.
     """
-    job = contention.job_of_group
-    worth, rate = contention.worth[job], contention.transfers_by_group / contention.ideal_s[job]
-    p = contention.mean_by_group(contention.bottleneck_s)
-    slack = contention.mean_by_group(np.maximum(contention.due_s - contention.release_s - contention.bottleneck_s, 0.0))
+    worth, rate = contention.worth, contention.num_transfers / contention.ideal_s
+    p = contention.mean_by_job(contention.bottleneck_s)
+    slack = contention.mean_by_job(np.maximum(contention.due_s - contention.release_s - contention.bottleneck_s, 0.0))
 
-    def cost(group: IntArray, delay: FloatArray) -> FloatArray:
-        return worth[group] * np.maximum(delay - slack[group], 0.0)
+    def cost(job: IntArray, delay: FloatArray) -> FloatArray:
+        return worth[job] * np.maximum(delay - slack[job], 0.0)
 
     shared = np.minimum(p[first], p[second])
     lost = cost(first, shared) - (cost(second, p[first]) - cost(second, shared))

@@ -13,11 +13,22 @@ from policies.memory_codec import EncodedMemory
 from policies.plan import FlowPlan, Plan
 from policies.snapshot import Snapshot
 from policies.trainyard.component import Settings
-from policies.trainyard.damping import JobOutcome
 from policies.trainyard.options import TrainyardOptions
+from policies.trainyard.outcome import JobOutcome
 from policies.trainyard.path_choice import path_choices
 
-_FIGURES = ("intensity", "urgency", "bound_share", "served", "excess", "worth", "worth_before")
+_FIGURES = (
+    "intensity",
+    "urgency",
+    "alone_s",
+    "bound_share",
+    "served",
+    "lacks",
+    "excess",
+    "worth",
+    "worth_before",
+    "is_modelled",
+)
 """Fields of an outcome, in the order in which records list them."""
 
 FlowPlans = Mapping[FlowKey, FlowPlan]

@@ -6,23 +6,27 @@ from enum import Enum, StrEnum
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How long the fluid model runs.
+    """How long the model of a component runs, and when it gives up.
 
     Attributes:
-        num_phases: From how many random phases of the jobs against each other it starts.
         iterations: Length of a run, in iterations of the longest job.
         warm_up_iterations: How many of these are warm-up and not measured.
         max_iterations: A run ends after so many iterations of all jobs together, even if the longest has done fewer.
+        compute_jitter: The relative standard deviation of computation times, so that no plan depends on a coincidence.
+        early_share: After this share of a run, one that is clearly worse than the best plan known ends.
+        early_margin: It is clearly worse by this fraction.
     """
 
-    num_phases: int = 2
-    iterations: int = 16
-    warm_up_iterations: int = 3
-    max_iterations: int = 400
+    iterations: int = 8
+    warm_up_iterations: float = 1.5
+    max_iterations: int = 600
+    compute_jitter: float = 0.02
+    early_share: float = 0.2
+    early_margin: float = 0.02
 
 
 class InitialOrder(StrEnum):
-    """An order that the search begins with."""
+    """An order of the jobs that the search begins with."""
 
     FLUID_BOUND = "fluid bound"
     """By the fluid bound and Smith's rule."""
@@ -64,20 +68,22 @@ class TrainyardOptions:
     """How the policy searches, and when it keeps what is in force.
 
     Attributes:
-        model: Options of the fluid model.
-        initial_orders: Orders that the search begins with; they share its budget. The best one counts where the fluid
-            model is not run.
-        path_rules: The policy takes the paths of the rule on which the best initial order scores most.
-        evaluations: How often the search for an order may run the fluid model. Levels of new groups may take as many
-            runs again, and the levels of an order half as many.
-        min_evaluations: Where ``model_steps`` does not allow so many runs, the model is not run at all.
-        model_steps: About how many steps of its inner loop all runs of the model may take.
-        max_groups: The model is not run for components with more flow groups.
+        model: Options of the model.
+        initial_orders: Orders that the search begins with. The best one counts where the model is not run.
+        path_rules: Paths that the search begins with.
+        may_share: Whether jobs may share a level although there are levels enough.
+        evaluations: How often the search of a component may run the model.
+        event_evaluations: How often it may after an event, where jobs of the component have levels and paths already.
+        full_search_jobs: In a cluster with more jobs, a search has fewer runs in proportion.
+        min_evaluations: Where there would be fewer runs, the model is not run at all.
+        model_steps: About how many rates all runs of a search may set.
+        max_modelled_jobs: The model is not run for components with more jobs.
         bound_steps: Steps of the solver of the fluid bound.
         max_candidate_links: Where the candidate paths of a component have more links together, only flows without a
             path choose one, and only by the first rule.
         min_gain: A change must gain this fraction over keeping what is in force.
-        min_bound_share: What a job lacks of this fraction of its share in the fluid bound counts twice.
+        least_of_bound: No job is to get less than this fraction of what is due to it, its share in the fluid bound or
+            its fair share, whichever is greater.
         max_slowdown: The largest factor over its iteration time alone that a job should suffer; None: no limit.
         num_orders: How many orders the compression tries, as in Crux; None: as many as the size of the graph suggests.
 
@@ -88,14 +94,17 @@ class TrainyardOptions:
     model: ModelOptions = _MODEL
     initial_orders: tuple[InitialOrder, ...] = (InitialOrder.FLUID_BOUND, InitialOrder.CRUX)
     path_rules: tuple[PathRule, ...] = tuple(PathRule)
-    evaluations: int = 100
-    min_evaluations: int = 2
-    model_steps: float = 2e7
-    max_groups: int = 64
+    may_share: bool = True
+    evaluations: int = 300
+    event_evaluations: int = 60
+    full_search_jobs: int = 50
+    min_evaluations: int = 8
+    model_steps: float = 2e6
+    max_modelled_jobs: int = 64
     bound_steps: int = 100
     max_candidate_links: int = 1 << 18
     min_gain: float = 0.01
-    min_bound_share: float = 0.5
+    least_of_bound: float = 0.1
     max_slowdown: float | None = None
     num_orders: int | None = None
 
@@ -110,7 +119,7 @@ class TrainyardOptions:
             raise ValueError(f"bound_steps must be at least 2, not {self.bound_steps}")
         if not self.min_gain >= 0:
             raise ValueError(f"min_gain must not be negative, not {self.min_gain}")
-        if not 0 <= self.min_bound_share <= 1:
-            raise ValueError(f"min_bound_share must be from 0 to 1, not {self.min_bound_share}")
+        if not 0 <= self.least_of_bound <= 1:
+            raise ValueError(f"least_of_bound must be from 0 to 1, not {self.least_of_bound}")
         if self.max_slowdown is not None and not self.max_slowdown >= 1:
             raise ValueError(f"max_slowdown must be at least 1, not {self.max_slowdown}")

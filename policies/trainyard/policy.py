@@ -8,15 +8,16 @@ measures each step.
 One decision goes through these modules, component by component:
 
 - ``contention``: which jobs may share links.
+- ``modelled``: jobs that are few play their task graphs under one plan after another: ``job_model`` plays and scores
+  (``score``, ``due_share``), ``plan_search`` walks from plan to plan (``assignment``).
+- ``damping`` and ``priorities``: jobs that are too many for that are ordered by the fluid bound (``fluid_bound``,
+  ``order``), compared by ``capacity`` alone, and get levels by a maximum K-cut (``levels``).
 - ``path_choice``: paths for all flows.
-- ``fluid_bound`` and ``order``: initial orders of the flow groups.
-- ``local_search``, ``evaluator`` and ``fluid_model``: better orders.
-- ``levels``: few levels from an order.
-- ``damping``: whether the gain is worth the change; ``memory`` carries what is in force.
+- ``outcome`` and ``memory``: what is in force, and stays unless a change gains enough.
 
 Cost, for n contending jobs that use e links together: O(e) for what is in force, linear in the links of all candidates
 for flows that choose paths, O(e) for each step of the fluid bound, O(n^2) for each order of the compression, and a
-bounded number of runs of the fluid model where jobs are few.
+bounded number of runs of the model where jobs are few.
 """
 
 from dataclasses import replace
@@ -32,9 +33,11 @@ from policies.policy import Policy
 from policies.snapshot import Snapshot
 from policies.trainyard.component import Settings
 from policies.trainyard.contention import candidate_components
-from policies.trainyard.damping import JobOutcome, decide_component
+from policies.trainyard.damping import decide_by_capacity
 from policies.trainyard.memory import FlowPlans, Memory, TrainyardMemoryCodec
+from policies.trainyard.modelled import decide_by_model
 from policies.trainyard.options import TrainyardOptions
+from policies.trainyard.outcome import JobOutcome
 
 _DEFAULT = TrainyardOptions()
 _FULL = 0.999
@@ -62,10 +65,12 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     for component in candidate_components(jobs):
         known = {job.name: in_force[job.name] for job in component if job.name in in_force}
         if len(known) < len(component) or any(touched[job.reachable_links].any() for job in component):
-            decided, bounds = decide_component(component, known, memory.prices, settings, foreign)
+            decided = decide_by_model(component, known, settings, foreign, len(jobs))
+            if decided is None:
+                decided, bounds = decide_by_capacity(component, known, memory.prices, settings, foreign)
+                for bound in bounds:
+                    prices[bound.scarce] = bound.price
             outcomes |= {outcome.job.name: outcome for outcome in decided}
-            for bound in bounds:
-                prices[bound.scarce] = bound.price
         else:
             outcomes |= {
                 name: replace(outcome, worth_before=outcome.served * outcome.worth) for name, outcome in known.items()
@@ -86,6 +91,7 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     worth = ModelledWorth(
         sum(outcome.worth_before for outcome in ranked),
         sum(outcome.served * outcome.worth for outcome in ranked),
+        {outcome.job.name: time_s for outcome in ranked if (time_s := outcome.iteration_s) is not None},
     )
     return Plan("trainyard", tuple(plans), flows, worth, Memory(settings, outcomes, by_job, prices))
 
@@ -143,7 +149,9 @@ def _reason(outcome: JobOutcome, options: TrainyardOptions) -> str:
         f" by the model, gives it {min(outcome.served, 1.0):.1%}."
     )
     if outcome.excess > 0:
-        reason += f" No order was found that slows it down at most {options.max_slowdown:g} times."
+        reason += f" No plan was found that slows it down at most {options.max_slowdown:g} times."
+    if outcome.lacks > 0:
+        reason += f" No plan was found that gives it {options.least_of_bound:.0%} of what is due to it."
     return reason
 
 

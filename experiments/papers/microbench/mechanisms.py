@@ -19,7 +19,7 @@ from policies.policy import decide
 from policies.registry import find_policy
 from policies.snapshot import Snapshot
 from policies.traffic import Traffic
-from policies.trainyard.steps import levels_in_order, orders
+from policies.trainyard import steps
 from topologies.paths import Paths
 
 
@@ -71,20 +71,17 @@ def on_paths(snapshot: Snapshot, choice: Choice) -> Snapshot:
 
 
 def order(policy: str, routed: Snapshot) -> Order:
-    """Return the order of jobs that a policy chooses on the given paths.
-
-    ``trainyard`` orders the jobs of each contention component; components follow one another.
-    """
+    """Return the order of jobs that a policy chooses on the given paths."""
     number = {job.name: position for position, job in enumerate(routed.jobs)}
     if policy == "trainyard":
-        return tuple(number[name] for component in orders(routed) for name in component)
+        return tuple(number[name] for name in steps.order(routed))
     return tuple(number[job.name] for job in decide(find_policy(policy), routed).jobs)
 
 
 def levels(policy: str, routed: Snapshot, order: Order) -> tuple[int, ...]:
     """Return the level of each job under a policy's compression of this order on the given paths."""
     if policy == "trainyard":
-        by_name = levels_in_order(routed, [routed.jobs[job].name for job in order])
+        by_name = steps.levels_in_order(routed, [routed.jobs[job].name for job in order])
         return tuple(by_name[job.name] for job in routed.jobs)
     by_place = _COMPRESSIONS[policy](routed, order)
     return tuple(by_place[order.index(job)] for job in range(len(order)))

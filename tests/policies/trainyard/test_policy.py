@@ -2,8 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -16,14 +15,11 @@ from policies.flows import FlowGroup, FlowKey
 from policies.job import Job
 from policies.plan import Plan
 from policies.snapshot import Links, OrderKeeper, Snapshot
-from policies.trainyard.evaluator import Evaluator
-from policies.trainyard.fluid_bound import FluidBound
-from policies.trainyard.fluid_model import FluidModel
+from policies.task_graph import Computation, TaskGraph, Transfer
 from policies.trainyard.options import InitialOrder, PathRule, TrainyardOptions
 from policies.trainyard.policy import trainyard
 from tests.policies.builders import GBPS, POWERS, make_job, make_links, scaled, snapshots
 from tests.policies.crux.test_policy import example_1
-from tests.policies.trainyard.test_models import bundles_of, contention_of
 
 ONE_LINK = ((0,),)
 FEW = settings(max_examples=30, deadline=None)
@@ -75,18 +71,25 @@ def test_example_2_of_crux_needs_no_factor() -> None:
     ]
 
 
-def test_groups_of_one_job_may_have_levels_of_their_own() -> None:
-    """One group is needed at once, the other has the whole iteration."""
-    urgent = make_job("a", [(1e8, ONE_LINK)])
-    (group,) = urgent.flow_groups
-    first, last = group.flows[0], replace(group.flows[0], key=FlowKey("a", "late", 0), size_bytes=4e8)
-    late = FlowGroup("late", (last,))
-    spread = tuple(replace(first, key=FlowKey("a", "soon", number), offset_s=number / 10) for number in range(10))
-    job = Job(
-        "a", 0.0, 8, replace(urgent.profile, compute_s=1.0, comm_start=0.0, work=8.0), (FlowGroup("soon", spread), late)
-    )
-    plan = trainyard(Snapshot(0.0, make_links(10 * GBPS), (job,)))
-    assert plan.flows[FlowKey("a", "soon", 0)].level > plan.flows[FlowKey("a", "late", 0)].level
+def urgent_and_late(*, tells_graph: bool) -> Job:
+    """A job that needs one group at once, and the other only when the next iteration begins."""
+    (group,) = make_job("a", [(1e9 / 8, ONE_LINK)]).flow_groups
+    (flow,) = group.flows
+    late = FlowGroup("late", (replace(flow, key=FlowKey("a", "late", 0), size_bytes=3e9 / 8),))
+    urgent = FlowGroup("urgent", (replace(flow, key=FlowKey("a", "urgent", 0)),))
+    graph = TaskGraph((Transfer((1,)), Computation(1.0), Transfer((0,), (1,)), Computation(2.0, (2,))))
+    job = make_job("a", [(1.0, ONE_LINK)], compute_s=3.0, comm_start=0.0, work=8.0)
+    return replace(job, flow_groups=(urgent, late), task_graph=graph if tells_graph else None)
+
+
+def test_groups_of_one_job_may_have_levels_of_their_own_where_its_graph_is_known() -> None:
+    """Beside the late group, which has time, the urgent one takes twice as long: 0.5 s that the job waits."""
+    levels = []
+    for tells_graph in (True, False):
+        plan = trainyard(Snapshot(0.0, make_links(GBPS), (urgent_and_late(tells_graph=tells_graph),)))
+        levels.append([plan.flows[FlowKey("a", group, 0)].level for group in ("urgent", "late")])
+    assert levels[0][0] > levels[0][1]
+    assert levels[1][0] == levels[1][1]
 
 
 @FEW
@@ -171,44 +174,31 @@ def worth_of(snapshot: Snapshot, options: TrainyardOptions) -> float:
     return worth.decided
 
 
-def test_by_the_model_no_start_on_no_paths_is_better() -> None:
-    """So it is never worse than the order of Crux on the paths of Crux, levels being enough for all."""
-    chance, options = np.random.default_rng(3), TrainyardOptions(min_bound_share=0.0)
-    best = set()
-    for _ in range(12):
+def test_by_the_model_no_start_is_better() -> None:
+    """So it is never worse than no steering, and than the plan of Crux."""
+    chance, options = np.random.default_rng(3), TrainyardOptions(least_of_bound=0.0)
+    for _ in range(6):
         snapshot = Case.draw(chance, 0.6).snapshot
-        alone = {
-            rule: max(
-                worth_of(
-                    snapshot,
-                    replace(options, initial_orders=(start,), path_rules=(rule,), evaluations=1, min_evaluations=1),
-                )
-                for start in InitialOrder
-            )
-            for rule in PathRule
-        }
-        best.add(max(alone, key=alone.__getitem__))
-        assert worth_of(snapshot, options) >= max(alone.values()) * (1 - 1e-9)
-    assert len(best) >= 3, "no rule is always the best"
+        for start in InitialOrder:
+            for rule in PathRule:
+                alone = replace(options, initial_orders=(start,), path_rules=(rule,), evaluations=8)
+                assert worth_of(snapshot, options) >= worth_of(snapshot, alone) * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("num_jobs", [12, 24, 48])
-def test_many_jobs_have_a_second_start_too(num_jobs: int) -> None:
-    """There are runs of the model enough to tell which start is the better one."""
-    snapshot = Mix.draw(np.random.default_rng(1), num_jobs, 4, 1.2).snapshot(num_levels=num_jobs)
-    contention, options = contention_of(snapshot), TrainyardOptions(min_bound_share=0.0)
-    bound = FluidBound.of(contention, options.bound_steps)
-    assert Evaluator(contention, bound, partial(bundles_of, snapshot), snapshot.seed, options).evaluations >= 2
-    for start in InitialOrder:
-        alone = replace(options, initial_orders=(start,), evaluations=1, min_evaluations=1)
-        assert worth_of(snapshot, options) >= worth_of(snapshot, alone) * (1 - 1e-9)
+@pytest.mark.parametrize("num_jobs", [12, 48])
+def test_many_jobs_are_played_too(num_jobs: int) -> None:
+    snapshot = Mix.draw(np.random.default_rng(1), num_jobs, 4, 1.2).snapshot(num_levels=8)
+    plan = trainyard(snapshot)
+    assert plan.worth is not None
+    assert len(plan.worth.iteration_s) == num_jobs
 
 
-def test_as_many_levels_as_groups_are_one_each() -> None:
-    """Though nothing is lost by the model where those share that have time."""
-    jobs = tuple(make_job(name, [(1e6, ONE_LINK)], compute_s=4.0, comm_start=0.0) for name in "abc")
-    plan = trainyard(Snapshot(0.0, make_links(GBPS), jobs))
-    assert sorted(job.level for job in plan.jobs) == [5, 6, 7]
+def test_jobs_whom_nothing_delays_share_a_level_on_their_paths() -> None:
+    """No rule is written where none gains anything."""
+    jobs = tuple(make_job(name, [(1e6, ((0,), (1,)))], compute_s=4.0, comm_start=0.0) for name in "abc")
+    plan = trainyard(Snapshot(0.0, make_links(GBPS, GBPS), jobs))
+    assert {job.level for job in plan.jobs} == {7}
+    assert {flow.path for flow in plan.flows.values()} == {(1,)}
 
 
 def test_small_gains_move_nothing() -> None:
@@ -233,72 +223,30 @@ def test_a_plan_of_another_policy_or_fabric_is_not_in_force() -> None:
         assert trainyard(replace(snapshot, previous=previous)) == fresh
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_jobs", [4, 6])
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 1 << 30), load=st.floats(0.5, 2), max_slowdown=st.floats(1.0, 4.0))
-def test_largest_slowdown_is_kept_where_any_order_keeps_it(
-    num_jobs: int, seed: int, load: float, max_slowdown: float
-) -> None:
-    snapshot = Mix.draw(np.random.default_rng(seed), num_jobs, 1, load).snapshot()
-    options = TrainyardOptions(max_slowdown=max_slowdown)
-    contention = contention_of(snapshot)
-    model = FluidModel.of(contention, bundles_of(snapshot), snapshot.seed, options.model)
-    slowest = [1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(num_jobs))]
-    plan = trainyard(snapshot, options)
-    complaints = [job.reason for job in plan.jobs if "slows it down" in job.reason]
-    if min(slowest) <= max_slowdown:
-        assert not complaints
-        level_of = {job.name: job.level for job in plan.jobs}
-        levels = np.array([level_of[str(number)] for number in range(num_jobs)])
-        assert 1 / model.served(levels).min() <= max_slowdown * (1 + 1e-9)
-    else:
-        assert complaints
-
-
 @pytest.mark.parametrize("seed", range(5))
-def test_what_a_single_order_keeps_is_kept_and_not_a_bit_more(seed: int) -> None:
-    snapshot = Mix.draw(np.random.default_rng(seed), 5, 1, 1.2).snapshot()
-    model = FluidModel.of(contention_of(snapshot), bundles_of(snapshot), snapshot.seed, TrainyardOptions().model)
-    least = min(1 / max(model.served(np.array(order)).min(), 1e-9) for order in permutations(range(5)))
-    complaints = {
-        factor: sum(
-            "slows it down" in job.reason
-            for job in trainyard(snapshot, TrainyardOptions(max_slowdown=max(factor * least, 1.0))).jobs
-        )
-        for factor in (1 - 1e-6, 1 + 1e-6)
-    }
-    assert [count > 0 for count in complaints.values()] == [least > 1, False]
-
-
-def test_jobs_slowed_down_too_much_count_before_what_others_compute() -> None:
-    """Two that share a link may part when another job leaves: no threshold of what all compute is worth their delay."""
-    either = ((0,), (1,))
-    jobs = (
-        make_job("a", [(1.5e8, either)]),
-        make_job("b", [(1.5e8, either)]),
-        make_job("c", [(1e8, ((1,), (2,)))], work=100.0),
-        make_job("d", [(8e8, ((1,),))]),
-    )
-    options = TrainyardOptions(max_slowdown=1.05, min_gain=10.0)
-    snapshot = Snapshot(0.0, make_links(GBPS, GBPS, GBPS), jobs)
-    before = trainyard(snapshot, options)
-    assert [before.flows[job.flows[0].key].path for job in jobs[:3]] == [(0,), (0,), (2,)]
-    plan = trainyard(replace(snapshot, jobs=jobs[:3], previous=before), options)
-    assert len({flow.path for flow in plan.flows.values()}) == 3
+def test_what_an_order_keeps_is_kept(seed: int) -> None:
+    """By the model itself: the least bound that some plan keeps is kept, and one a little smaller is complained of."""
+    snapshot = Mix.draw(np.random.default_rng(seed), 4, 1, 1.2).snapshot()
+    bounds = np.linspace(1.0, 12.0, 23)
+    complaints = [
+        any("slows it down" in job.reason for job in trainyard(snapshot, TrainyardOptions(max_slowdown=bound)).jobs)
+        for bound in bounds.tolist()
+    ]
+    least = int(np.argmin(complaints))
+    assert not any(complaints[least:]), "what is kept under a bound is kept under every larger one"
 
 
 @pytest.mark.parametrize("num_jobs", [7, 20, 80])
 def test_whoever_no_order_serves_fast_enough_is_told_however_many_there_are(num_jobs: int) -> None:
-    """Each would have a fifth of the link: five go through, whatever the order, and no more."""
+    """Each would have a fifth of the link: five go through, and no more."""
     jobs = tuple(
         make_job(f"job-{number:02}", [(GBPS / 8 / 5, ONE_LINK)], compute_s=1.0, comm_start=0.0)
         for number in range(num_jobs)
     )
-    options = TrainyardOptions(max_slowdown=2.0)
+    options = TrainyardOptions(max_slowdown=1.2)
     plans = [trainyard(Snapshot(0.0, make_links(GBPS), of), options) for of in (jobs, jobs[:5])]
     crowded, roomy = (
-        [job.name for job in plan.jobs if "slows it down at most 2 times" in job.reason] for plan in plans
+        [job.name for job in plan.jobs if "slows it down at most 1.2 times" in job.reason] for plan in plans
     )
     assert crowded
     assert not roomy
@@ -340,7 +288,7 @@ def test_odd_jobs_have_a_place_in_any_order_of_arrival(num_levels: int, options:
         ({"max_slowdown": 0.5}, "max_slowdown"),
         ({"max_slowdown": float("nan")}, "max_slowdown"),
         ({"min_gain": -1.0}, "min_gain"),
-        ({"min_bound_share": 1.5}, "min_bound_share"),
+        ({"least_of_bound": 1.5}, "least_of_bound"),
         ({"evaluations": -1}, "evaluations"),
         ({"bound_steps": 1}, "bound_steps"),
         ({"initial_orders": ()}, "initial_orders"),

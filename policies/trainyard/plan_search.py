@@ -1,0 +1,209 @@
+"""Search for paths and levels of a component's jobs: hill climbing from known plans, by the model.
+
+A step moves a job or some of its flow groups to a level of their own or to one that they share, exchanges two jobs, or
+gives flows other paths. It is kept where the model says that it is no worse, so that no result is worse by the model
+than any of the starts.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+
+import numpy as np
+
+from policies.arrays import FloatArray
+from policies.crux.path_selection import least_congested
+from policies.job import Job
+from policies.traffic import Traffic
+from policies.trainyard.assignment import Assignment, JobPaths, moved_tiers
+from policies.trainyard.job_model import JobModel, Scored
+
+_MIN_GAIN = 1e-6
+"""Relative gain that a step needs: the model is no more exact than that."""
+_FEW_GROUPS = 6
+"""Groups of a job with at most so many move one by one too."""
+_MAX_PERMUTED = 5
+"""All orders of so many jobs are tried where some job does not get what it must."""
+_OWN_WEIGHTS = (1.0, 4.0)
+"""How much other flows of the same job weigh where it chooses paths anew."""
+_IDLE_STEPS = 60
+"""For each job, so many steps in turn may bring nothing before the search ends."""
+
+
+class PlanSearch:
+    """Finds good assignments for the jobs of a component.
+
+    Args:
+        jobs: The jobs.
+        model: Plays them.
+        alone_s: By job, the time of an iteration alone.
+        rates_bps: By link of the fabric, its rate.
+        foreign: By link of the fabric, the share of its rate that other traffic takes.
+        num_levels: How many levels there are.
+        may_share: Whether jobs may share a level although there are levels enough.
+        seed: Of the steps.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        model: JobModel,
+        alone_s: FloatArray,
+        rates_bps: FloatArray,
+        foreign: FloatArray,
+        num_levels: int,
+        *,
+        may_share: bool,
+        seed: int,
+    ) -> None:
+        self._jobs = jobs
+        self._model = model
+        self._rates_bps = rates_bps
+        self._foreign = foreign
+        self._num_levels = num_levels
+        self._may_share = may_share
+        self._chance = random.Random(seed)
+        self._starts: Sequence[Assignment] = ()
+        self._traffic = [Traffic.with_candidates([job]) for job in jobs]
+        amounts = [traffic.size_bytes * 8 for traffic in self._traffic]
+        self._amounts = [amount / time_s for amount, time_s in zip(amounts, alone_s.tolist(), strict=True)]
+        self._alike = [(number, alike) for number, job in enumerate(jobs) for alike in _alike_flows(job)]
+        self._movable = sorted({number for number, _ in self._alike})
+        self._units = [
+            (number, unit) for number, job in enumerate(jobs) for unit in _units(job, model.groups_of[number])
+        ]
+
+    def best_from(self, starts: Sequence[Assignment]) -> Scored:
+        """Return the best assignment found; of equally good ones the first start."""
+        self._starts = list(dict.fromkeys(starts))
+        best = self._model.play(self._starts[0])
+        for start in self._starts[1:]:
+            if self._model.has_budget and not self._model.harms(start):
+                best = self._better(best, self._model.play(start, best))
+        best = self._climb(best)
+        assert best.score is not None
+        return self._permuted(best) if best.score.margin < 0 else best
+
+    def _better(self, best: Scored, other: Scored) -> Scored:
+        assert best.score is not None
+        is_better = other.score is not None and other.score.is_better_than(best.score, _MIN_GAIN)
+        return other if is_better else best
+
+    def _climb(self, best: Scored) -> Scored:
+        """Walk on from the best, also along steps that change nothing."""
+        steps: list[tuple[Callable[[Scored], Assignment | None], int]] = [(self._move_job, 3), (self._exchange, 1)]
+        if self._units:
+            steps.append((self._move_groups, 2))
+        if self._movable:
+            steps += [(self._reroute, 2), (self._move_flows, 2)]
+        kinds, weights = zip(*steps, strict=True)
+        here, idle = best, 0
+        while self._model.has_budget and idle < _IDLE_STEPS * len(self._jobs):
+            idle += 1
+            (step,) = self._chance.choices(kinds, weights)
+            other = step(here)
+            if other is None or self._model.knows(other) or self._model.harms(other):
+                continue
+            played = self._model.play(other, here)
+            assert here.score is not None
+            if played.score is None or here.score.is_better_than(played.score, 0.0):
+                continue
+            here = played
+            if self._better(best, here) is here:
+                best, idle = here, 0
+        return best
+
+    def _permuted(self, best: Scored) -> Scored:
+        """Try all orders of few jobs."""
+        numbers = [number for number, groups in enumerate(self._model.groups_of) if len(groups)]
+        for order in permutations(numbers) if len(numbers) <= _MAX_PERMUTED else ():
+            tiers = [0] * len(best.assignment.levels)
+            for tier, number in enumerate(order):
+                for group in self._model.groups_of[number]:
+                    tiers[group] = tier
+            best = self._better(best, self._model.play(best.assignment.with_tiers(tiers, self._num_levels)))
+        return best
+
+    def _move_job(self, here: Scored) -> Assignment | None:
+        return self._moved(here, self._chance.choice(self._model.groups_of))
+
+    def _move_groups(self, here: Scored) -> Assignment | None:
+        return self._moved(here, self._chance.choice(self._units)[1])
+
+    def _moved(self, here: Scored, groups: Sequence[int]) -> Assignment | None:
+        moved = list(moved_tiers(here.assignment.levels, groups, may_share=self._may_share))
+        return here.assignment.with_tiers(self._chance.choice(moved), self._num_levels) if groups else None
+
+    def _exchange(self, here: Scored) -> Assignment | None:
+        """Exchange the levels of two jobs, each at that of its first group."""
+        one, other = (self._chance.choice(self._model.groups_of) for _ in range(2))
+        if one == other or not (len(one) and len(other)):
+            return None
+        levels = list(here.assignment.levels)
+        level_of_one, level_of_other = levels[one[0]], levels[other[0]]
+        for group in one:
+            levels[group] = level_of_other
+        for group in other:
+            levels[group] = level_of_one
+        return here.assignment.with_tiers(levels, self._num_levels)
+
+    def _reroute(self, here: Scored) -> Assignment:
+        """Give a job other paths: those of a start, or the least used ones given all or the more urgent others."""
+        number = self._chance.choice(self._movable)
+        return here.assignment.with_paths(number, self._chance.choice(list(self._other_paths(number, here))))
+
+    def _other_paths(self, number: int, here: Scored) -> Iterator[JobPaths]:
+        yield from dict.fromkeys(start.paths[number] for start in self._starts)
+        levels = here.assignment.levels
+        highest = [max((levels[group] for group in groups), default=0) for groups in self._model.groups_of]
+        others = [other for other in range(len(self._jobs)) if other != number]
+        ahead = [other for other in others if highest[other] >= highest[number]]
+        for counted in (others,) if len(ahead) == len(others) else (others, ahead):
+            placed = self._foreign + sum(self._utilisation(other, here) for other in counted)
+            for own_weight in _OWN_WEIGHTS:
+                first, amounts = np.zeros(1, dtype=np.int64), self._amounts[number]
+                by = amounts, self._rates_bps, placed, 2, own_weight
+                yield tuple(least_congested(self._traffic[number], first, *by).first_paths)
+
+    def _utilisation(self, number: int, here: Scored) -> FloatArray:
+        """Return by link the share of time for which a job uses it."""
+        load = np.zeros(len(self._rates_bps))
+        for amount, path in zip(self._amounts[number].tolist(), here.assignment.paths[number], strict=True):
+            load[list(path)] += amount
+        served = 1.0 if here.served is None else here.served[number]
+        return np.asarray(load / self._rates_bps * served)
+
+    def _move_flows(self, here: Scored) -> Assignment:
+        """Give the flows between two NICs another path, or one of them alone."""
+        number, alike = self._chance.choice(self._alike)
+        candidates = self._jobs[number].flows[alike[0]].candidates
+        path = candidates[self._chance.randrange(len(candidates))]
+        paths = list(here.assignment.paths[number])
+        for position in alike if self._chance.random() < 0.5 else [self._chance.choice(alike)]:
+            paths[position] = path
+        return here.assignment.with_paths(number, tuple(paths))
+
+
+def _alike_flows(job: Job) -> list[list[int]]:
+    """Return the positions of flows with the same candidate paths, where these are several."""
+    alike: defaultdict[bytes, list[int]] = defaultdict(list)
+    for position, flow in enumerate(job.flows):
+        if flow.sends and len(flow.candidates) > 1:
+            alike[flow.candidates.links.tobytes()].append(position)
+    return list(alike.values())
+
+
+def _units(job: Job, groups: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return which groups of a job move together: those that may wait, and each alone where they are few.
+
+    Where nobody knows when groups are needed they stay together.
+    """
+    if job.played_graph.is_guessed:
+        return []
+    may_wait = np.zeros(len(groups), dtype=np.bool_)
+    may_wait[job.transfers.group_of[job.transfers.due_s > job.transfers.release_s]] = True
+    units = [tuple(group for group, may in zip(groups, may_wait, strict=True) if may)]
+    if len(groups) <= _FEW_GROUPS:
+        units += [(group,) for group in groups]
+    return [unit for unit in dict.fromkeys(units) if 0 < len(unit) < len(groups)]
