@@ -135,7 +135,7 @@ class Snapshots:
         seen = chain.from_iterable(group.flows for group in groups)
         if before is not None and all(map(is_, seen, before.flows)):
             return before
-        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups)
+        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups, task_graph=job.task_graph)
 
     def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float, before: Flow | None) -> Flow:
         five_tuple = flow.five_tuple
