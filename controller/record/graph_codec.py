@@ -18,7 +18,7 @@ _Task = tuple[Annotated[float, Field(gt=0, le=MAX_COMPUTE_S)] | list[_Position],
 
 
 class _GraphBody(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     is_guessed: bool
     tasks: list[_Task]
@@ -43,7 +43,7 @@ def graph_text(graph: TaskGraph) -> str:
 
 def graph_from_text(text: str) -> TaskGraph:
     """Decode what ``graph_text`` has written. Raises ValueError for anything else."""
-    return _decoded(_GraphBody.model_validate_json(text))
+    return _decoded(_GraphBody.model_validate_json(text, strict=True))
 
 
 def _task_body(task: Task) -> list[Any]:
