@@ -1,11 +1,13 @@
 """What a job tells of its task graph where it is wrong about how much of its computation communication overlaps."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from workloads.arrangement import ZeroCommunicationRun
 from workloads.task_graph import Computation, Task, TaskGraph
 
+_ROUNDING = 1e-12
 _LEAST_COMM_START = 1e-6
 """Of a graph with computations before its first transfer: each of them takes some time."""
 
@@ -18,7 +20,7 @@ def reported_tasks(graph: TaskGraph, comm_start: float, told: float) -> tuple[Ta
     that the first transfer starts after the fraction ``told`` and the iteration takes as long as before. Where nothing
     is computed before the first transfer, all tasks wait for a computation that is not there in truth.
     """
-    if told == comm_start:
+    if math.isclose(told, comm_start, abs_tol=_ROUNDING):
         return graph.tasks
     run = ZeroCommunicationRun.of(graph)
     if comm_start == 0:
