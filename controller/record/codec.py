@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from controller.config import ControllerConfig
 from controller.planning.snapshots import link_states
 from controller.record.facts import Body, FactKey, FactKind, Facts
-from controller.record.graph_codec import decode_graph, encode_graph
+from controller.record.graph_codec import graph_from_text, graph_text
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job, Profile
 from policies.memory_codec import EncodedMemory
@@ -93,7 +93,7 @@ class SnapshotCodec:
             "groups": groups,
             "measured_hosts": list(job.measured_hosts),
         }
-        return body if job.task_graph is None else body | {"task_graph": encode_graph(job.task_graph)}
+        return body if job.task_graph is None else body | {"task_graph": graph_text(job.task_graph)}
 
     def decode_job(self, name: str, body: Mapping[str, Any]) -> Job:
         """Decode what ``encode_job`` has written; older records have no task graphs."""
@@ -112,7 +112,7 @@ class SnapshotCodec:
             Profile(*body["profile"]),
             tuple(groups),
             tuple(body["measured_hosts"]),
-            decode_graph(body["task_graph"]) if "task_graph" in body else None,
+            graph_from_text(body["task_graph"]) if "task_graph" in body else None,
         )
 
     def decode_snapshot(

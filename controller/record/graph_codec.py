@@ -1,12 +1,14 @@
-"""Encodes task graphs as JSON, and decodes them: a computation is [duration_s, after], a transfer [flows, after]."""
+"""Writes task graphs as text, and reads them.
+
+The text is JSON, in which a computation is [duration_s, after] and a transfer [flows, after]. It is written in parts,
+since no other thread runs while one is written. So a record has it as text inside of the JSON of a job.
+"""
 
 import json
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from controller.record.facts import Body
 from policies.job import MAX_COMPUTE_S
 from policies.task_graph import Computation, Task, TaskGraph, Transfer
 
@@ -24,34 +26,21 @@ class _GraphBody(BaseModel):
     tasks: list[_Task]
 
 
-def encode_graph(graph: TaskGraph) -> Body:
-    """Encode a task graph."""
-    return {"is_guessed": graph.is_guessed, "tasks": [_task_body(task) for task in graph.tasks]}
-
-
-def decode_graph(body: Mapping[str, Any]) -> TaskGraph:
-    """Decode what ``encode_graph`` has written. Raises ValueError for anything else."""
-    return _decoded(_GraphBody.model_validate(body))
-
-
 def graph_text(graph: TaskGraph) -> str:
-    """The text of an encoded task graph."""
+    """The text of a task graph."""
     parts = (graph.tasks[first : first + _TASKS_AT_ONCE] for first in range(0, len(graph.tasks), _TASKS_AT_ONCE))
     tasks = ",".join(_text([_task_body(task) for task in part])[1:-1] for part in parts)
     return f'{{"is_guessed":{_text(graph.is_guessed)},"tasks":[{tasks}]}}'
 
 
 def graph_from_text(text: str) -> TaskGraph:
-    """Decode what ``graph_text`` has written. Raises ValueError for anything else."""
-    return _decoded(_GraphBody.model_validate_json(text, strict=True))
+    """Read what ``graph_text`` has written. Raises ValueError for anything else."""
+    body = _GraphBody.model_validate_json(text, strict=True)
+    return TaskGraph(tuple(_task(*task) for task in body.tasks), body.is_guessed)
 
 
 def _task_body(task: Task) -> list[Any]:
     return [task.duration_s if isinstance(task, Computation) else list(task.flows), list(task.after)]
-
-
-def _decoded(body: _GraphBody) -> TaskGraph:
-    return TaskGraph(tuple(_task(*task) for task in body.tasks), body.is_guessed)
 
 
 def _task(duration_or_flows: float | list[int], after: list[int]) -> Task:

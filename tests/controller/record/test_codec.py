@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.record.codec import FOREIGN_LOADS, PROFILED, Setting, SnapshotCodec, encode_telemetry
-from controller.record.graph_codec import decode_graph, encode_graph, graph_from_text, graph_text
+from controller.record.graph_codec import graph_from_text, graph_text
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import MAX_COMPUTE_S, Job, Profile
 from policies.task_graph import Computation, TaskGraph, Transfer
@@ -80,9 +80,8 @@ def test_paths_are_written_only_where_some_are_missing(topology: Topology) -> No
 
 @given(task_graphs())
 def test_a_task_graph_is_the_same_after_it_is_written_and_read(graph: TaskGraph) -> None:
-    assert decode_graph(json.loads(json.dumps(encode_graph(graph)))) == graph
     assert graph_from_text(graph_text(graph)) == graph
-    assert json.loads(graph_text(graph)) == encode_graph(graph)
+    assert len(json.loads(graph_text(graph))["tasks"]) == len(graph.tasks)
 
 
 def test_a_long_task_graph_is_written_in_parts() -> None:
