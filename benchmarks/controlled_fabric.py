@@ -20,7 +20,7 @@ from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.driven.clock import DrivenClock
-from experiments.scenarios.in_process import flow_group_requests, job_request
+from experiments.scenarios.in_process import flow_group_requests, job_request, task_graph_request
 from hostlib.telemetry import Mark, Probe, parse_probe, probe_packet
 from hostlib.telemetry.probes import ETHERNET_BYTES
 from hostlib.types import FiveTuple as HostFiveTuple
@@ -183,7 +183,8 @@ async def controlled(scenario: Scenario, policy: str, seed: int) -> AsyncIterato
         connections = open_connections(jobs, fabric)
         for job in jobs:
             controller.registry.register_job(job_request(job), 0.0)
-            controller.registry.register_flow_groups(job.name, flow_group_requests(job, connections, assigned=False))
+            groups = flow_group_requests(job, connections, assigned=False)
+            controller.registry.register_flow_groups(job.name, groups, task_graph_request(job))
         controller.planner.mark_changed()
         async with southbound, GnmiPortMonitor(addresses, controller.ports):
             found = ControlledFabric(emulated, routing, controller, southbound, clock)

@@ -17,6 +17,7 @@ from hostlib.client import Client
 from hostlib.credentials import Credentials
 from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.start_shift import StartShift
+from hostlib.task_graph import Computation, TaskGraph, Transfer
 from hostlib.types import (
     Directives,
     FiveTuple,
@@ -34,6 +35,7 @@ from hostlib.types import (
 __all__ = [
     "BlockingClient",
     "Client",
+    "Computation",
     "ControllerError",
     "Credentials",
     "Directives",
@@ -50,5 +52,7 @@ __all__ = [
     "RefusalReason",
     "RefusedError",
     "StartShift",
+    "TaskGraph",
+    "Transfer",
     "UnreachableError",
 ]

@@ -20,6 +20,7 @@ from hostlib import checks
 from hostlib.client import Client
 from hostlib.credentials import Credentials
 from hostlib.errors import RefusalReason, RefusedError
+from hostlib.task_graph import TaskGraph
 from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
 
 _LOG = logging.getLogger(__name__)
@@ -81,9 +82,11 @@ class BlockingClient:
         """See ``Client.register_job``."""
         self._do(self._client.register_job, job)
 
-    def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
+    def register_flow_groups(
+        self, job: str, flow_groups: Sequence[FlowGroup], task_graph: TaskGraph | None = None
+    ) -> None:
         """See ``Client.register_flow_groups``."""
-        self._do(self._client.register_flow_groups, job, flow_groups)
+        self._do(self._client.register_flow_groups, job, flow_groups, task_graph)
 
     def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """See ``Client.start_flow_groups``."""
@@ -93,9 +96,9 @@ class BlockingClient:
         """See ``Client.end_flow_groups``."""
         self._do(self._client.end_flow_groups, job, flow_groups, iteration)
 
-    def report_profile(self, job: str, profile: Profile) -> None:
+    def report_profile(self, job: str, profile: Profile, task_graph: TaskGraph | None = None) -> None:
         """See ``Client.report_profile``."""
-        self._do(self._client.report_profile, job, profile)
+        self._do(self._client.report_profile, job, profile, task_graph)
 
     def deregister(self, job: str) -> None:
         """See ``Client.deregister``."""

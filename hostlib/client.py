@@ -14,7 +14,9 @@ from hostlib.connection import Connection
 from hostlib.credentials import Credentials
 from hostlib.errors import ControllerError, RefusedError
 from hostlib.job_session import Clock, JobSession, WallClock
+from hostlib.messages import MAX_TASK_GRAPH_BYTES, task_graph_to_wire
 from hostlib.reachability import Reachability
+from hostlib.task_graph import TaskGraph
 from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 
 _LOG = logging.getLogger(__name__)
@@ -101,9 +103,16 @@ class Client:
         elif (known.job.hosts, known.job.gpus) != (job.hosts, job.gpus):
             raise ValueError(f"another job is registered as {job.name!r}")
 
-    def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> None:
-        """Register the flow groups that every iteration of a job repeats."""
-        self._session(job).add_flow_groups(checks.items("flow_groups", flow_groups, FlowGroup))
+    def register_flow_groups(
+        self, job: str, flow_groups: Sequence[FlowGroup], task_graph: TaskGraph | None = None
+    ) -> None:
+        """Register the flow groups that every iteration of a job repeats, and what an iteration does with them.
+
+        ``task_graph`` sends all flows of the job, also those of groups that were registered before; it replaces the
+        one that was given with them. Without it, new groups drop that one, which does not send them.
+        """
+        groups = checks.items("flow_groups", flow_groups, FlowGroup)
+        self._session(job).add_flow_groups(groups, _checked(task_graph))
 
     def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """Report that flow groups of an iteration start to send."""
@@ -114,9 +123,9 @@ class Client:
         instance = GroupInstance(iteration, has_ended=True)
         self._session(job).note_instances(checks.items("flow_groups", flow_groups, str), instance)
 
-    def report_profile(self, job: str, profile: Profile) -> None:
-        """Replace the profile of a job."""
-        self._session(job).report_profile(checks.instance("profile", profile, Profile))
+    def report_profile(self, job: str, profile: Profile, task_graph: TaskGraph | None = None) -> None:
+        """Replace the profile of a job, and its task graph if there is another one."""
+        self._session(job).report_profile(checks.instance("profile", profile, Profile), _checked(task_graph))
 
     def deregister(self, job: str) -> None:
         """Withdraw a job with its flow groups. A job that is not registered here is ignored."""
@@ -178,6 +187,14 @@ class Client:
             _LOG.exception("job %s: could not be withdrawn, so its lease will run out", session.job.name)
         finally:
             await session.end()
+
+
+def _checked(task_graph: TaskGraph | None) -> TaskGraph | None:
+    if task_graph is not None:
+        size_bytes = task_graph_to_wire(checks.instance("task_graph", task_graph, TaskGraph)).ByteSize()
+        if size_bytes > MAX_TASK_GRAPH_BYTES:
+            raise ValueError(f"task_graph: takes {size_bytes:,} bytes, a message has room for {MAX_TASK_GRAPH_BYTES:,}")
+    return task_graph
 
 
 def _note_end(session: JobSession, running: asyncio.Task[None]) -> None:

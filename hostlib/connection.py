@@ -14,14 +14,15 @@ from hostlib.addresses import unique_addresses
 from hostlib.credentials import Credentials
 from hostlib.failover_channel import FailoverChannel
 from hostlib.messages import (
-    batches,
     directives_from_wire,
     five_tuple_from_wire,
-    flow_group_to_wire,
+    flow_groups_to_wire,
     job_to_wire,
     plan_from_wire,
     profile_to_wire,
+    task_graph_to_wire,
 )
+from hostlib.task_graph import TaskGraph
 from hostlib.telemetry.messages import answer_from_wire, exchange_to_wire
 from hostlib.telemetry.probe_agent import ProbeAnswer, ProbeExchange
 from hostlib.types import (
@@ -80,22 +81,30 @@ class Connection:
             raise ValueError(f"lease_s: the controller answered {lease_s}, which is no time")
         return lease_s
 
-    async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
-        """Register the flow groups of a job; return the 5-tuple of every flow.
+    async def register_flow_groups(
+        self, job: str, flow_groups: Sequence[FlowGroup], task_graph: TaskGraph | None = None
+    ) -> FlowGroupAssignments:
+        """Register the flow groups of a job, and its task graph; return the 5-tuple of every flow.
 
-        Large registrations are split into messages. The controller registers each message as a whole or not at all.
+        Large registrations are split into messages. The controller registers each message as a whole or not at all. The
+        task graph goes with the last groups, or behind them where both together are too large.
         """
         assignments: dict[str, tuple[FiveTuple, ...]] = {}
-        for batch in batches([flow_group_to_wire(group) for group in flow_groups]):
-            request = wire.RegisterFlowGroupsRequest(job=job, flow_groups=batch, owner_token=self.owner_token)
+        for request in flow_groups_to_wire(flow_groups, task_graph):
+            request.job, request.owner_token = job, self.owner_token
             response = await self._channel.call(methods.REGISTER_FLOW_GROUPS, request, self._deadline_s)
             for group in response.flow_groups:
                 assignments[group.name] = tuple(five_tuple_from_wire(flow) for flow in group.five_tuples)
         return assignments
 
-    async def report_profile(self, job: str, profile: Profile) -> None:
-        """Replace the profile of a job."""
-        request = wire.ReportProfileRequest(job=job, owner_token=self.owner_token, profile=profile_to_wire(profile))
+    async def report_profile(self, job: str, profile: Profile, task_graph: TaskGraph | None = None) -> None:
+        """Replace the profile of a job, and its task graph if there is another one."""
+        request = wire.ReportProfileRequest(
+            job=job,
+            owner_token=self.owner_token,
+            profile=profile_to_wire(profile),
+            task_graph=None if task_graph is None else task_graph_to_wire(task_graph),
+        )
         await self._channel.call(methods.REPORT_PROFILE, request, self._deadline_s)
 
     async def start_flow_groups(self, job: str, instances: Mapping[str, GroupInstance]) -> None:

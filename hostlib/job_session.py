@@ -14,6 +14,7 @@ from typing import Protocol
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.reachability import Reachability
+from hostlib.task_graph import TaskGraph, check_sends
 from hostlib.types import Directives, FiveTuple, FlowGroup, GroupInstance, Job, Profile
 
 _LOG = logging.getLogger(__name__)
@@ -63,8 +64,10 @@ class JobSession:
         self._arrived_s = clock.now_s()
         self._groups: dict[str, FlowGroup] = {}
         self._instances: dict[str, GroupInstance] = {}
+        self._graph: TaskGraph | None = None
         self._registered: set[str] = set()
         self._known_profile: Profile | None = None
+        self._known_graph: TaskGraph | None = None
         self._is_known = False
         self._period_s = 0.0
         self._heartbeat_due_s = 0.0
@@ -77,16 +80,26 @@ class JobSession:
         return (
             self._is_known
             and self._known_profile == self.job.profile
+            and self._known_graph is self._graph
             and not self._instances
             and self._registered == self._groups.keys()
             and self._clock.now_s() < self._heartbeat_due_s
         )
 
-    def add_flow_groups(self, flow_groups: Sequence[FlowGroup]) -> None:
-        """Add flow groups. Raises ValueError if one is registered with other flows."""
+    def add_flow_groups(self, flow_groups: Sequence[FlowGroup], task_graph: TaskGraph | None = None) -> None:
+        """Add flow groups, and the task graph that sends all groups; new ones without it drop the one before.
+
+        Raises ValueError if one is registered with other flows, or the graph does not send all once.
+        """
+        groups = dict(self._groups)
         for group in flow_groups:
-            if self._groups.setdefault(group.name, group) != group:
+            if groups.setdefault(group.name, group) != group:
                 raise ValueError(f"job {self.job.name!r} has another flow group {group.name!r}")
+        if task_graph is not None:
+            check_sends(task_graph, tuple(groups.values()))
+        if task_graph is not None or len(groups) > len(self._groups):
+            self._graph = task_graph
+        self._groups = groups
         self._wanted.set()
 
     def note_instances(self, names: Sequence[str], instance: GroupInstance) -> None:
@@ -97,8 +110,11 @@ class JobSession:
         self._instances |= dict.fromkeys(names, instance)
         self._wanted.set()
 
-    def report_profile(self, profile: Profile) -> None:
-        """Replace the profile."""
+    def report_profile(self, profile: Profile, task_graph: TaskGraph | None = None) -> None:
+        """Replace the profile, and the task graph if there is another. Raises ValueError if that lacks flows."""
+        if task_graph is not None:
+            check_sends(task_graph, tuple(self._groups.values()))
+            self._graph = task_graph
         self.job = replace(self.job, profile=profile)
         self._wanted.set()
 
@@ -145,6 +161,7 @@ class JobSession:
     async def _register(self, connection: Connection) -> None:
         """Register everything: a restarted controller may know nothing, and one that knows the job changes nothing."""
         self._registered.clear()
+        self._known_graph = None
         self._heartbeat_due_s = self._clock.now_s()
         job = self.job
         age_s = self._clock.now_s() - self._arrived_s
@@ -180,14 +197,14 @@ class JobSession:
     async def _flush(self, connection: Connection) -> bool:
         """Report everything not yet acknowledged; return whether that renewed the lease."""
         self._wanted.clear()
-        name = self.job.name
+        name, profile, graph = self.job.name, self.job.profile, self._graph
         if new := [self._keep_ports(group) for group in self._groups.values() if group.name not in self._registered]:
-            self.assignments |= await connection.register_flow_groups(name, new)
+            self.assignments |= await connection.register_flow_groups(name, new, graph)
             self._registered |= {group.name for group in new}
-        profile = self.job.profile
-        if profile is not None and profile != self._known_profile:
-            await connection.report_profile(name, profile)
-            self._known_profile = profile
+            self._known_graph = graph
+        if profile is not None and (profile != self._known_profile or graph is not self._known_graph):
+            await connection.report_profile(name, profile, None if graph is self._known_graph else graph)
+            self._known_profile, self._known_graph = profile, graph
         reported = dict(self._instances)
         if reported:
             await connection.start_flow_groups(name, reported)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
+from hostlib.task_graph import Computation, Task, TaskGraph
 from hostlib.types import (
     Directives,
     FiveTuple,
@@ -25,6 +26,9 @@ from hostlib.wire.methods import PROTOCOL_VERSION
 
 MAX_MESSAGE_BYTES = 4 << 20
 """gRPC's default limit, which both ends of the wire use."""
+
+MAX_TASK_GRAPH_BYTES = 7 << 19
+"""The rest of a message is for the names beside it."""
 
 _BATCH_BYTES = 1 << 20
 
@@ -49,9 +53,36 @@ def profile_to_wire(profile: Profile) -> wire.Profile:
     return wire.Profile(compute_s=profile.compute_s, comm_start=profile.comm_start, work=profile.work)
 
 
+def flow_groups_to_wire(
+    flow_groups: Sequence[FlowGroup], task_graph: TaskGraph | None
+) -> list[wire.RegisterFlowGroupsRequest]:
+    """Convert a registration of flow groups; the task graph goes with the last of them, or behind them."""
+    requests = [
+        wire.RegisterFlowGroupsRequest(flow_groups=batch)
+        for batch in _batches(list(map(flow_group_to_wire, flow_groups)))
+    ]
+    if task_graph is not None:
+        graph = task_graph_to_wire(task_graph)
+        if not requests or requests[-1].ByteSize() + graph.ByteSize() > MAX_TASK_GRAPH_BYTES:
+            requests.append(wire.RegisterFlowGroupsRequest())
+        requests[-1].task_graph.CopyFrom(graph)
+    return requests
+
+
 def flow_group_to_wire(group: FlowGroup) -> wire.FlowGroup:
     """Convert a flow group."""
     return wire.FlowGroup(name=group.name, flows=[_flow_to_wire(flow) for flow in group.flows])
+
+
+def task_graph_to_wire(graph: TaskGraph) -> wire.TaskGraph:
+    """Convert a task graph."""
+    return wire.TaskGraph(tasks=map(_task_to_wire, graph.tasks), is_guessed=graph.is_guessed)
+
+
+def _task_to_wire(task: Task) -> wire.Task:
+    if isinstance(task, Computation):
+        return wire.Task(computation=wire.Computation(duration_s=task.duration_s, after=task.after))
+    return wire.Task(transfer=wire.Transfer(flow_group=task.flow_group, flows=task.flows, after=task.after))
 
 
 def _flow_to_wire(flow: Flow) -> wire.Flow:
@@ -149,7 +180,7 @@ def _path_from_wire(message: wire.Path) -> Path:
     return Path(tuple(message.nodes), tuple(message.links))
 
 
-def batches(messages: Sequence[MessageT]) -> Iterator[Sequence[MessageT]]:
+def _batches(messages: Sequence[MessageT]) -> Iterator[Sequence[MessageT]]:
     """Split messages into batches of about a mebibyte, each of at least one message."""
     first, size_bytes = 0, 0
     for position, message in enumerate(messages):

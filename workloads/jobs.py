@@ -1,5 +1,6 @@
 """Training jobs: a scenario's jobs placed on a fabric, with the task graph of an iteration."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,8 +10,9 @@ from workloads.arrangement import ZeroCommunicationRun
 from workloads.expansion import expand
 from workloads.perturbations import NO_ERROR, ReportingError
 from workloads.placement import Placement, place
+from workloads.reported_tasks import reported_tasks
 from workloads.scenario import JobSpecification, Scenario
-from workloads.task_graph import Computation, GroupTransfer, TaskGraph
+from workloads.task_graph import Computation, GroupTransfer, Task, TaskGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +84,35 @@ class TrainingJob:
         )
 
     @cached_property
+    def played_graph(self) -> task_graph.TaskGraph:
+        """The true task graph, as policies and models have it: flows are numbered group after group."""
+        return self._numbered(self.graph.tasks)
+
+    @cached_property
+    def reported_tasks(self) -> tuple[Task, ...]:
+        """The tasks that the job reports to the controller: they agree with the reported profile."""
+        return reported_tasks(self.graph, self.profile.comm_start, self.reported_profile.comm_start)
+
+    @cached_property
     def reported_graph(self) -> task_graph.TaskGraph:
-        """The task graph that the job reports to the controller; flows are numbered group after group."""
+        """The task graph that the job reports, in the form of ``played_graph``."""
+        return self._numbered(self.reported_tasks)
+
+    def _numbered(self, tasks: Sequence[Task]) -> task_graph.TaskGraph:
         first: dict[str, int] = {}
         number = 0
         for group in self.graph.flow_groups:
             first[group.name] = number
             number += len(group.flows)
 
-        def reported(task: Computation | GroupTransfer) -> task_graph.Task:
+        def numbered(task: Task) -> task_graph.Task:
             if isinstance(task, Computation):
                 return task_graph.Computation(task.duration_s, task.after)
             return task_graph.Transfer(
                 tuple(first[task.group] + flow for flow in self.graph.flows_of(task)), task.after
             )
 
-        return task_graph.TaskGraph(tuple(map(reported, self.graph.tasks)))
+        return task_graph.TaskGraph(tuple(map(numbered, tasks)))
 
 
 def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[TrainingJob, ...]:

@@ -31,6 +31,8 @@ class Quotas(BaseModel):
     jobs: Annotated[int, Field(ge=0)] | None = 1_000
     flow_groups: Annotated[int, Field(ge=0)] | None = 100_000
     flows: Annotated[int, Field(ge=0)] | None = 200_000
+    tasks: Annotated[int, Field(ge=0)] | None = 500_000
+    """Of the task graphs of all its jobs."""
     source_ports_per_pair: Annotated[int, Field(ge=0)] | None = 4_096
     """Of the 16,384 that flows between two NICs can have."""
     work: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -40,5 +42,5 @@ class Quotas(BaseModel):
     """Of every identity; a call of more than 4 KiB counts once more for every 4 KiB."""
 
 
-UNLIMITED = Quotas(jobs=None, flow_groups=None, flows=None, source_ports_per_pair=None)
+UNLIMITED = Quotas(jobs=None, flow_groups=None, flows=None, tasks=None, source_ports_per_pair=None)
 """The quotas where nobody is asked for an identity."""

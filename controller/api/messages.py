@@ -5,14 +5,23 @@ from typing import TypeVar
 
 from controller.planning.decision import Decision
 from controller.planning.directives import FlowDirective, JobDirectives
+from controller.registry.errors import InvalidFieldError
 from controller.registry.jobs import RegisteredFlowGroup
-from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registry.requests import (
+    FlowGroupRequest,
+    FlowRequest,
+    JobRequest,
+    NicReference,
+    TaskGraphRequest,
+    TransferRequest,
+)
 from controller.telemetry.exchange import ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
 from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.wire import trainyard_pb2 as wire
 from policies.flows import Flow
 from policies.job import Profile
 from policies.plan import JobPlan
+from policies.task_graph import Computation
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric, Path
 
@@ -46,6 +55,24 @@ def reading_flow_groups(messages: Iterable[wire.FlowGroup], requests: list[FlowG
             yield
         requests.append(FlowGroupRequest(message.name, tuple(flows)))
         yield
+
+
+def task_graph_request(message: wire.TaskGraph) -> TaskGraphRequest:
+    """Decode a task graph. Raises InvalidFieldError for a task that is none."""
+    return TaskGraphRequest(
+        tuple(_task(task, f"task_graph.tasks[{number}]") for number, task in enumerate(message.tasks)),
+        message.is_guessed,
+    )
+
+
+def _task(message: wire.Task, field: str) -> Computation | TransferRequest:
+    match message.WhichOneof("task"):
+        case "computation":
+            return Computation(message.computation.duration_s, tuple(message.computation.after))
+        case "transfer":
+            transfer = message.transfer
+            return TransferRequest(transfer.flow_group, tuple(transfer.flows), tuple(transfer.after))
+    raise InvalidFieldError(f"{field}: is neither a computation nor a transfer")
 
 
 def _flow_request(message: wire.Flow) -> FlowRequest:

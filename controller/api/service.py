@@ -17,7 +17,6 @@ from controller.api.messages import (
     plan_pages,
     probe_answer,
     probe_exchange,
-    profile,
 )
 from controller.api.probe_targets import ProbeTargets
 from controller.background import to_its_end
@@ -90,8 +89,9 @@ class ControllerService:
         return await assignments(groups)
 
     async def _report_profile(self, request: wire.ReportProfileRequest, caller: Caller) -> wire.ReportProfileResponse:
-        self._authorise(request.job, request.owner_token, caller)
-        is_new = self._registry.report_profile(request.job, profile(request.profile))
+        authorise = partial(self._authorise, request.job, request.owner_token, caller)
+        authorise()
+        is_new = await self._registrations.amend(request, authorise)
         await self._commit(request.job, is_change=is_new)
         return wire.ReportProfileResponse()
 

@@ -7,6 +7,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from controller.planning.scaled_graph import scaled_graph
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
 from controller.registry.jobs import RegisteredFlow, RegisteredJob
@@ -135,7 +136,8 @@ class Snapshots:
         seen = chain.from_iterable(group.flows for group in groups)
         if before is not None and all(map(is_, seen, before.flows)):
             return before
-        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups)
+        graph = scaled_graph(job.task_graph, request.profile.compute_s) if before is None else before.task_graph
+        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups, task_graph=graph)
 
     def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float, before: Flow | None) -> Flow:
         five_tuple = flow.five_tuple

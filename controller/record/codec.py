@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from controller.config import ControllerConfig
 from controller.planning.snapshots import link_states
 from controller.record.facts import Body, FactKey, FactKind, Facts
+from controller.record.graph_codec import graph_from_text, graph_text
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job, Profile
 from policies.memory_codec import EncodedMemory
@@ -84,7 +85,7 @@ class SnapshotCodec:
                     written[number] = None if self._is_all(flow) else list(flow.candidates)
                 flows.append(_flow_body(flow, number))
             groups.append([group.name, flows])
-        return {
+        body = {
             "arrival_s": job.arrival_s,
             "gpus": job.gpus,
             "profile": [profile.compute_s, profile.comm_start, profile.work],
@@ -92,9 +93,10 @@ class SnapshotCodec:
             "groups": groups,
             "measured_hosts": list(job.measured_hosts),
         }
+        return body if job.task_graph is None else body | {"task_graph": graph_text(job.task_graph)}
 
     def decode_job(self, name: str, body: Mapping[str, Any]) -> Job:
-        """Decode what ``encode_job`` has written."""
+        """Decode what ``encode_job`` has written; older records have no task graphs."""
         candidates: dict[tuple[int, int, int], Paths] = {}
         groups = []
         for group, flows in body["groups"]:
@@ -110,6 +112,7 @@ class SnapshotCodec:
             Profile(*body["profile"]),
             tuple(groups),
             tuple(body["measured_hosts"]),
+            graph_from_text(body["task_graph"]) if "task_graph" in body else None,
         )
 
     def decode_snapshot(

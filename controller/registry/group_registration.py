@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from controller.registry.admission import check_flow, check_name, check_transfer
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, UnknownJobError
+from controller.registry.graph_admission import GraphAdmission
 from controller.registry.jobs import RegisteredFlow, RegisteredFlowGroup, RegisteredJob
-from controller.registry.requests import FlowGroupRequest, FlowRequest
+from controller.registry.requests import FlowGroupRequest, FlowRequest, TaskGraphRequest
 from controller.registry.state import RegistryState
 from policies.flows import FlowKey
 from topologies.addressing import FiveTuple
@@ -21,8 +22,9 @@ MAX_FLOWS_PER_JOB = 100_000
 class GroupRegistration:
     """Registers flow groups of a job, all or none.
 
-    Every step checks one flow and takes its 5-tuple, which others do not get from then on. ``finish`` makes the groups
-    part of the job, and ``cancel`` gives back what was taken. Two registrations of one job must not overlap.
+    Every step checks one flow and takes its 5-tuple, which others do not get from then on. ``admit_graph`` checks the
+    task graph that comes with them; it may run in a thread. ``finish`` makes the groups and the graph part of the job,
+    and ``cancel`` gives back what was taken. Two registrations of one job must not overlap.
 
     Example::
 
@@ -30,18 +32,28 @@ class GroupRegistration:
         try:
             for _ in registration.steps():
                 ...
+            registration.admit_graph()
             is_new, groups = registration.finish()
         except BaseException:
             registration.cancel()
             raise
     """
 
-    def __init__(self, state: RegistryState, fabric: Fabric, name: str, requests: Sequence[FlowGroupRequest]) -> None:
+    def __init__(
+        self,
+        state: RegistryState,
+        fabric: Fabric,
+        name: str,
+        requests: Sequence[FlowGroupRequest],
+        task_graph: TaskGraphRequest | None = None,
+    ) -> None:
         self._state = state
         self._fabric = fabric
         self._name = name
         self._requests = requests
+        self._task_graph = task_graph
         self._begun_with = self._job()
+        self._graph = GraphAdmission(self._begun_with, task_graph)
         self._chosen: set[FiveTuple] = set()
         self._reservation = state.source_ports.reserve(self._begun_with.tenant, self._chosen)
         self._new: list[RegisteredFlowGroup] = []
@@ -79,24 +91,33 @@ class GroupRegistration:
                 yield from self._compare(request, known[request.name], f"{field}.name")
             yield
 
+    def admit_graph(self) -> None:
+        """Check the task graph, after all steps. Raises InvalidFieldError."""
+        self._graph.admit(self._new)
+
     def finish(self) -> tuple[bool, tuple[RegisteredFlowGroup, ...]]:
-        """Make the groups part of the job; returns whether any is new, and all that were asked for with their 5-tuples.
+        """Make the groups, and the graph, part of the job.
+
+        Returns:
+            Whether any is new, and all groups that were asked for with their 5-tuples.
 
         Raises:
             UnknownJobError: The job has left meanwhile.
+            CommitError: Groups that the graph sends are not stored after all.
             ConflictError: Another flow has got one of the 5-tuples back, since its withdrawal could not be stored.
             ExhaustedError: The quotas of the tenant are used up.
         """
         job = self._job()
-        if job.arrival_s != self._begun_with.arrival_s:
-            raise UnknownJobError(f"job: {quoted(self._name)} has been registered anew")
-        if self._new:
+        graph = self._graph.graph_of(job, has_new_groups=bool(self._new))
+        is_new = bool(self._new) or graph is not job.task_graph
+        if is_new:
             self._reservation.check_is_kept()
             self._state.usage.check_flow_groups(job.tenant, self._new)
-            job = replace(job, flow_groups=(*job.flow_groups, *self._new))
+            self._state.usage.check_task_graph(job, graph)
+            job = replace(job, flow_groups=(*job.flow_groups, *self._new), task_graph=graph)
             self._state.change(self._name, job)
         groups = self._state.groups.of(job).by_name
-        return bool(self._new), tuple(groups[request.name] for request in self._requests)
+        return is_new, tuple(groups[request.name] for request in self._requests)
 
     def cancel(self) -> None:
         """Give back the 5-tuples."""
@@ -106,7 +127,7 @@ class GroupRegistration:
         job = self._state.jobs.get(self._name)
         if job is None:
             raise UnknownJobError(f"job: {quoted(self._name)} is not registered")
-        if self._requests and job.request.profile is None:
+        if job.request.profile is None and (self._requests or self._task_graph is not None):
             raise ConflictError(f"flow_groups: job {self._name!r} reports no profile, so that its traffic is measured")
         return job
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.registry.requests import JobRequest
 from policies.flows import FlowKey
+from policies.task_graph import TaskGraph
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic
 
@@ -33,7 +34,8 @@ class RegisteredFlowGroup:
 class RegisteredJob:
     """A registered job with its flow groups in order of registration.
 
-    Whoever knows ``owner_token`` owns it, if he is of its ``tenant``; empty where callers have no identities.
+    Whoever knows ``owner_token`` owns it, if he is of its ``tenant``; empty where callers have no identities. Its
+    ``task_graph``, if it has told one, sends the flows of all groups, which are numbered group after group.
     """
 
     request: JobRequest
@@ -41,6 +43,7 @@ class RegisteredJob:
     owner_token: str
     flow_groups: tuple[RegisteredFlowGroup, ...] = ()
     tenant: str = ""
+    task_graph: TaskGraph | None = None
 
     @property
     def five_tuples(self) -> Iterator[tuple[FlowKey, FiveTuple]]:

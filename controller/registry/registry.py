@@ -14,10 +14,11 @@ from controller.registry.admission import (
     check_profile,
 )
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
+from controller.registry.graph_admission import GraphAdmission
 from controller.registry.group_registration import GroupRegistration
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.journal import Journal
-from controller.registry.requests import FlowGroupRequest, InstanceRequest, JobRequest
+from controller.registry.requests import FlowGroupRequest, InstanceRequest, JobRequest, TaskGraphRequest
 from controller.registry.state import RegistryState
 from controller.registry.usage import QuotasOf
 from policies.flows import FlowKey
@@ -127,7 +128,7 @@ class Registry:
         if known is not None and replace(known.request, profile=request.profile) != request:
             raise ConflictError(f"name: another job is registered as {request.name!r}")
         if request.profile is None:
-            if known is not None and known.flow_groups:
+            if known is not None and (known.flow_groups or known.task_graph is not None):
                 raise ConflictError(
                     f"profile: job {request.name!r} has flow groups, so that it must report its profile"
                 )
@@ -145,26 +146,38 @@ class Registry:
         self.renew(request.name, now_s)
         return known is None or known.request != request
 
-    def report_profile(self, name: str, profile: Profile) -> bool:
-        """Replace the profile of a job, whether it was reported or measured; returns whether it differs.
+    def report_profile(self, name: str, profile: Profile, admission: GraphAdmission | None = None) -> bool:
+        """Replace the profile of a job, whether it was reported or measured, and its task graph by an admitted one.
 
-        Raises UnknownJobError, InvalidFieldError, and ExhaustedError where the tenant may not claim so much work.
+        Returns whether either differs. Raises UnknownJobError, InvalidFieldError, ExhaustedError where the tenant's
+        quotas are used up, and CommitError where groups that the graph sends are not stored after all.
         """
         job = self._job(name)
         check_profile(profile)
-        if profile == job.request.profile:
+        graph = job.task_graph if admission is None else admission.graph_of(job, has_new_groups=False)
+        if profile == job.request.profile and graph is job.task_graph:
             return False
         self._state.usage.check_job(job.tenant, job, profile.work)
-        self._state.change(name, replace(job, request=replace(job.request, profile=profile)))
+        self._state.usage.check_task_graph(job, graph)
+        self._state.change(name, replace(job, request=replace(job.request, profile=profile), task_graph=graph))
         return True
 
+    def admitting(self, name: str, task_graph: TaskGraphRequest) -> GraphAdmission:
+        """Begin to admit another task graph of a job, which ``report_profile`` makes part of it.
+
+        Raises UnknownJobError.
+        """
+        return GraphAdmission(self._job(name), task_graph)
+
     def register_flow_groups(
-        self, name: str, requests: Sequence[FlowGroupRequest]
+        self, name: str, requests: Sequence[FlowGroupRequest], task_graph: TaskGraphRequest | None = None
     ) -> tuple[bool, tuple[RegisteredFlowGroup, ...]]:
-        """Register flow groups of a job, all or none.
+        """Register flow groups of a job, and the task graph that sends all that it has; all or none.
+
+        A graph replaces the one before. Without one, new groups drop that, since it does not send them.
 
         Returns:
-            Whether any group is new, and all groups with their 5-tuples.
+            Whether any group or the graph is new, and all groups with their 5-tuples.
 
         Raises:
             UnknownJobError: The job is not registered.
@@ -172,17 +185,20 @@ class Registry:
             ConflictError: A group of the name differs, or another flow holds a 5-tuple.
             ExhaustedError: No source port, or no room, is left, or the tenant's quotas are used up.
         """
-        registration = self.registering(name, requests)
+        registration = self.registering(name, requests, task_graph)
         try:
             deque(registration.steps(), maxlen=0)
+            registration.admit_graph()
             return registration.finish()
         except BaseException:
             registration.cancel()
             raise
 
-    def registering(self, name: str, requests: Sequence[FlowGroupRequest]) -> GroupRegistration:
+    def registering(
+        self, name: str, requests: Sequence[FlowGroupRequest], task_graph: TaskGraphRequest | None = None
+    ) -> GroupRegistration:
         """Begin to do the same in steps. Raises UnknownJobError and ConflictError."""
-        return GroupRegistration(self._state, self.fabric, name, requests)
+        return GroupRegistration(self._state, self.fabric, name, requests, task_graph)
 
     def update_instances(self, name: str, reports: Mapping[str, InstanceRequest], now_s: float) -> bool:
         """Record which instances of flow groups have begun or ended, by group, and renew the lease.

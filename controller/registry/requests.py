@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from policies.job import Profile
+from policies.task_graph import Computation
 from topologies.addressing import FiveTuple
 
 
@@ -48,6 +49,23 @@ class FlowGroupRequest:
 
     name: str
     flows: tuple[FlowRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRequest:
+    """A transfer of a task graph: flows of a group, by their positions in it; none: all."""
+
+    flow_group: str
+    flows: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGraphRequest:
+    """What one iteration of a job does."""
+
+    tasks: tuple[Computation | TransferRequest, ...]
+    is_guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from controller.access.options import Quotas
 from controller.registry.errors import ExhaustedError
 from controller.registry.jobs import RegisteredFlowGroup, RegisteredJob
+from policies.task_graph import TaskGraph
+
+MAX_TASKS_OF_ALL = 4_000_000
+"""Of the task graphs of all jobs: bounds the memory."""
 
 QuotasOf = Callable[[str], Quotas]
 """The quotas of a tenant."""
@@ -19,6 +23,7 @@ class Usage:
     flow_groups: int = 0
     flows: int = 0
     work: float = 0.0
+    tasks: int = 0
 
 
 class TenantUsage:
@@ -40,6 +45,7 @@ class TenantUsage:
                 usage.jobs += sign
                 usage.flow_groups += sign * len(job.flow_groups)
                 usage.flows += sign * _num_flows(job.flow_groups)
+                usage.tasks += sign * _num_tasks(job.task_graph)
                 usage.work += sign * _work_of(job)
         if before is not None and self._by_tenant[before.tenant].jobs == 0:
             del self._by_tenant[before.tenant]  # with what is left of rounding
@@ -57,6 +63,13 @@ class TenantUsage:
         _check("flow_groups", tenant, usage.flow_groups + len(groups), quotas.flow_groups)
         _check("flows", tenant, usage.flows + _num_flows(groups), quotas.flows)
 
+    def check_task_graph(self, job: RegisteredJob, graph: TaskGraph | None) -> None:
+        """Raise ExhaustedError where a job's tenant may not have this task graph instead of what the job has."""
+        more = _num_tasks(graph) - _num_tasks(job.task_graph)
+        _check("tasks", job.tenant, self.of(job.tenant).tasks + more, self._quotas_of(job.tenant).tasks)
+        if more > 0 and sum(usage.tasks for usage in self._by_tenant.values()) + more > MAX_TASKS_OF_ALL:
+            raise ExhaustedError(f"task_graph.tasks: there is no room for more than {MAX_TASKS_OF_ALL:,} altogether")
+
     def check_source_ports(self, tenant: str, ports: int) -> None:
         """Raise ExhaustedError where a tenant may not have so many source ports between two NICs."""
         _check("source_ports_per_pair", tenant, ports, self._quotas_of(tenant).source_ports_per_pair)
@@ -70,6 +83,10 @@ def _check(quota: str, tenant: str, wanted: float, most: float | None) -> None:
 
 def _num_flows(groups: Sequence[RegisteredFlowGroup]) -> int:
     return sum(len(group.flows) for group in groups)
+
+
+def _num_tasks(graph: TaskGraph | None) -> int:
+    return 0 if graph is None else len(graph.tasks)
 
 
 def _work_of(job: RegisteredJob) -> float:

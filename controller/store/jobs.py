@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, bindparam, delete, insert, select, update
 
+from controller.record.graph_codec import graph_text
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob
 from controller.registry.journal import Change, InstanceChange, JobChange, JobOverwrite, SilenceChange
 from controller.store.batches import BYTES_PER_TRANSACTION, ROWS_PER_TRANSACTION, batches, execute
-from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, SILENCE
+from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, MEASURED, SILENCE, TASK_GRAPH
 
 _Values = dict[str, Any]
 
@@ -22,6 +23,7 @@ _GROUPS_BEHIND_GONE = delete(FLOW_GROUP).where(
     (FLOW_GROUP.c.job == bindparam("of_job")) & (FLOW_GROUP.c.position >= bindparam("first"))
 )
 _GROUP_CHANGED = update(FLOW_GROUP).where(_GROUP_OF)
+_GRAPH_GONE = delete(TASK_GRAPH).where(TASK_GRAPH.c.job == bindparam("of_job"))
 _INSTANCE_GONE = delete(INSTANCE).where(
     (INSTANCE.c.job == bindparam("of_job")) & (INSTANCE.c.flow_group == bindparam("of_group"))
 )
@@ -85,7 +87,7 @@ class _Batch:
     def statements(self) -> Iterator[tuple[Executable, list[_Values]]]:
         """Statements with their rows, in the order in which they have to be executed."""
         came, changed = [], []
-        groups = _GroupChanges()
+        groups, graphs = _GroupChanges(), _GraphChanges()
         for name, after in self._afters.items():
             before = self._befores[name]
             if after is None:
@@ -95,6 +97,7 @@ class _Batch:
             elif _job_values(before) != _job_values(after):
                 changed.append({"known_name": name, **_job_values(after)})
             groups.add(before, after, self._num_staged.get(name, 0))
+            graphs.add(before, after)
         instances = [_instance_values(*key, instance) for key, instance in self._instances.items()]
         yield _JOB_GONE, [{"known_name": name} for name in self._gone]
         yield insert(JOB), came
@@ -102,6 +105,8 @@ class _Batch:
         yield _GROUPS_BEHIND_GONE, groups.behind_gone
         yield _GROUP_CHANGED, groups.changed
         yield insert(FLOW_GROUP), groups.came
+        yield _GRAPH_GONE, graphs.gone
+        yield insert(TASK_GRAPH), graphs.came
         yield _INSTANCE_GONE, [{"of_job": job, "of_group": flow_group} for job, flow_group in self._instances]
         yield insert(INSTANCE), instances
         yield _SILENCE_GONE, [{"of_job": job} for job in self._silences_s]
@@ -136,6 +141,22 @@ class _GroupChanges:
         if before is not None and num_there != len(groups):
             # Behind those that are known there may be some of a registration that was cut off.
             self.behind_gone.append({"of_job": job, "first": min(num_there, len(groups))})
+
+
+class _GraphChanges:
+    def __init__(self) -> None:
+        self.gone: list[_Values] = []
+        self.came: list[_Values] = []
+
+    def add(self, before: RegisteredJob | None, after: RegisteredJob) -> None:
+        """Add the change of a job's task graph."""
+        job, known = after.request.name, None if before is None else before.task_graph
+        if after.task_graph is known:
+            return
+        if known is not None:
+            self.gone.append({"of_job": job})
+        if after.task_graph is not None:
+            self.came.append({"job": job, "body": graph_text(after.task_graph)})
 
 
 def stage_groups(change: JobChange, first: int, connection: Connection) -> int:

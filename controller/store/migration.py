@@ -10,7 +10,7 @@ from controller.store.rows import DamagedRowError
 from controller.store.schema import COLUMNS_OF_VERSION_3, METADATA, PROPERTY, SCHEMA_VERSION
 
 _VERSION = "schema_version"
-_OLDER_VERSIONS = (1, 2)
+_OLDER_VERSIONS = (1, 2, 3)
 _OBSOLETE = "complete_from_s"
 """A property of older versions: a date, where a duration is kept now."""
 

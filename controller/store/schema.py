@@ -6,8 +6,10 @@ both leave as they are.
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 3
-"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; version 2 lacks ``call`` and three columns."""
+SCHEMA_VERSION = 4
+"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; version 2 lacks ``call`` and three columns;
+version 3 lacks ``task_graph``.
+"""
 METADATA = MetaData()
 
 
@@ -58,6 +60,14 @@ FLOW_GROUP = Table(
     Column("flows", Text, nullable=False),
 )
 """The flow groups of jobs in order of registration, with the 5-tuples that their flows have now."""
+
+TASK_GRAPH = Table(
+    "task_graph",
+    METADATA,
+    _of_job(),
+    Column("body", Text, nullable=False),
+)
+"""What one iteration of a job does; none for jobs that have not told it."""
 
 SILENCE = Table(
     "silence",

@@ -11,14 +11,17 @@ from pydantic import Field, TypeAdapter
 from sqlalchemy import Connection, Row, select
 
 from controller.errors import DaemonError
+from controller.record.graph_codec import graph_from_text
 from controller.registry.admission import check_flow, check_iteration, check_job, check_name
 from controller.registry.errors import InvalidFieldError
+from controller.registry.graph_admission import check_graph
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.requests import FlowRequest, JobRequest, NicReference
 from controller.store.rows import DamagedRowError, Finite, StoredRow, Text, checked_json, checked_row, naming, shown
-from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, SILENCE
+from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, SILENCE, TASK_GRAPH
 from policies.flows import FlowKey
 from policies.job import Profile
+from policies.task_graph import TaskGraph
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
@@ -44,6 +47,10 @@ class _GroupRow(StoredRow):
     name: Text
     position: int
     flows: str
+
+
+class _GraphRow(StoredRow):
+    body: str
 
 
 class _InstanceRow(StoredRow):
@@ -73,6 +80,7 @@ class FetchedJobs:
 
     jobs: Sequence[Row[Any]]
     flow_groups: Sequence[Row[Any]]
+    task_graphs: Sequence[Row[Any]]
     instances: Sequence[Row[Any]]
     silences: Sequence[Row[Any]]
 
@@ -82,6 +90,7 @@ def fetch_jobs(connection: Connection) -> FetchedJobs:
     return FetchedJobs(
         connection.execute(select(JOB).order_by(JOB.c.name)).all(),
         connection.execute(select(FLOW_GROUP).order_by(FLOW_GROUP.c.job, FLOW_GROUP.c.position)).all(),
+        connection.execute(select(TASK_GRAPH)).all(),
         connection.execute(select(INSTANCE)).all(),
         connection.execute(select(SILENCE)).all(),
     )
@@ -103,10 +112,11 @@ def decode_jobs(fabric: Fabric, rows: FetchedJobs) -> list[StoredJob]:
         newest = FlowGroupInstance(instance.iteration, instance.reference_s, instance.has_ended)
         instances[instance.job][instance.flow_group] = newest
     groups = {job: list(of_job) for job, of_job in groupby(rows.flow_groups, attrgetter("job"))}
+    graphs = {graph.job: graph for graph in rows.task_graphs}
     jobs, misfits = [], {}
     for row in rows.jobs:
         try:
-            job = _job_from(row, groups.get(row.name, ()), fabric)
+            job = _job_from(row, groups.get(row.name, ()), graphs.get(row.name), fabric)
         except InvalidFieldError as error:
             misfits[row.name] = str(error)
         else:
@@ -128,7 +138,7 @@ def _check_five_tuples(jobs: Iterable[RegisteredJob]) -> None:
                 )
 
 
-def _job_from(found: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> RegisteredJob:
+def _job_from(found: Row[Any], groups: Iterable[Row[Any]], graph: Row[Any] | None, fabric: Fabric) -> RegisteredJob:
     row = checked_row(_JobRow, JOB.name, found.name, found)
     with naming(JOB.name, row.name):
         profile = None
@@ -146,7 +156,16 @@ def _job_from(found: Row[Any], groups: Iterable[Row[Any]], fabric: Fabric) -> Re
     with naming(FLOW_GROUP.name, row.name):
         if len({group.name for group in flow_groups}) != len(flow_groups):
             raise ValueError("two groups have the same name")
-    return RegisteredJob(request, row.arrival_s, row.owner_token, flow_groups, row.tenant)
+    task_graph = None if graph is None else _graph_from(graph, flow_groups)
+    return RegisteredJob(request, row.arrival_s, row.owner_token, flow_groups, row.tenant, task_graph)
+
+
+def _graph_from(found: Row[Any], flow_groups: Sequence[RegisteredFlowGroup]) -> TaskGraph:
+    row = checked_row(_GraphRow, TASK_GRAPH.name, found.job, found)
+    with naming(TASK_GRAPH.name, found.job, "body: "):
+        graph = graph_from_text(row.body)
+        check_graph(graph, flow_groups)
+    return graph
 
 
 def _group_from(found: Row[Any], job: JobRequest, fabric: Fabric) -> RegisteredFlowGroup:

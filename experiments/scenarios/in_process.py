@@ -11,7 +11,14 @@ from controller.planning.decision import Decision
 from controller.planning.decision_pipeline import DecisionPipeline
 from controller.planning.snapshots import Snapshots
 from controller.registry.registry import Registry
-from controller.registry.requests import FlowGroupRequest, FlowRequest, JobRequest, NicReference
+from controller.registry.requests import (
+    FlowGroupRequest,
+    FlowRequest,
+    JobRequest,
+    NicReference,
+    TaskGraphRequest,
+    TransferRequest,
+)
 from experiments.scenarios.connections import Connections
 from experiments.scenarios.interfaces import ControllerAnswer
 from experiments.scenarios.outages import Outages
@@ -20,9 +27,11 @@ from hostlib.start_shift import StartShift
 from policies.job import Profile
 from policies.plan import Plan
 from policies.snapshot import Snapshot
+from policies.task_graph import Computation
 from topologies.ecmp import FabricHash
 from topologies.routing import Routing
 from topologies.steering import Steering
+from workloads import task_graph
 from workloads.jobs import TrainingJob
 
 if TYPE_CHECKING:
@@ -60,14 +69,15 @@ class InProcessController:
         self._snapshots = Snapshots(self._registry, routing, num_levels, seed)
 
     def register(self, job: TrainingJob) -> None:
-        """Register a job with its flow groups.
+        """Register a job with its flow groups and its task graph.
 
         Raises:
             RegistrationError: The controller would refuse the job.
         """
         self._registry.register_job(job_request(job), job.specification.arrival_s)
         assigned = self._pipeline.steering is Steering.SOURCE_PORT
-        self._registry.register_flow_groups(job.name, flow_group_requests(job, self._connections, assigned=assigned))
+        groups = flow_group_requests(job, self._connections, assigned=assigned)
+        self._registry.register_flow_groups(job.name, groups, task_graph_request(job))
 
     def deregister(self, job: str) -> None:
         """Withdraw a job."""
@@ -213,3 +223,15 @@ def flow_group_requests(job: TrainingJob, connections: Connections, *, assigned:
         )
         for group in job.graph.flow_groups
     ]
+
+
+def task_graph_request(job: TrainingJob) -> TaskGraphRequest:
+    """Return the registration of what an iteration of a job does."""
+    return TaskGraphRequest(
+        tuple(
+            Computation(task.duration_s, task.after)
+            if isinstance(task, task_graph.Computation)
+            else TransferRequest(task.group, task.flows or (), task.after)
+            for task in job.reported_tasks
+        )
+    )

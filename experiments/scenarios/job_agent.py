@@ -9,9 +9,11 @@ from experiments.scenarios.connections import Connections
 from hostlib.client import Client
 from hostlib.errors import UnreachableError
 from hostlib.start_shift import StartShift
+from hostlib.task_graph import Computation, TaskGraph, Transfer
 from hostlib.types import Directives, FiveTuple, Flow, FlowGroup, Job, Nic, Profile
 from topologies.addressing import FiveTuple as WireFiveTuple
 from topologies.steering import Steering
+from workloads import task_graph
 from workloads.jobs import TrainingJob
 from workloads.scenario import ProfileSource
 
@@ -51,7 +53,10 @@ class JobAgent:
             await asyncio.gather(self._subscription, return_exceptions=True)
 
     async def register(self) -> None:
-        """Register the job, with its flow groups unless it is to be measured, and subscribe to its directives."""
+        """Register the job and subscribe to its directives.
+
+        Its flow groups and its task graph are registered too, unless it is to be measured.
+        """
         job = self.job
         if job.specification.profile is ProfileSource.MEASURED:
             self._client.register_job(Job(job.name, job.hosts, job.gpus))
@@ -59,7 +64,7 @@ class JobAgent:
             reported = job.reported_profile
             profile = Profile(reported.compute_s, reported.comm_start, reported.work)
             self._client.register_job(Job(job.name, job.hosts, job.gpus, profile))
-            self._client.register_flow_groups(job.name, self._flow_groups)
+            self._client.register_flow_groups(job.name, self._flow_groups, _task_graph(job))
         self._subscription = asyncio.create_task(self._follow())
         await self.wait_until_acknowledged()
 
@@ -116,6 +121,17 @@ def _flow_groups(job: TrainingJob, connections: Connections, *, opened: bool) ->
             ),
         )
         for group in job.graph.flow_groups
+    )
+
+
+def _task_graph(job: TrainingJob) -> TaskGraph:
+    return TaskGraph(
+        tuple(
+            Computation(task.duration_s, task.after)
+            if isinstance(task, task_graph.Computation)
+            else Transfer(task.group, task.flows or (), task.after)
+            for task in job.reported_tasks
+        )
     )
 
 

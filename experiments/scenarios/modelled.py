@@ -81,7 +81,7 @@ class ModelledScenario:
             latency_ps=np.array(latencies_ps, dtype=np.int64),
         )
         return PlayingJobs(
-            [job.reported_graph for job in self.jobs],
+            [job.played_graph for job in self.jobs],
             np.array([job.specification.arrival_s for job in self.jobs]),
             np.array(num_bundles, dtype=np.int64),
             np.array(sizes, dtype=np.float64),

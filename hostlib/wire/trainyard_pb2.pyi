@@ -86,15 +86,51 @@ class FlowGroup(_message.Message):
     flows: _containers.RepeatedCompositeFieldContainer[Flow]
     def __init__(self, name: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[Flow, _Mapping]]] = ...) -> None: ...
 
+class Computation(_message.Message):
+    __slots__ = ("duration_s", "after")
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    duration_s: float
+    after: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, duration_s: _Optional[float] = ..., after: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Transfer(_message.Message):
+    __slots__ = ("flow_group", "flows", "after")
+    FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    flow_group: str
+    flows: _containers.RepeatedScalarFieldContainer[int]
+    after: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, flow_group: _Optional[str] = ..., flows: _Optional[_Iterable[int]] = ..., after: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Task(_message.Message):
+    __slots__ = ("computation", "transfer")
+    COMPUTATION_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_FIELD_NUMBER: _ClassVar[int]
+    computation: Computation
+    transfer: Transfer
+    def __init__(self, computation: _Optional[_Union[Computation, _Mapping]] = ..., transfer: _Optional[_Union[Transfer, _Mapping]] = ...) -> None: ...
+
+class TaskGraph(_message.Message):
+    __slots__ = ("tasks", "is_guessed")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    IS_GUESSED_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[Task]
+    is_guessed: bool
+    def __init__(self, tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., is_guessed: _Optional[bool] = ...) -> None: ...
+
 class RegisterFlowGroupsRequest(_message.Message):
-    __slots__ = ("job", "flow_groups", "owner_token")
+    __slots__ = ("job", "flow_groups", "owner_token", "task_graph")
     JOB_FIELD_NUMBER: _ClassVar[int]
     FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
     OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TASK_GRAPH_FIELD_NUMBER: _ClassVar[int]
     job: str
     flow_groups: _containers.RepeatedCompositeFieldContainer[FlowGroup]
     owner_token: str
-    def __init__(self, job: _Optional[str] = ..., flow_groups: _Optional[_Iterable[_Union[FlowGroup, _Mapping]]] = ..., owner_token: _Optional[str] = ...) -> None: ...
+    task_graph: TaskGraph
+    def __init__(self, job: _Optional[str] = ..., flow_groups: _Optional[_Iterable[_Union[FlowGroup, _Mapping]]] = ..., owner_token: _Optional[str] = ..., task_graph: _Optional[_Union[TaskGraph, _Mapping]] = ...) -> None: ...
 
 class RegisterFlowGroupsResponse(_message.Message):
     __slots__ = ("flow_groups",)
@@ -111,14 +147,16 @@ class FlowGroupAssignment(_message.Message):
     def __init__(self, name: _Optional[str] = ..., five_tuples: _Optional[_Iterable[_Union[FiveTuple, _Mapping]]] = ...) -> None: ...
 
 class ReportProfileRequest(_message.Message):
-    __slots__ = ("job", "owner_token", "profile")
+    __slots__ = ("job", "owner_token", "profile", "task_graph")
     JOB_FIELD_NUMBER: _ClassVar[int]
     OWNER_TOKEN_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
+    TASK_GRAPH_FIELD_NUMBER: _ClassVar[int]
     job: str
     owner_token: str
     profile: Profile
-    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ...) -> None: ...
+    task_graph: TaskGraph
+    def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ..., profile: _Optional[_Union[Profile, _Mapping]] = ..., task_graph: _Optional[_Union[TaskGraph, _Mapping]] = ...) -> None: ...
 
 class ReportProfileResponse(_message.Message):
     __slots__ = ()

@@ -7,6 +7,7 @@ from controller.registry.jobs import FlowGroupInstance
 from controller.registry.registry import Registry
 from hostlib.connection import Connection
 from hostlib.credentials import Credentials
+from hostlib.task_graph import TaskGraph
 from hostlib.types import FiveTuple, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
 from tests.chaos.jobs import on_the_wire
 from topologies.addressing import FiveTuple as WireFiveTuple
@@ -146,14 +147,16 @@ class NotedConnection(Connection):
         self._ledger.note_job(job, said_s)
         return lease_s
 
-    async def register_flow_groups(self, job: str, flow_groups: Sequence[FlowGroup]) -> FlowGroupAssignments:
-        groups = await super().register_flow_groups(job, flow_groups)
+    async def register_flow_groups(
+        self, job: str, flow_groups: Sequence[FlowGroup], task_graph: TaskGraph | None = None
+    ) -> FlowGroupAssignments:
+        groups = await super().register_flow_groups(job, flow_groups, task_graph)
         self._ledger.note_groups(job, groups)
         return groups
 
-    async def report_profile(self, job: str, profile: Profile) -> None:
+    async def report_profile(self, job: str, profile: Profile, task_graph: TaskGraph | None = None) -> None:
         self._ledger.note_asked(job, profile)
-        await super().report_profile(job, profile)
+        await super().report_profile(job, profile, task_graph)
         self._ledger.note_profile(job, profile)
 
     async def start_flow_groups(self, job: str, instances: Mapping[str, GroupInstance]) -> None:

@@ -57,7 +57,17 @@ def _register_flow_groups(draws: Random) -> Message:
     source, destination = (wire.Nic(host=host, nic=0) for host in _hosts(job))
     flow = wire.Flow(source=source, destination=destination, size_bytes=1_000_000)
     group = wire.FlowGroup(name=draws.choice(GROUPS), flows=[flow] * draws.choice((1, 2, 5)))
-    return wire.RegisterFlowGroupsRequest(job=job, owner_token=_token(job), flow_groups=[group])
+    graph = draws.choice((None, _task_graph(group.name)))
+    return wire.RegisterFlowGroupsRequest(job=job, owner_token=_token(job), flow_groups=[group], task_graph=graph)
+
+
+def _task_graph(group: str) -> wire.TaskGraph:
+    tasks = (
+        wire.Task(computation=wire.Computation(duration_s=0.5)),
+        wire.Task(transfer=wire.Transfer(flow_group=group, after=[0])),
+        wire.Task(computation=wire.Computation(duration_s=0.5, after=[0])),
+    )
+    return wire.TaskGraph(tasks=tasks)
 
 
 def _start_flow_groups(draws: Random) -> Message:
@@ -76,7 +86,8 @@ def _of_job(request: Callable[..., Message]) -> Callable[[Random], Message]:
 
 def _report_profile(draws: Random) -> Message:
     job = _job(draws)
-    return wire.ReportProfileRequest(job=job, owner_token=_token(job), profile=_PROFILE)
+    graph = draws.choice((None, _task_graph(draws.choice(GROUPS))))
+    return wire.ReportProfileRequest(job=job, owner_token=_token(job), profile=_PROFILE, task_graph=graph)
 
 
 def _exchange_probes(draws: Random) -> Message:

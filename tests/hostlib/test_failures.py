@@ -96,7 +96,7 @@ def test_an_error_of_the_session_is_logged_once_and_shown_as_the_refusal(
     async def scenario() -> None:
         async with served() as controller, Client(controller.address) as client:
             monkeypatch.setattr("hostlib.job_session._LAST_RETRY_S", 0.01)
-            monkeypatch.setattr("hostlib.connection.flow_group_to_wire", fail)
+            monkeypatch.setattr("hostlib.messages.flow_group_to_wire", fail)
             client.register_job(GPT)
             client.register_flow_groups("gpt", [RING])
             assert not await client.acknowledged("gpt", PATIENCE_S)
@@ -105,7 +105,7 @@ def test_an_error_of_the_session_is_logged_once_and_shown_as_the_refusal(
             assert refusal.reason is RefusalReason.FAILED
             assert "the host library failed: TypeError: nothing that protobuf can carry" in str(refusal)
             await until(lambda: len(tried) > 3)
-            monkeypatch.setattr("hostlib.connection.flow_group_to_wire", flow_group_to_wire)
+            monkeypatch.setattr("hostlib.messages.flow_group_to_wire", flow_group_to_wire)
             await until(lambda: client.refusal("gpt") is None)
             assert await client.acknowledged("gpt", PATIENCE_S)
 

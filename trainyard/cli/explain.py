@@ -13,6 +13,8 @@ from trainyard.cli.options import DEFAULT_CONTROLLER, AnswerJsonOption, Controll
 from trainyard.cli.output import PrintableConsole, path_words
 from trainyard.cli.show import message_object, profile_words
 
+_ASSUMED = ", which it only assumes"
+
 NameArgument = Annotated[str, typer.Argument(metavar="JOB|JOB/GROUP/FLOW", help="A job, or one of its flows.")]
 
 
@@ -55,6 +57,8 @@ def _job(job: wire.JobExplanation) -> Iterator[str]:
     )
     if state.profile.source != wire.TOLD:
         yield f"It registered its hosts only. Its profile: {profile_words(state.profile)}."
+    if job.HasField("tasks"):
+        yield f"It has told what an iteration does, in {count(job.tasks)} tasks{_ASSUMED if job.is_guessed else ''}."
     if job.HasField("bottleneck"):
         yield f"Its bytes need {job.communication_s:.3f} s on its busiest link, {_link(job.bottleneck)}."
     if not job.neighbours:

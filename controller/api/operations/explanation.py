@@ -79,18 +79,22 @@ class Explainer:
         name = job.request.name
         number, plan = self._numbers[name], replace(self._plans[name], level=self._levels[name])
         iteration = self._links.iterations[number]
+        planned = self.decision.snapshot.jobs[number]
+        graph = planned.task_graph
         links: dict[int, int] = {}
         return self._explanation(
             job=wire.JobExplanation(
                 state=job_state(job, lease_s, profile, plan),
                 jobs=len(self._plans),
                 reason=plan.reason,
-                work=self.decision.snapshot.jobs[number].profile.work,
+                work=planned.profile.work,
                 communication_s=iteration.comm_s,
                 alone_iteration_s=iteration.duration_s,
                 bottleneck=self._bottleneck(number),
                 neighbours=self._neighbours(name, OrderKeeper.SWITCH_QUEUE, links),
                 host_neighbours=self._neighbours(name, OrderKeeper.HOST, links),
+                tasks=None if graph is None else len(graph.tasks),
+                is_guessed=graph is not None and graph.is_guessed,
             ),
             links=[self._link_use(link) for link in links],
         )

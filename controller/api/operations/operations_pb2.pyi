@@ -422,7 +422,7 @@ class LinkUse(_message.Message):
     def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., planned_utilisation: _Optional[float] = ..., jobs: _Optional[_Iterable[str]] = ..., places: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JobExplanation(_message.Message):
-    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours")
+    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours", "tasks", "is_guessed")
     STATE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -432,6 +432,8 @@ class JobExplanation(_message.Message):
     BOTTLENECK_FIELD_NUMBER: _ClassVar[int]
     NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     HOST_NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    IS_GUESSED_FIELD_NUMBER: _ClassVar[int]
     state: JobState
     jobs: int
     reason: str
@@ -441,7 +443,9 @@ class JobExplanation(_message.Message):
     bottleneck: LinkUse
     neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
     host_neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
-    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ...) -> None: ...
+    tasks: int
+    is_guessed: bool
+    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., tasks: _Optional[int] = ..., is_guessed: _Optional[bool] = ...) -> None: ...
 
 class Neighbour(_message.Message):
     __slots__ = ("name", "rank", "level", "shared_links", "busiest", "busiest_link")

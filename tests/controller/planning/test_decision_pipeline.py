@@ -15,7 +15,7 @@ from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.driven.clock import DrivenClock
-from experiments.scenarios.in_process import InProcessController, flow_group_requests, job_request
+from experiments.scenarios.in_process import InProcessController, flow_group_requests, job_request, task_graph_request
 from policies.plan import Plan
 from policies.policy import Policy, decide
 from policies.registry import find_policy
@@ -72,7 +72,8 @@ def _live(policy: Policy, steering: Steering, fabric_hash: FabricHash) -> list[D
     for job in _JOBS:
         registry.register_job(job_request(job), job.specification.arrival_s)
         assigned = steering is Steering.SOURCE_PORT
-        registry.register_flow_groups(job.name, flow_group_requests(job, _CONNECTIONS, assigned=assigned))
+        groups = flow_group_requests(job, _CONNECTIONS, assigned=assigned)
+        registry.register_flow_groups(job.name, groups, task_graph_request(job))
     settle()
     _cut(health, _FABRIC, _JOBS[0])
     clock.advance_to(1.0)

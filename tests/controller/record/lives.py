@@ -6,12 +6,21 @@ from pathlib import Path
 from controller.config import ControllerConfig, RecordConfig, SwitchAddress
 from controller.process.core import ControllerCore
 from controller.record.lines import text_of
-from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
+from controller.registry.requests import (
+    FlowGroupRequest,
+    FlowRequest,
+    InstanceRequest,
+    JobRequest,
+    NicReference,
+    TaskGraphRequest,
+    TransferRequest,
+)
 from controller.southbound.recording import RecordingSouthbound
 from controller.store.facts import LAST_PLAN_NUMBER, record_lines
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.job import Profile
+from policies.task_graph import Computation
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification, Topology
@@ -70,7 +79,8 @@ class Life:
                 name = f"job-{self._number}"
                 self._number += 1
                 registry.register_job(self._job(name), now_s, "token")
-                registry.register_flow_groups(name, [self._group("g"), self._group("h")])
+                graph = self._graph() if self._number % 2 else None
+                registry.register_flow_groups(name, [self._group("g"), self._group("h")], graph)
             elif what < 0.7:
                 registry.deregister(self._chance.choice(names))
             elif what < 0.85:
@@ -102,6 +112,10 @@ class Life:
             ends = NicReference(source, number % 2), NicReference(destination, 0)
             flows.append(FlowRequest(*ends, self._chance.randrange(10**10), self._chance.choice((0.0, 0.01))))
         return FlowGroupRequest(group, tuple(flows))
+
+    def _graph(self) -> TaskGraphRequest:
+        first, second = Computation(0.1 * self._number), Computation(1 / 3, (0,))
+        return TaskGraphRequest((first, TransferRequest("g", after=(0,)), second, TransferRequest("h", after=(1, 2))))
 
     def lines(self, first: int = 0, last: int = LAST_PLAN_NUMBER) -> list[str]:
         return self.store.database.read(lambda connection: list(text_of(record_lines(first, last, connection))))

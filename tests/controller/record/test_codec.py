@@ -4,16 +4,34 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.record.codec import FOREIGN_LOADS, PROFILED, Setting, SnapshotCodec, encode_telemetry
+from controller.record.graph_codec import graph_from_text, graph_text
 from policies.flows import Flow, FlowGroup, FlowKey
-from policies.job import Job, Profile
+from policies.job import MAX_COMPUTE_S, Job, Profile
+from policies.task_graph import Computation, TaskGraph, Transfer
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.clos import ClosSpecification, DumbbellSpecification
 from topologies.fat_tree import FatTreeSpecification
 from topologies.paths import Paths
 from topologies.routing import Routing
 from topologies.specification import Topology
+
+
+@st.composite
+def task_graphs(draw: st.DrawFn) -> TaskGraph:
+    """A graph of several tasks."""
+    tasks: list[Computation | Transfer] = [Computation(draw(_DURATIONS))]
+    for number in range(1, draw(st.integers(1, 6))):
+        after = tuple(draw(st.sets(st.integers(0, number - 1))))
+        is_sent = draw(st.booleans())
+        tasks.append(Transfer((2 * number, 1000), after) if is_sent and number == 1 else Computation(0.1, after))
+    return TaskGraph(tuple(tasks), draw(st.booleans()))
+
+
+_DURATIONS = st.floats(0, MAX_COMPUTE_S, exclude_min=True)
 
 TOPOLOGIES = (
     ClosSpecification(
@@ -58,6 +76,48 @@ def test_paths_are_written_only_where_some_are_missing(topology: Topology) -> No
     without = replace(job, flow_groups=(replace(ring, flows=tuple(flows)), *job.flow_groups[1:]))
     body = facts.encode_job(without)
     assert facts.decode_job("gpt", json.loads(json.dumps(body))) == without
+
+
+@given(task_graphs())
+def test_a_task_graph_is_the_same_after_it_is_written_and_read(graph: TaskGraph) -> None:
+    assert graph_from_text(graph_text(graph)) == graph
+    assert len(json.loads(graph_text(graph))["tasks"]) == len(graph.tasks)
+
+
+def test_a_long_task_graph_is_written_in_parts() -> None:
+    graph = TaskGraph(tuple(Computation(0.1, (number - 1,) if number else ()) for number in range(2_500)))
+    assert graph_from_text(graph_text(graph)) == graph
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"is_guessed":false}',
+        '{"is_guessed":0,"tasks":[[0.5,[]]]}',
+        '{"is_guessed":false,"tasks":[[0.5]]}',
+        '{"is_guessed":false,"tasks":[["0.5",[]]]}',
+        '{"is_guessed":false,"tasks":[[NaN,[]]]}',
+        '{"is_guessed":false,"tasks":[[-0.5,[]]]}',
+        '{"is_guessed":false,"tasks":[[0.5,[0]]]}',
+        '{"is_guessed":false,"tasks":[[0.5,[]],[[-1],[0]]]}',
+        '{"is_guessed":false,"tasks":[[0.5,[]],[[],[0]]]}',
+        '{"is_guessed":false,"tasks":[[0.5,[]],[[0],[0]],[[0],[0]]]}',
+    ],
+)
+def test_a_text_that_is_no_task_graph_is_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        graph_from_text(text)
+
+
+def test_a_job_is_written_with_its_task_graph_and_one_of_an_older_record_has_none() -> None:
+    facts, routing = _facts(TOPOLOGIES[0])
+    job = _job(routing)
+    assert "task_graph" not in facts.encode_job(job)
+    sent = Transfer(tuple(range(len(job.flows))), (0,))
+    told = replace(job, task_graph=TaskGraph((Computation(1 / 3), sent), is_guessed=True))
+    assert facts.decode_job("gpt", json.loads(json.dumps(facts.encode_job(told)))) == told
 
 
 def test_a_measured_job_is_written_with_its_hosts_and_level() -> None:

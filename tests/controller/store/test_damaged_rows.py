@@ -26,7 +26,14 @@ def path(tmp_path: Path) -> Path:
         connection.execute("INSERT INTO measured VALUES ('silent', 100.0, '[1.0, [1.0, 1.0, 1.0, 9, 1.0], []]')")
     connection.close()
     Database.open(str(path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO task_graph VALUES ('gpt', ?)", (_graph("[0.5,[]],[[0,1],[0]]"),))
+    connection.close()
     return path
+
+
+def _graph(tasks: str) -> str:
+    return f'{{"is_guessed":false,"tasks":[{tasks}]}}'
 
 
 def _change(path: Path, statement: str, *values: object) -> None:
@@ -75,6 +82,13 @@ async def _take(path: Path) -> None:
         ("flow_group.flows", _DEEP, "table flow_group, row ('gpt', 0): flows: "),
         ("flow_group.flows", b"\xff\xfe", "table flow_group, row ('gpt', 0): flows: "),
         ("flow_group.name", "a/b", "job 'gpt' does not fit the topology: name: "),
+        ("task_graph.body", "{", "table task_graph, row 'gpt': body: "),
+        ("task_graph.body", _DEEP, "table task_graph, row 'gpt': body: "),
+        ("task_graph.body", b"\xff", "table task_graph, row 'gpt': body: "),
+        ("task_graph.body", _graph("[0.5,[]],[[0,2],[0]]"), "table task_graph, row 'gpt': body: task_graph.tasks[1]"),
+        ("task_graph.body", _graph("[0.5,[]],[[0],[0]]"), "table task_graph, row 'gpt': body: task_graph.tasks: no"),
+        ("task_graph.body", _graph("[0.5,[1]]"), "table task_graph, row 'gpt': body: ValueError: tasks[0].after: "),
+        ("task_graph.body", _graph("[0.25,[]],[[1],[0]],[[0],[]]"), None),
         ("instance.iteration", -1, "table instance, row ('gpt', 'ring'): iteration: "),
         ("instance.iteration", "seven", "table instance, row ('gpt', 'ring'): iteration: "),
         ("instance.reference_s", 9e999, "table instance, row ('gpt', 'ring'): reference_s: "),
@@ -121,6 +135,7 @@ def test_a_damaged_configuration_is_named_in_a_line(path: Path) -> None:
 
 
 def test_two_flows_with_one_5_tuple_are_named(path: Path) -> None:
+    _change(path, "DELETE FROM task_graph")
     _change(path, "INSERT INTO flow_group SELECT job, 1, 'again', flows FROM flow_group")
     with pytest.raises(
         StoreError, match=r"table flow_group, row \('gpt', 'again'\): flows: udp .* is that of gpt/ring"

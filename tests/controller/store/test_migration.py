@@ -1,18 +1,29 @@
 """A database of an older version keeps everything, and gets what it lacks."""
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, select
+from sqlalchemy import Connection, inspect, select, update
 
+from controller.registry.requests import (
+    FlowGroupRequest,
+    FlowRequest,
+    JobRequest,
+    NicReference,
+    TaskGraphRequest,
+    TransferRequest,
+)
 from controller.store.audit import writes_between
 from controller.store.database import Database
 from controller.store.facts import LAST_PLAN_NUMBER, record_lines
 from controller.store.migration import Access
-from controller.store.schema import CALL, JOB, LEADERSHIP, METADATA, PROPERTY, SCHEMA_VERSION
+from controller.store.schema import CALL, JOB, LEADERSHIP, METADATA, PROPERTY, SCHEMA_VERSION, TASK_GRAPH
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
+from policies.job import Profile
+from policies.task_graph import Computation
 from tests.controller.record.lives import CLOS
 from tests.postgresql import Server
 
@@ -35,7 +46,7 @@ def older(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return address
 
 
-def test_all_of_version_2_is_there_in_version_3(older: str) -> None:
+def test_all_of_version_2_is_there_in_the_newest_version(older: str) -> None:
     store = Store.open(older, DrivenClock(200.0))
     silent, gpt = sorted(store.registry(CLOS.build(), 30.0).jobs, key=lambda job: job.request.gpus)
     assert (gpt.request.name, gpt.owner_token, gpt.arrival_s, gpt.tenant) == ("gpt", "token of gpt", 100.0, "")
@@ -78,3 +89,31 @@ def test_a_reader_changes_nothing_of_an_older_database(older: str) -> None:
     columns = database.read(lambda connection: [c["name"] for c in inspect(connection).get_columns(JOB.name)])
     assert "tenant" not in columns
     database.close()
+
+
+def test_a_database_of_version_3_gets_a_table_for_task_graphs(address: str) -> None:
+    async def scenario() -> None:
+        store = Store.open(address, DrivenClock(200.0))
+        registry = store.registry(CLOS.build(), 30.0)
+        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 16.0)), 200.0)
+        flow = FlowRequest(NicReference("h0", 0), NicReference("h2", 0), 1_000, 0.0)
+        registry.register_flow_groups("gpt", [FlowGroupRequest("ring", (flow,))])
+        await registry.commit()
+        await store.database.write(_return_to_version_3)
+        await store.close()
+        store = Store.open(address, DrivenClock(200.0))
+        migrated = store.registry(CLOS.build(), 30.0)
+        assert migrated.jobs == registry.jobs
+        graph = TaskGraphRequest((Computation(1.0), TransferRequest("ring")))
+        migrated.register_flow_groups("gpt", [], graph)
+        await migrated.commit()
+        assert migrated.jobs[0].task_graph is not None
+        assert store.registry(CLOS.build(), 30.0).jobs == migrated.jobs
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def _return_to_version_3(connection: Connection) -> None:
+    TASK_GRAPH.drop(connection)
+    connection.execute(update(PROPERTY).where(PROPERTY.c.name == "schema_version").values(value=3))

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, select
 
 from controller.errors import StoreError, UnknownOutcomeError
 from controller.registry import journal
@@ -24,13 +24,23 @@ from controller.registry.errors import CommitError, RegistrationError
 from controller.registry.jobs import RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.journal import JobChange, JobOverwrite
 from controller.registry.registry import Registry
-from controller.registry.requests import FlowGroupRequest, FlowRequest, InstanceRequest, JobRequest, NicReference
+from controller.registry.requests import (
+    FlowGroupRequest,
+    FlowRequest,
+    InstanceRequest,
+    JobRequest,
+    NicReference,
+    TaskGraphRequest,
+    TransferRequest,
+)
 from controller.store import jobs
 from controller.store.jobs import stage_groups, write_changes
+from controller.store.schema import TASK_GRAPH
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
 from policies.job import Profile
+from policies.task_graph import Computation
 from tests.controller.record.lives import Life
 from tests.controller.store.registering import held
 from tests.patience import until
@@ -117,6 +127,20 @@ def _groups(draw: st.DrawFn) -> FlowGroupRequest:
     return FlowGroupRequest(name, tuple(_flow(_ENDS[name], *flow) for flow in flows))
 
 
+@st.composite
+def _graphs(draw: st.DrawFn) -> TaskGraphRequest:
+    """A graph that sends some groups, for a job that has just these."""
+    names = draw(st.sets(st.sampled_from(sorted(_ENDS))))
+    sent = (TransferRequest(name, after=(0,)) for name in sorted(names))
+    return TaskGraphRequest((Computation(draw(st.floats(0.1, 1.0))), *sent), draw(st.booleans()))
+
+
+def _amend(registry: Registry, name: str, profile: Profile, graph: TaskGraphRequest) -> bool:
+    admission = registry.admitting(name, graph)
+    admission.admit()
+    return registry.report_profile(name, profile, admission)
+
+
 _PROFILES = st.builds(Profile, st.floats(0, 10), st.floats(0, 1), st.floats(0, 1e9))
 
 
@@ -124,14 +148,14 @@ _PROFILES = st.builds(Profile, st.floats(0, 10), st.floats(0, 1), st.floats(0, 1
 def _steps(draw: st.DrawFn) -> Step:
     """A call that changes a registry, or is refused."""
     name, profile = draw(st.sampled_from(_JOBS)), draw(_PROFILES)
-    match draw(st.integers(0, 8)):
+    match draw(st.integers(0, 9)):
         case 0:
             job = JobRequest(name, ("h0", "h2"), 16, profile)
             age_s = draw(st.floats(0, 100))
             return lambda registry: registry.register_job(job, 3.0, f"token of {name}", age_s)
         case 1 | 2:
-            groups = draw(st.lists(_groups(), max_size=3))
-            return lambda registry: registry.register_flow_groups(name, groups)
+            groups, graph = draw(st.lists(_groups(), max_size=3)), draw(st.none() | _graphs())
+            return lambda registry: registry.register_flow_groups(name, groups, graph)
         case 3:
             return lambda registry: registry.report_profile(name, profile)
         case 4:
@@ -144,6 +168,9 @@ def _steps(draw: st.DrawFn) -> Step:
             return lambda registry: registry.record_silences(9.0)
         case 7:
             return lambda registry: registry.renew(name, 3.0)
+        case 8:
+            amended = draw(_graphs())
+            return lambda registry: _amend(registry, name, profile, amended)
     port = draw(st.integers(50_000, 50_002))
     changes = {
         FlowKey(job, group, 0): FiveTuple(*(_ADDRESSES[end] for end in ends), UDP_PROTOCOL, port, 4791)
@@ -333,6 +360,42 @@ def test_the_tenant_of_a_job_is_stored(address: str) -> None:
         await store.close()
 
     asyncio.run(scenario())
+
+
+def test_a_graph_is_stored_replaced_and_goes_with_its_job(address: str) -> None:
+    async def scenario() -> None:
+        store = Store.open(address, DrivenClock())
+        registry = store.registry(FABRIC, LEASE_S)
+        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
+        graph = TaskGraphRequest((Computation(1 / 3), *(TransferRequest(f"g{number}") for number in range(5))))
+        registry.register_flow_groups("gpt", _many("g", 5), graph)
+        await registry.commit()
+        assert registry.jobs[0].task_graph is not None
+        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+        _amend(registry, "gpt", Profile(1.0, 0.5, 1.0), replace(graph, is_guessed=True))
+        await registry.commit()
+        assert registry.jobs[0].task_graph.is_guessed
+        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+        registry.register_flow_groups("gpt", _many("h", 9))
+        await registry.commit()
+        assert registry.jobs[0].task_graph is None
+        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
+        _amend(registry, "gpt", Profile(1.0, 0.5, 1.0), _sending(registry, "gpt"))
+        await registry.commit()
+        registry.deregister("gpt")
+        await registry.commit()
+        rows = store.database.read(lambda connection: connection.execute(select(TASK_GRAPH)).all())
+        assert rows == []
+        await store.close()
+
+    with _in_parts_of(3):
+        asyncio.run(scenario())
+
+
+def _sending(registry: Registry, name: str) -> TaskGraphRequest:
+    job = registry.job(name)
+    assert job is not None
+    return TaskGraphRequest((Computation(0.5), *(TransferRequest(group.name) for group in job.flow_groups)))
 
 
 def test_the_grace_is_a_duration_that_ends_however_the_clock_steps(address: str) -> None:

@@ -1,18 +1,25 @@
 """Agents of jobs use the host library's client with the run's clock."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.driven.clock import DrivenClock
+from experiments.scenarios.in_process import InProcessController
 from experiments.scenarios.job_agent import JobAgent
 from hostlib.client import Client
 from hostlib.errors import RefusedError
+from policies.baselines.ecmp import ecmp
+from policies.task_graph import TaskGraph
 from tests.driven import DrivenConnection
 from tests.hostlib.served import LEASE_S, served
+from topologies.ecmp import hash_multipliers
+from topologies.routing import Routing
 from topologies.steering import Steering
 from workloads.jobs import training_jobs
+from workloads.perturbations import ReportingError
 from workloads.scenario import Scenario
 
 _JOB = {
@@ -53,6 +60,34 @@ async def _outlive_two_leases() -> tuple[bool, bool, int]:
 
 def test_an_agent_renews_its_lease_and_withdraws_its_job() -> None:
     assert asyncio.run(_outlive_two_leases()) == (True, False, 2)
+
+
+@pytest.mark.parametrize("overlap", [1.0, 0.5])
+def test_an_agent_and_the_in_process_controller_tell_the_same_graph(overlap: float) -> None:
+    """The policy sees it, with the error that the job makes in its profile."""
+    workload = {"type": "pp", "model": "bert", "micro_batches": 2, "schedule": "1f1b"}
+    scenario = Scenario.model_validate({"name": "one", "topology": _TOPOLOGY, "jobs": [_JOB | {"workload": workload}]})
+    fabric = scenario.topology.build()
+    job = replace(training_jobs(scenario, fabric)[0], reporting_error=ReportingError(overlap=overlap))
+    connections = open_connections([job], fabric)
+    routing = Routing(fabric, hash_multipliers(fabric.switches, 1))
+    in_process = InProcessController(routing, connections, ecmp, Steering.RULE, 1)
+    in_process.register(job)
+    snapshot, _ = in_process.plan(0.0)
+    assert snapshot.jobs[0].task_graph == job.reported_graph
+
+    async def told() -> TaskGraph | None:
+        async with (
+            served() as controller,
+            Client(controller.address, clock=DrivenClock()) as client,
+            JobAgent(client, job, connections, Steering.RULE, isolated_s=1.0) as agent,
+        ):
+            await agent.register()
+            registered = controller.registry.job("gpt")
+            return None if registered is None else registered.task_graph
+
+    assert asyncio.run(told()) == job.reported_graph
+    assert (job.reported_graph == job.played_graph) == (overlap == 1.0)
 
 
 async def _take_the_name_of_another() -> None:

@@ -75,7 +75,7 @@ def test_utilisation_is_that_of_the_run() -> None:
 
 def test_a_graph_keeps_tasks_and_numbers_flows_group_after_group() -> None:
     (job, _) = ModelledScenario.of(scenario("pipeline", "phases")).jobs
-    played = job.reported_graph
+    played = job.played_graph
     assert len(played.tasks) == len(job.graph.tasks)
     assert sum(task.duration_s for task in played.tasks if isinstance(task, Computation)) == pytest.approx(
         sum(getattr(task, "duration_s", 0.0) for task in job.graph.tasks)

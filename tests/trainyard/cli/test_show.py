@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.api.operations import operations_pb2 as wire
 from tests.controller.api.operations.builders import HOSTS, PlannedController, planned_controller, served
 from tests.trainyard.cli.conftest import Trainyard
+from trainyard.cli.explain import sentences
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +99,16 @@ def test_nothing_is_cut_at_80_columns(
         return "".join(sorted(re.sub(r"[\s\u2500]", "", ended.stdout)))
 
     assert shown(80) == shown(300)
+
+
+def test_a_job_that_has_told_what_an_iteration_does_is_explained_with_it() -> None:
+    job = wire.JobExplanation(state=wire.JobState(name="gpt"), tasks=1_200)
+    assert "It has told what an iteration does, in 1,200 tasks." in list(sentences(wire.Explanation(job=job)))
+    job.is_guessed = True
+    assumed = "It has told what an iteration does, in 1,200 tasks, which it only assumes."
+    assert assumed in list(sentences(wire.Explanation(job=job)))
+    job.ClearField("tasks")
+    assert not any("has told" in line for line in sentences(wire.Explanation(job=job)))
 
 
 def test_a_job_and_a_flow_explained(trainyard: Trainyard, address: str) -> None:

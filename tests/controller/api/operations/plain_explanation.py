@@ -75,6 +75,8 @@ class PlainExplainer:
                 bottleneck=self._bottleneck(own),
                 neighbours=self._neighbours(own, OrderKeeper.SWITCH_QUEUE),
                 host_neighbours=self._neighbours(own, OrderKeeper.HOST),
+                tasks=None if own.job.task_graph is None else len(own.job.task_graph.tasks),
+                is_guessed=own.job.task_graph is not None and own.job.task_graph.is_guessed,
             )
         )
 

@@ -8,6 +8,7 @@ from controller.api.errors import NothingToExplainError
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.explanation import Explainer, find_flow
 from controller.api.operations.parts import PART_BYTES, joined, parts
+from policies.task_graph import Computation, TaskGraph, Transfer
 from tests.controller.api.operations.builders import SENT_BYTES, PlannedController, planned_controller
 from tests.controller.api.operations.many_jobs import decision_for_many
 from tests.controller.api.operations.plain_explanation import PlainExplainer
@@ -44,6 +45,17 @@ def test_a_job_is_explained_by_its_bottleneck_and_neighbours(
     # The hosts that it sends from are those that others send from too.
     assert [(other.name, other.busiest.source) for other in job.host_neighbours] == [("gpt", "h2"), ("bert", "h1")]
     assert job.reason == controller.decision.plan.jobs[2].reason
+
+
+def test_an_explanation_counts_the_tasks_that_the_job_has_told(controller: PlannedController) -> None:
+    decision = controller.decision
+    gpt = next(job for job in controller.registry.jobs if job.request.name == "gpt")
+    graph = TaskGraph((Computation(1.0), Transfer((0, 1), (0,))), is_guessed=True)
+    jobs = tuple(replace(job, task_graph=graph) if job.name == "gpt" else job for job in decision.snapshot.jobs)
+    told = replace(decision, snapshot=replace(decision.snapshot, jobs=jobs))
+    for explained, tasks in ((told, 2), (decision, None)):
+        job = Explainer(explained, controller.fabric).explain_job(gpt, 1.0, wire.ProfileState()).job
+        assert (job.tasks if job.HasField("tasks") else None, job.is_guessed) == (tasks, tasks is not None)
 
 
 def test_jobs_that_share_no_link_are_no_neighbours(explainer: Explainer, controller: PlannedController) -> None:
