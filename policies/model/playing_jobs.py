@@ -83,6 +83,11 @@ class PlayingJobs:
         self.now_ps = play(*arrays, self.now_ps, round(until_s * PS_PER_S), self._ended_ps)
 
     @property
+    def num_bundles(self) -> int:
+        """How many bundles there are."""
+        return len(self._size_bytes)
+
+    @property
     def steps(self) -> int:
         """How many rates have been set: a measure of the time that runs take, the same on every machine."""
         return int(self._progress.counts[1])

@@ -16,6 +16,12 @@ from policies.trainyard.score import Score, Scorer
 
 _MOST_ITERATIONS = 4_000
 """Of one job in one run."""
+_PILOT_ITERATIONS = 2.0
+_HOPELESS = 4.0
+"""Where every end of a transfer in an iteration setting every rate would take so many budgets, none is tried."""
+_LEAST_ITERATIONS = 2
+_LONGER = 4.0
+"""A run is so many times as long where some job has not done so many iterations."""
 _HARM = 1e-3
 """By so much the levels of a job's groups may slow it down where it is alone."""
 
@@ -40,7 +46,7 @@ class Scored:
 
 
 class JobModel:
-    """Jobs that play together, and the budget for doing so.
+    """Jobs that play together, and the budget for doing so. ``begin`` comes first.
 
     Args:
         jobs: The jobs.
@@ -49,6 +55,7 @@ class JobModel:
         rates_bps: By link of the fabric, what is there for the jobs.
         evaluations: How many runs there may be.
         max_steps: How many steps they may take together.
+        least_runs: So many runs must be affordable.
         options: How long a run is.
     """
 
@@ -60,6 +67,7 @@ class JobModel:
         rates_bps: FloatArray,
         evaluations: int,
         max_steps: float,
+        least_runs: int,
         options: ModelOptions,
     ) -> None:
         self._jobs = jobs
@@ -68,25 +76,36 @@ class JobModel:
         self._rates_bps = rates_bps
         self._left = evaluations
         self._steps_left = max_steps
-        self._margin = options.early_margin
+        self._least_runs = least_runs
         self._jitter = options.compute_jitter if len(jobs) > 1 else 0.0
-        longest_s, together = float(alone_s.max()), float((alone_s.max() / alone_s).sum())
-        self._horizon_s = longest_s * min(float(options.iterations), options.max_iterations / together)
-        self._warm_up_s = self._horizon_s * options.warm_up_iterations / options.iterations
-        self._early_s = self._warm_up_s + (self._horizon_s - self._warm_up_s) * options.early_share
         arrivals_s = np.array([job.arrival_s for job in jobs])
         self._begins_s = np.mod(arrivals_s - arrivals_s.min(), alone_s)
+        self._options = options
+        self._horizon_s = self._warm_up_s = self._early_s = 0.0
         self._known: dict[Assignment, Scored] = {}
         self._routed: dict[tuple[JobPaths, ...], RoutedFlows] = {}
         self._known_alone_s: dict[tuple[int, JobPaths, tuple[int, ...]], float] = {}
         first = np.cumsum([0, *(len(job.flow_groups) for job in jobs)]).tolist()
         self.groups_of = [range(begin, end) for begin, end in pairwise(first)]
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether a run is long enough for the slowest job, and short enough for the fastest."""
-        alone_s = self._alone_s
-        return bool(self._horizon_s >= 2 * alone_s.max() and self._horizon_s <= _MOST_ITERATIONS * alone_s.min())
+    def begin(self, assignment: Assignment) -> bool:
+        """Set how long runs are, by a short one; return whether the model can play these jobs at all."""
+        options, longest_s = self._options, float(self._alone_s.max())
+        playing = self._playing(assignment)
+        transfers = np.array([len(job.transfers.group_of) for job in self._jobs])
+        ends = float((transfers * longest_s / self._alone_s).sum())
+        if ends * playing.num_bundles * self._least_runs > _HOPELESS * self._steps_left:
+            return False
+        playing.run(_PILOT_ITERATIONS * longest_s)
+        iterations = options.steps / max(playing.steps / _PILOT_ITERATIONS, 1e-9)
+        most = min(options.most_iterations, _MOST_ITERATIONS / _LONGER * float(self._alone_s.min()) / longest_s)
+        least_steps = options.least_iterations * playing.steps / _PILOT_ITERATIONS
+        if most < options.least_iterations or least_steps * self._least_runs > self._steps_left:
+            return False
+        self._horizon_s = longest_s * min(max(iterations, options.least_iterations), most)
+        self._warm_up_s = self._horizon_s * options.warm_up_share
+        self._early_s = self._warm_up_s + (self._horizon_s - self._warm_up_s) * options.early_share
+        return True
 
     @property
     def has_budget(self) -> bool:
@@ -105,13 +124,12 @@ class JobModel:
         if (known := self._known.get(assignment)) is not None and (known.score is not None or rival is not None):
             return known
         self._left -= 1
-        routed = self._routed_on(assignment.paths)
-        bundles = routed.bundles(np.array(assignment.levels, np.int64), np.array(assignment.places, np.int64))
-        graphs = [job.played_graph for job in self._jobs]
-        playing = PlayingJobs(graphs, self._begins_s, routed.num_bundles, routed.size_bytes, bundles, self._jitter)
+        playing = self._playing(assignment)
         played = Scored(assignment, self.scorer.score(self._served(playing, self._early_s)))
-        if rival is None or not _is_clearly_worse(played.early, rival.early, self._margin):
+        if rival is None or not _is_clearly_worse(played.early, rival.early, self._options.early_margin):
             played.served = self._served(playing, self._horizon_s)
+            if playing.iterations.min() < _LEAST_ITERATIONS:
+                played.served = self._served(playing, self._horizon_s * _LONGER)
             played.score = self.scorer.score(played.served)
         self._steps_left -= playing.steps
         self._known[assignment] = played
@@ -123,6 +141,12 @@ class JobModel:
             self._is_harmed(number, assignment.paths[number], [assignment.levels[group] for group in groups])
             for number, groups in enumerate(self.groups_of)
         )
+
+    def _playing(self, assignment: Assignment) -> PlayingJobs:
+        routed = self._routed_on(assignment.paths)
+        bundles = routed.bundles(np.array(assignment.levels, np.int64), np.array(assignment.places, np.int64))
+        graphs = [job.played_graph for job in self._jobs]
+        return PlayingJobs(graphs, self._begins_s, routed.num_bundles, routed.size_bytes, bundles, self._jitter)
 
     def _served(self, playing: PlayingJobs, until_s: float) -> FloatArray:
         """Continue a run; return by job the share of its iterations alone that it has done after the warm-up."""

@@ -69,12 +69,12 @@ def decide_by_model(
     modelled = modelled_component(jobs, in_force, settings, foreign, evaluations)
     if modelled is None:
         return None
-    starts = _starts(modelled, foreign) if may_move(jobs, options) or not in_force else []
+    known, starts = _starts(modelled, foreign) if may_move(jobs, options) or not in_force else ([], [])
     if not in_force:
-        best = modelled.search.best_from(starts)
+        best = modelled.search.best_from(known, starts)
         return _outcomes(modelled, best, best, in_force)
     kept = _kept(modelled, in_force)
-    best = modelled.search.best_from([kept.assignment, *starts])
+    best = modelled.search.best_from([kept.assignment, *known], starts)
     assert kept.score is not None
     is_worth_it = best.score is not None and best.score.is_better_than(kept.score, options.min_gain)
     return _outcomes(modelled, best if is_worth_it else kept, kept, in_force)
@@ -97,9 +97,11 @@ def modelled_component(
     times_s = np.array([_alone_s(job, in_force.get(job.name), rates_bps) for job in jobs])
     least = options.least_of_bound * due_shares(contention, component.search.bound)
     scorer = Scorer(contention.work / times_s, least if len(jobs) > 1 else np.zeros(1), options.max_slowdown)
-    by = room_bps, evaluations, options.model_steps, options.model
+    by = room_bps, evaluations, options.model_steps, options.min_evaluations, options.model
     model = JobModel(jobs, times_s, scorer, *by)
-    if not model.is_sound:
+    hashed = tuple(tuple(flow.hashed_path for flow in job.flows) for job in jobs)
+    one_level = (settings.num_levels - 1,) * sum(len(job.flow_groups) for job in jobs)
+    if not model.begin(Assignment(hashed, (), ()).with_levels(one_level, settings.num_levels)):
         return None
     search = PlanSearch(
         *(jobs, model, times_s, rates_bps, foreign, settings.num_levels),
@@ -130,8 +132,8 @@ def of_levels(modelled: Modelled, levels: IntArray) -> Assignment:
     return Assignment(paths, (), ()).with_tiers(by_group, modelled.settings.num_levels)
 
 
-def _starts(modelled: Modelled, foreign: FloatArray) -> list[Assignment]:
-    """Return the assignments that a search begins with: no steering, Crux's plan, and our orders on all paths."""
+def _starts(modelled: Modelled, foreign: FloatArray) -> tuple[list[Assignment], list[Assignment]]:
+    """Return what a search begins with: no steering and Crux's plan; and our orders on all paths."""
     jobs, settings = modelled.component.jobs, modelled.settings
     search, num_levels = modelled.component.search, settings.num_levels
     num_groups = [len(job.flow_groups) for job in jobs]
@@ -148,12 +150,12 @@ def _starts(modelled: Modelled, foreign: FloatArray) -> list[Assignment]:
     orders = [by_group(levels) for order in search.orders() for levels in search.level_starts(order)]
     if settings.options.may_share:
         orders.insert(0, one_level)
-    known = [unsteered, of_crux] if settings.options.may_share else []
-    return known + [
+    starts = [
         replace(unsteered, paths=paths).with_tiers(tiers, num_levels)
         for paths in dict.fromkeys((crux_paths, hashed, *of_rules))
         for tiers in orders
     ]
+    return ([unsteered, of_crux], starts) if settings.options.may_share else (starts[:1], starts[1:])
 
 
 def _crux(

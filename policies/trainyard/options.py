@@ -9,17 +9,19 @@ class ModelOptions:
     """How long the model of a component runs, and when it gives up.
 
     Attributes:
-        iterations: Length of a run, in iterations of the longest job.
-        warm_up_iterations: How many of these are warm-up and not measured.
-        max_iterations: A run ends after so many iterations of all jobs together, even if the longest has done fewer.
+        steps: A run sets about so many rates; its length follows from that.
+        least_iterations: It is at least so long, in iterations of the slowest job.
+        most_iterations: It is at most so long.
+        warm_up_share: The first part of it, which is not measured.
         compute_jitter: The relative standard deviation of computation times, so that no plan depends on a coincidence.
         early_share: After this share of a run, one that is clearly worse than the best plan known ends.
         early_margin: It is clearly worse by this fraction.
     """
 
-    iterations: int = 8
-    warm_up_iterations: float = 1.5
-    max_iterations: int = 600
+    steps: float = 8e3
+    least_iterations: float = 6.0
+    most_iterations: float = 32.0
+    warm_up_share: float = 0.15
     compute_jitter: float = 0.02
     early_share: float = 0.2
     early_margin: float = 0.02
@@ -104,7 +106,7 @@ class TrainyardOptions:
     bound_steps: int = 100
     max_candidate_links: int = 1 << 18
     min_gain: float = 0.01
-    least_of_bound: float = 0.1
+    least_of_bound: float = 0.05
     max_slowdown: float | None = None
     num_orders: int | None = None
 

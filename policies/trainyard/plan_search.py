@@ -74,12 +74,19 @@ class PlanSearch:
             (number, unit) for number, job in enumerate(jobs) for unit in _units(job, model.groups_of[number])
         ]
 
-    def best_from(self, starts: Sequence[Assignment]) -> Scored:
-        """Return the best assignment found; of equally good ones the first start."""
-        self._starts = list(dict.fromkeys(starts))
-        best = self._model.play(self._starts[0])
-        for start in self._starts[1:]:
-            if self._model.has_budget and not self._model.harms(start):
+    def best_from(self, known: Sequence[Assignment], starts: Sequence[Assignment]) -> Scored:
+        """Return the best assignment found; of equally good ones the first.
+
+        Args:
+            known: At least one that no result is to be worse than by the model.
+            starts: Others to begin with, as far as the budget lasts.
+        """
+        self._starts = list(dict.fromkeys((*known, *starts)))
+        best = self._model.play(known[0])
+        for other in known[1:]:
+            best = self._better(best, self._model.play(other))
+        for start in self._starts:
+            if self._model.has_budget and not self._model.knows(start) and not self._model.harms(start):
                 best = self._better(best, self._model.play(start, best))
         best = self._climb(best)
         assert best.score is not None

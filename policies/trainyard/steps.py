@@ -40,7 +40,7 @@ def levels_in_order(
         modelled = modelled_component(jobs, {}, settings, snapshot.foreign_utilisation, options.evaluations)
         if modelled is not None:
             starts = [of_levels(modelled, levels) for levels in modelled.component.search.level_starts(numbers)]
-            levels = modelled.search.best_from(starts).assignment.levels
+            levels = modelled.search.best_from(starts[:1], starts[1:]).assignment.levels
             for job, groups in zip(jobs, modelled.model.groups_of, strict=True):
                 found[job.name] = max(levels[group] for group in groups)
             continue
