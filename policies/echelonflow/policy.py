@@ -13,7 +13,6 @@ share a link get different levels, by rank, as far as there are levels; spare on
 finish (``policies.echelonflow.levels``). The order at the host follows both in full.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +24,11 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.baselines.varys import bottleneck_times, sebf
-from policies.coflows import JobWeight, job_coflows, occupied_seconds, weights_of
+from policies.coflows import JobCoflow, JobWeight, job_coflows, occupied_seconds, weights_of
+from policies.echelonflow.formations import Formation, Parting, formations, units
 from policies.echelonflow.levels import layers, levels, stages
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
-from policies.flows import Flow, FlowGroup
+from policies.flows import Flow
 from policies.job import Job
 from policies.open_groups import OpenGroups
 from policies.plan import FlowPlan, Plan
@@ -75,74 +75,68 @@ DEFAULT_OPTIONS = EchelonFlowOptions()
 def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTIONS) -> Plan:
     """Serve flow groups by rank, and the flows of each by ideal finish. A job has the rank of its first group."""
     coflows = job_coflows(snapshot)
+    partings = [Parting.finest(coflow.job) for coflow in coflows]
+    while True:
+        plan = _plan(snapshot, options, coflows, partings)
+        slowed = _slowed(snapshot, coflows, partings, plan)
+        if not slowed:
+            return plan
+        for owner in slowed:
+            partings[owner] = partings[owner].coarser
+
+
+def _plan(
+    snapshot: Snapshot, options: EchelonFlowOptions, coflows: Sequence[JobCoflow], partings: Sequence[Parting]
+) -> Plan:
+    """Return the Plan that tells apart so much of every job."""
     weights = weights_of(coflows, options.weight)
-    groups = [(owner, group) for owner, coflow in enumerate(coflows) for group in coflow.job.flow_groups]
-    occupied = occupied_seconds(snapshot, [group.flows for _, group in groups])
+    ranked = units([coflow.job for coflow in coflows], partings)
+    flows_of = [[flow for group in groups for flow in group.flows] for _, groups in ranked]
+    occupied = occupied_seconds(snapshot, flows_of)
     sending = np.flatnonzero(np.diff(occupied.indptr))
     key_s = bottleneck_times(occupied)[sending]
     if options.rank is not Rank.GAMMA:
-        key_s = _keys_s(options.rank, snapshot, [groups[number][1].flows for number in sending])
-    owners = np.array([groups[number][0] for number in sending], dtype=np.int64)
+        key_s = _keys_s(options.rank, snapshot, [flows_of[number] for number in sending])
+    owners = np.array([ranked[number][0] for number in sending], dtype=np.int64)
     order = group_order(options.rank, key_s, weights[owners])
-    formations = _formations(groups, sending[order], key_s[order])
-    stages_of = [stages([flow.offset_s for flow in formation.flows]) for formation in formations]
+    in_order = formations(ranked, sending[order], key_s[order])
+    stages_of = [
+        stages([flow.offset_s if partings[formation.owner] is Parting.STAGES else 0.0 for flow in formation.flows])
+        for formation in in_order
+    ]
     ends = occupied.indptr
     links_of = [
         np.unique(np.concatenate([occupied.indices[ends[number] : ends[number + 1]] for number in formation.numbers]))
-        for formation in formations
+        for formation in in_order
     ]
     levels_of = levels(layers(links_of, snapshot.links.has_levels), stages_of, snapshot.num_levels)
     first_order = list(accumulate((max(found) + 1 for found in stages_of), initial=0))
-    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for _, group in groups for flow in group.flows}
+    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for coflow in coflows for flow in coflow.job.flows}
     first: dict[int, int] = {}
     levels_by_owner: defaultdict[int, list[int]] = defaultdict(list)
-    for rank, formation in enumerate(formations):
+    for rank, formation in enumerate(in_order):
         first.setdefault(formation.owner, rank)
         levels_by_owner[formation.owner] += levels_of[rank]
         for flow, stage, level in zip(formation.flows, stages_of[rank], levels_of[rank], strict=True):
             flows[flow.key] = FlowPlan(None, level, first_order[rank] + stage)
     decisions = []
     for owner, rank in first.items():
-        group = formations[rank].groups[0]
-        reason = _reason(options.rank, group, formations[rank].key_s, coflows[owner].job, levels_by_owner[owner])
+        reason = _reason(options.rank, in_order[rank], coflows[owner].job, levels_by_owner[owner])
         decisions.append(JobDecision(coflows[owner], max(levels_by_owner[owner]), first_order[rank], reason))
     idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
     decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
     return Plan("echelonflow", job_plans(decisions), flows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Formation:
-    """Flow groups of one job that have the same rank.
+def _slowed(snapshot: Snapshot, coflows: Sequence[JobCoflow], partings: Sequence[Parting], plan: Plan) -> list[int]:
+    """Return the numbers of jobs that would be slower alone with the Plan's levels than with a single one."""
+    parted = [owner for owner, parting in enumerate(partings) if parting is not Parting.NOTHING]
+    if not parted:
+        return []
+    # The model imports numba, which takes longer than a decision.
+    from policies.echelonflow.lone_jobs import is_slowed
 
-    Attributes:
-        owner: The number of the job.
-        numbers: Of the groups, among all groups.
-        groups: The groups.
-        key_s: What they are ranked by.
-    """
-
-    owner: int
-    numbers: tuple[int, ...]
-    groups: tuple[FlowGroup, ...]
-    key_s: float
-
-    @property
-    def flows(self) -> list[Flow]:
-        return [flow for group in self.groups for flow in group.flows]
-
-
-def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s: FloatArray) -> list[_Formation]:
-    """Return the groups in order of rank; groups of one job whose keys differ only by rounding are one formation."""
-    found: list[_Formation] = []
-    for number, one_s in zip(ranked.tolist(), key_s.tolist(), strict=True):
-        owner, group = groups[number]
-        last = found[-1] if found else None
-        if last is not None and last.owner == owner and math.isclose(last.key_s, one_s):
-            found[-1] = _Formation(owner, (*last.numbers, number), (*last.groups, group), last.key_s)
-        else:
-            found.append(_Formation(owner, (number,), (group,), one_s))
-    return found
+    return [owner for owner in parted if is_slowed(coflows[owner].job, snapshot.links, plan.flows)]
 
 
 def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
@@ -216,16 +210,18 @@ def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) ->
     return np.maximum(further_tardiness_s(network, order, sizes_bytes, offsets_s), 0.0)
 
 
-def _reason(rank: Rank, group: FlowGroup, key_s: float, job: Job, levels: Sequence[int]) -> str:
-    key = f"alone would be {key_s:.4g} s late"
+def _reason(rank: Rank, first: Formation, job: Job, levels: Sequence[int]) -> str:
+    key = f"alone would be {first.key_s:.4g} s late"
     if rank is Rank.GAMMA:
-        key = f"needs its bottleneck link {key_s:.4g} s an iteration"
+        key = f"needs its bottleneck link {first.key_s:.4g} s an iteration"
     elif rank is Rank.PRESSING:
-        key = f"holds others up for {key_s:.4g} s at a time"
-    first = f"Its group {group.name!r} {key}"
+        key = f"holds others up for {first.key_s:.4g} s at a time"
+    if len(first.groups) > len(first.numbers):
+        why = "would slow it down" if Parting.finest(job) is not Parting.NOTHING else "need to know what waits for them"
+        return f"Its traffic {key}. Levels for each of its {len(job.flow_groups)} groups {why}."
     of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
     parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
-    return f"{first}{of}{parted}."
+    return f"Its group {first.groups[0].name!r} {key}{of}{parted}."
 
 
 def _order_groups(groups: OpenGroups) -> IntArray:
