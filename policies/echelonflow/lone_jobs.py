@@ -19,7 +19,8 @@ from policies.plan import FlowPlan
 from policies.snapshot import Links
 
 _SLOWER = 1.0005
-"""Half of a thousandth more is not slower: the model leaves out what packets need to arrive."""
+"""Half of a thousandth more is not slower: the model knows only about how long packets take to arrive."""
+_LATENCY_S = 5e-6
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +29,7 @@ class _LoneJob:
 
     Attributes:
         links: The links of the fabric.
-        first_flows: By class, its first flow. A class is the flows of a group that have the same ideal finish.
+        first_flows: By class, its first flow. A class is the flows of a transfer that have the same ideal finish.
         routed: The flows by class, on their paths.
         together_s: The time of an iteration where all flows are alike.
         is_slowed: By levels and orders of the classes, whether they make the job slower.
@@ -42,16 +43,18 @@ class _LoneJob:
 
     @classmethod
     def of(cls, job: Job, links: Links) -> Self:
-        first_flows: dict[tuple[str, float], FlowKey] = {}
-        number_of: dict[tuple[str, float], int] = {}
-        for flow in job.flows:
+        transfers = job.transfers.transfer_of.tolist()
+        first_flows: dict[tuple[float, int], FlowKey] = {}
+        number_of: dict[tuple[float, int], int] = {}
+        kinds = [(flow.offset_s, transfer) for flow, transfer in zip(job.flows, transfers, strict=True)]
+        for flow, kind in zip(job.flows, kinds, strict=True):
             if flow.sends:
-                first_flows.setdefault((flow.key.group, flow.offset_s), flow.key)
-                number_of.setdefault((flow.key.group, flow.offset_s), len(number_of))
-        classes = [number_of.get((flow.key.group, flow.offset_s), 0) for flow in job.flows]
+                first_flows.setdefault(kind, flow.key)
+                number_of.setdefault(kind, len(number_of))
+        classes = [number_of.get(kind, 0) for kind in kinds]
         routed = RoutedFlows.of([job], [[flow.hashed_path for flow in job.flows]], links.rates_bps, [classes])
         alike = np.zeros(len(number_of), dtype=np.int64)
-        return cls(links, tuple(first_flows.values()), routed, alone_s(job, routed, alike, alike))
+        return cls(links, tuple(first_flows.values()), routed, alone_s(job, routed, alike, alike, _LATENCY_S))
 
 
 _lone_jobs: dict[int, tuple[weakref.ref[Job], _LoneJob]] = {}
@@ -68,7 +71,7 @@ def is_slowed(job: Job, links: Links, flows: Mapping[FlowKey, FlowPlan]) -> bool
         return False
     pattern = levels.tobytes() + orders.tobytes()
     if pattern not in lone.is_slowed:
-        lone.is_slowed[pattern] = not alone_s(job, lone.routed, levels, orders) < _SLOWER * lone.together_s
+        lone.is_slowed[pattern] = not alone_s(job, lone.routed, levels, orders, _LATENCY_S) < _SLOWER * lone.together_s
     return lone.is_slowed[pattern]
 
 

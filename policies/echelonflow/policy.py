@@ -25,10 +25,10 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policies.baselines.varys import bottleneck_times, sebf
 from policies.coflows import JobCoflow, JobWeight, job_coflows, occupied_seconds, weights_of
-from policies.echelonflow.formations import Formation, Parting, formations, units
-from policies.echelonflow.levels import layers, levels, stages
+from policies.echelonflow.formations import Parting, Unit, formations, units
+from policies.echelonflow.levels import layers, levels
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
-from policies.flows import Flow
+from policies.flows import FlowGroup
 from policies.job import Job
 from policies.open_groups import OpenGroups
 from policies.plan import FlowPlan, Plan
@@ -75,14 +75,14 @@ DEFAULT_OPTIONS = EchelonFlowOptions()
 def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTIONS) -> Plan:
     """Serve flow groups by rank, and the flows of each by ideal finish. A job has the rank of its first group."""
     coflows = job_coflows(snapshot)
-    partings = [Parting.finest(coflow.job) for coflow in coflows]
+    partings = [Parting.first(coflow.job) for coflow in coflows]
     while True:
         plan = _plan(snapshot, options, coflows, partings)
         slowed = _slowed(snapshot, coflows, partings, plan)
         if not slowed:
             return plan
         for owner in slowed:
-            partings[owner] = partings[owner].coarser
+            partings[owner] = partings[owner].next
 
 
 def _plan(
@@ -91,19 +91,15 @@ def _plan(
     """Return the Plan that tells apart so much of every job."""
     weights = weights_of(coflows, options.weight)
     ranked = units([coflow.job for coflow in coflows], partings)
-    flows_of = [[flow for group in groups for flow in group.flows] for _, groups in ranked]
-    occupied = occupied_seconds(snapshot, flows_of)
+    occupied = occupied_seconds(snapshot, [unit.flows for unit in ranked])
     sending = np.flatnonzero(np.diff(occupied.indptr))
     key_s = bottleneck_times(occupied)[sending]
     if options.rank is not Rank.GAMMA:
-        key_s = _keys_s(options.rank, snapshot, [flows_of[number] for number in sending])
-    owners = np.array([ranked[number][0] for number in sending], dtype=np.int64)
+        key_s = _keys_s(options.rank, snapshot, [ranked[number] for number in sending])
+    owners = np.array([ranked[number].owner for number in sending], dtype=np.int64)
     order = group_order(options.rank, key_s, weights[owners])
-    in_order = formations(ranked, sending[order], key_s[order])
-    stages_of = [
-        stages([flow.offset_s if partings[formation.owner] is Parting.STAGES else 0.0 for flow in formation.flows])
-        for formation in in_order
-    ]
+    in_order = formations(ranked, partings, sending[order], key_s[order])
+    stages_of = [formation.stages for formation in in_order]
     ends = occupied.indptr
     links_of = [
         np.unique(np.concatenate([occupied.indices[ends[number] : ends[number + 1]] for number in formation.numbers]))
@@ -121,7 +117,8 @@ def _plan(
             flows[flow.key] = FlowPlan(None, level, first_order[rank] + stage)
     decisions = []
     for owner, rank in first.items():
-        reason = _reason(options.rank, in_order[rank], coflows[owner].job, levels_by_owner[owner])
+        groups = ranked[in_order[rank].numbers[0]].groups
+        reason = _reason(options.rank, in_order[rank].key_s, groups, coflows[owner].job, levels_by_owner[owner])
         decisions.append(JobDecision(coflows[owner], max(levels_by_owner[owner]), first_order[rank], reason))
     idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
     decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
@@ -191,37 +188,38 @@ def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> 
     return ideal_finish_s + np.maximum(tardiness_s, 0.0) - now_s
 
 
-def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) -> FloatArray:
-    """Return the keys of a rank other than gamma, for groups that begin at once and are each served alone."""
+def _keys_s(rank: Rank, snapshot: Snapshot, units: Sequence[Unit]) -> FloatArray:
+    """Return the keys of a rank other than gamma, for units that begin at once and are each served alone."""
     # The allocators import numba, which takes longer than a decision by gamma.
     from policies.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
     from policies.rates.network import Network, Order
 
-    flows = [flow for group in groups for flow in group]
+    flows = [flow for unit in units for flow in unit.flows]
     network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
     numbers = np.arange(len(flows))
-    offsets_s = np.array([flow.offset_s for flow in flows], dtype=np.float64)
+    finishes_s = np.array([finish_s for unit in units for finish_s in unit.finishes_s], dtype=np.float64)
     order = in_order_of_due(
-        Order.by_rank(numbers, np.repeat(np.arange(len(groups)), list(map(len, groups)))), offsets_s
+        Order.by_rank(numbers, np.repeat(np.arange(len(units)), [len(unit.flows) for unit in units])), finishes_s
     )
     sizes_bytes = np.array([flow.size_bytes if flow.sends else 0.0 for flow in flows], dtype=np.float64)
     if rank is Rank.PRESSING:
-        return pressing_s(network, order, sizes_bytes, offsets_s)
-    return np.maximum(further_tardiness_s(network, order, sizes_bytes, offsets_s), 0.0)
+        return pressing_s(network, order, sizes_bytes, finishes_s)
+    return np.maximum(further_tardiness_s(network, order, sizes_bytes, finishes_s), 0.0)
 
 
-def _reason(rank: Rank, first: Formation, job: Job, levels: Sequence[int]) -> str:
-    key = f"alone would be {first.key_s:.4g} s late"
+def _reason(rank: Rank, key_s: float, first: Sequence[FlowGroup], job: Job, levels: Sequence[int]) -> str:
+    key = f"alone would be {key_s:.4g} s late"
     if rank is Rank.GAMMA:
-        key = f"needs its bottleneck link {first.key_s:.4g} s an iteration"
+        key = f"needs its bottleneck link {key_s:.4g} s an iteration"
     elif rank is Rank.PRESSING:
-        key = f"holds others up for {first.key_s:.4g} s at a time"
-    if len(first.groups) > len(first.numbers):
-        why = "would slow it down" if Parting.finest(job) is not Parting.NOTHING else "need to know what waits for them"
-        return f"Its traffic {key}. Levels for each of its {len(job.flow_groups)} groups {why}."
-    of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
+        key = f"holds others up for {key_s:.4g} s at a time"
     parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
-    return f"Its group {first.groups[0].name!r} {key}{of}{parted}."
+    num_groups = len(job.flow_groups)
+    if len(first) > 1:
+        why = "would slow it down" if Parting.first(job) is not Parting.NOTHING else "need to know what waits for them"
+        return f"Its traffic {key}{parted}. Ranks for each of its {num_groups} groups {why}."
+    of = f", first of its {num_groups}" if num_groups > 1 else ""
+    return f"Its group {first[0].name!r} {key}{of}{parted}."
 
 
 def _order_groups(groups: OpenGroups) -> IntArray:
