@@ -15,7 +15,7 @@ finish (``policies.echelonflow.levels``). The order at the host follows both in 
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from policies.baselines.varys import bottleneck_times, sebf
 from policies.coflows import JobCoflow, JobWeight, job_coflows, occupied_seconds, weights_of
 from policies.echelonflow.formations import Parting, Unit, formations, units
 from policies.echelonflow.levels import layers, levels
+from policies.echelonflow.lone_jobs import lone_job
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import FlowGroup
 from policies.job import Job
@@ -75,14 +76,42 @@ DEFAULT_OPTIONS = EchelonFlowOptions()
 def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTIONS) -> Plan:
     """Serve flow groups by rank, and the flows of each by ideal finish. A job has the rank of its first group."""
     coflows = job_coflows(snapshot)
-    partings = [Parting.first(coflow.job) for coflow in coflows]
+    partings = [_parting_alone(snapshot, options, coflow) for coflow in coflows]
+    return _harmless_plan(snapshot, options, coflows, partings)[0]
+
+
+def _parting_alone(snapshot: Snapshot, options: EchelonFlowOptions, coflow: JobCoflow) -> Parting:
+    """Return what to tell apart in a job if it were the only one."""
+    job = coflow.job
+    parting = Parting.first(job)
+    if parting is Parting.NOTHING:
+        return parting
+    known, key = lone_job(job, snapshot.links).partings, (snapshot.num_levels, options)
+    if key not in known:
+        known[key] = _harmless_plan(replace(snapshot, jobs=(job,)), options, [coflow], [parting])[1][0]
+    return known[key]
+
+
+def _harmless_plan(
+    snapshot: Snapshot, options: EchelonFlowOptions, coflows: Sequence[JobCoflow], partings: Sequence[Parting]
+) -> tuple[Plan, Sequence[Parting]]:
+    """Return the Plan that tells apart no more than this of every job, and no more than is harmless to it alone."""
     while True:
         plan = _plan(snapshot, options, coflows, partings)
         slowed = _slowed(snapshot, coflows, partings, plan)
         if not slowed:
-            return plan
-        for owner in slowed:
-            partings[owner] = partings[owner].next
+            return plan, partings
+        partings = [parting.next if owner in slowed else parting for owner, parting in enumerate(partings)]
+
+
+def _slowed(snapshot: Snapshot, coflows: Sequence[JobCoflow], partings: Sequence[Parting], plan: Plan) -> set[int]:
+    """Return the numbers of jobs that would be slower alone with the Plan's levels than with a single one."""
+    parted = [
+        (owner, coflow.job)
+        for owner, (coflow, parting) in enumerate(zip(coflows, partings, strict=True))
+        if parting is not Parting.NOTHING
+    ]
+    return {owner for owner, job in parted if lone_job(job, snapshot.links).is_slowed(job, plan.flows)}
 
 
 def _plan(
@@ -123,17 +152,6 @@ def _plan(
     idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
     decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
     return Plan("echelonflow", job_plans(decisions), flows)
-
-
-def _slowed(snapshot: Snapshot, coflows: Sequence[JobCoflow], partings: Sequence[Parting], plan: Plan) -> list[int]:
-    """Return the numbers of jobs that would be slower alone with the Plan's levels than with a single one."""
-    parted = [owner for owner, parting in enumerate(partings) if parting is not Parting.NOTHING]
-    if not parted:
-        return []
-    # The model imports numba, which takes longer than a decision.
-    from policies.echelonflow.lone_jobs import is_slowed
-
-    return [owner for owner in parted if is_slowed(coflows[owner].job, snapshot.links, plan.flows)]
 
 
 def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
