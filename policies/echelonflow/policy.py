@@ -10,7 +10,8 @@ f log f) for f flows and h pairs of flow and link.
 ``docs/echelonflow.md`` derives our choices: what ranks groups (the paper allows any ``Rank``), what the latest flow
 means for the rates of the others, and weights. With all offsets 0, order and rates are those of Varys. Groups that
 share a link get different levels, by rank, as far as there are levels; spare ones separate a group's flows by ideal
-finish (``policies.echelonflow.levels``). The order at the host follows both in full.
+finish (``policies.echelonflow.levels``). The order at the host follows both in full. Both tell a job's flows apart only
+as far as that does not slow the job alone (``Parting``).
 """
 
 from collections import defaultdict
