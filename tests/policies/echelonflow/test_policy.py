@@ -209,8 +209,8 @@ def staggered(job: Job, *offsets_s: float) -> Job:
     return replace(job, flow_groups=(FlowGroup(group.name, flows),))
 
 
-def pipeline(name: str, *offsets_s: float, size_bytes: float = 1e9) -> Job:
-    return told(staggered(make_job(name, [(size_bytes, ((0,),))] * len(offsets_s)), *offsets_s))
+def pipeline(name: str, *offsets_s: float, size_bytes: float = 1e9, step_s: float = 0.1) -> Job:
+    return told(staggered(make_job(name, [(size_bytes, ((0,),))] * len(offsets_s)), *offsets_s), step_s)
 
 
 @given(sizes=st.lists(st.lists(st.integers(0, 4), max_size=3), max_size=10), num_levels=st.integers(1, 8))
@@ -289,7 +289,8 @@ def test_levels_keep_the_order_of_jobs_and_of_stages(
     for number, count in enumerate(stages):
         offsets = [0.1 * stage for stage in range(count)]
         shuffle.shuffle(offsets)
-        jobs.append(pipeline(f"job-{number}", *offsets, size_bytes=1e9 / count * (number + 1)))
+        # Alone, the job has sent each flow before the next one.
+        jobs.append(pipeline(f"job-{number}", *offsets, size_bytes=1e9 / count * (number + 1), step_s=100.0))
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), tuple(jobs), num_levels=num_levels))
     offsets_s = {flow.key: flow.offset_s for job in jobs for flow in job.flows}
     rank = {job.name: job.rank for job in plan.jobs}
