@@ -10,13 +10,13 @@ f log f) for f flows and h pairs of flow and link.
 ``docs/echelonflow.md`` derives our choices: what ranks groups (the paper allows any ``Rank``), what the latest flow
 means for the rates of the others, and weights. With all offsets 0, order and rates are those of Varys. Groups that
 share a link get different levels, by rank, as far as there are levels; spare ones separate a group's flows by ideal
-finish (``policies.echelonflow.levels``). The order at the host follows both in full.
+finish (``policies.echelonflow.levels``). The order at the host follows both in full. Both tell a job's flows apart only
+as far as that does not slow the job alone (``Parting``).
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -25,10 +25,12 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.baselines.varys import bottleneck_times, sebf
-from policies.coflows import JobWeight, job_coflows, occupied_seconds, weights_of
-from policies.echelonflow.levels import layers, levels, stages
+from policies.coflows import JobCoflow, JobWeight, job_coflows, occupied_seconds, weights_of
+from policies.echelonflow.formations import Parting, Unit, formations, units
+from policies.echelonflow.levels import layers, levels
+from policies.echelonflow.lone_jobs import lone_job
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
-from policies.flows import Flow, FlowGroup
+from policies.flows import FlowGroup
 from policies.job import Job
 from policies.open_groups import OpenGroups
 from policies.plan import FlowPlan, Plan
@@ -75,74 +77,82 @@ DEFAULT_OPTIONS = EchelonFlowOptions()
 def echelonflow(snapshot: Snapshot, options: EchelonFlowOptions = DEFAULT_OPTIONS) -> Plan:
     """Serve flow groups by rank, and the flows of each by ideal finish. A job has the rank of its first group."""
     coflows = job_coflows(snapshot)
+    partings = [_parting_alone(snapshot, options, coflow) for coflow in coflows]
+    return _harmless_plan(snapshot, options, coflows, partings)[0]
+
+
+def _parting_alone(snapshot: Snapshot, options: EchelonFlowOptions, coflow: JobCoflow) -> Parting:
+    """Return what to tell apart in a job if it were the only one."""
+    job = coflow.job
+    parting = Parting.first(job)
+    if parting is Parting.NOTHING:
+        return parting
+    known, key = lone_job(job, snapshot.links).partings, (snapshot.num_levels, options)
+    if key not in known:
+        known[key] = _harmless_plan(replace(snapshot, jobs=(job,)), options, [coflow], [parting])[1][0]
+    return known[key]
+
+
+def _harmless_plan(
+    snapshot: Snapshot, options: EchelonFlowOptions, coflows: Sequence[JobCoflow], partings: Sequence[Parting]
+) -> tuple[Plan, Sequence[Parting]]:
+    """Return the Plan that tells apart no more than this of every job, and no more than is harmless to it alone."""
+    while True:
+        plan = _plan(snapshot, options, coflows, partings)
+        slowed = _slowed(snapshot, coflows, partings, plan)
+        if not slowed:
+            return plan, partings
+        partings = [parting.next if owner in slowed else parting for owner, parting in enumerate(partings)]
+
+
+def _slowed(snapshot: Snapshot, coflows: Sequence[JobCoflow], partings: Sequence[Parting], plan: Plan) -> set[int]:
+    """Return the numbers of jobs that would be slower alone with the Plan's levels than with a single one."""
+    parted = [
+        (owner, coflow.job)
+        for owner, (coflow, parting) in enumerate(zip(coflows, partings, strict=True))
+        if parting is not Parting.NOTHING
+    ]
+    return {owner for owner, job in parted if lone_job(job, snapshot.links).is_slowed(job, plan.flows)}
+
+
+def _plan(
+    snapshot: Snapshot, options: EchelonFlowOptions, coflows: Sequence[JobCoflow], partings: Sequence[Parting]
+) -> Plan:
+    """Return the Plan that tells apart so much of every job."""
     weights = weights_of(coflows, options.weight)
-    groups = [(owner, group) for owner, coflow in enumerate(coflows) for group in coflow.job.flow_groups]
-    occupied = occupied_seconds(snapshot, [group.flows for _, group in groups])
+    ranked = units([coflow.job for coflow in coflows], partings)
+    occupied = occupied_seconds(snapshot, [unit.flows for unit in ranked])
     sending = np.flatnonzero(np.diff(occupied.indptr))
     key_s = bottleneck_times(occupied)[sending]
     if options.rank is not Rank.GAMMA:
-        key_s = _keys_s(options.rank, snapshot, [groups[number][1].flows for number in sending])
-    owners = np.array([groups[number][0] for number in sending], dtype=np.int64)
+        key_s = _keys_s(options.rank, snapshot, [ranked[number] for number in sending])
+    owners = np.array([ranked[number].owner for number in sending], dtype=np.int64)
     order = group_order(options.rank, key_s, weights[owners])
-    formations = _formations(groups, sending[order], key_s[order])
-    stages_of = [stages([flow.offset_s for flow in formation.flows]) for formation in formations]
+    in_order = formations(ranked, partings, sending[order], key_s[order])
+    stages_of = [formation.stages for formation in in_order]
     ends = occupied.indptr
     links_of = [
         np.unique(np.concatenate([occupied.indices[ends[number] : ends[number + 1]] for number in formation.numbers]))
-        for formation in formations
+        for formation in in_order
     ]
     levels_of = levels(layers(links_of, snapshot.links.has_levels), stages_of, snapshot.num_levels)
     first_order = list(accumulate((max(found) + 1 for found in stages_of), initial=0))
-    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for _, group in groups for flow in group.flows}
+    flows = {flow.key: FlowPlan(None, 0, first_order[-1]) for coflow in coflows for flow in coflow.job.flows}
     first: dict[int, int] = {}
     levels_by_owner: defaultdict[int, list[int]] = defaultdict(list)
-    for rank, formation in enumerate(formations):
+    for rank, formation in enumerate(in_order):
         first.setdefault(formation.owner, rank)
         levels_by_owner[formation.owner] += levels_of[rank]
         for flow, stage, level in zip(formation.flows, stages_of[rank], levels_of[rank], strict=True):
             flows[flow.key] = FlowPlan(None, level, first_order[rank] + stage)
     decisions = []
     for owner, rank in first.items():
-        group = formations[rank].groups[0]
-        reason = _reason(options.rank, group, formations[rank].key_s, coflows[owner].job, levels_by_owner[owner])
+        groups = ranked[in_order[rank].numbers[0]].groups
+        reason = _reason(options.rank, in_order[rank].key_s, groups, coflows[owner].job, levels_by_owner[owner])
         decisions.append(JobDecision(coflows[owner], max(levels_by_owner[owner]), first_order[rank], reason))
     idle = [coflow for owner, coflow in enumerate(coflows) if owner not in first]
     decisions += [JobDecision(coflow, 0, first_order[-1], SENDS_NOTHING) for coflow in idle]
     return Plan("echelonflow", job_plans(decisions), flows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Formation:
-    """Flow groups of one job that have the same rank.
-
-    Attributes:
-        owner: The number of the job.
-        numbers: Of the groups, among all groups.
-        groups: The groups.
-        key_s: What they are ranked by.
-    """
-
-    owner: int
-    numbers: tuple[int, ...]
-    groups: tuple[FlowGroup, ...]
-    key_s: float
-
-    @property
-    def flows(self) -> list[Flow]:
-        return [flow for group in self.groups for flow in group.flows]
-
-
-def _formations(groups: Sequence[tuple[int, FlowGroup]], ranked: IntArray, key_s: FloatArray) -> list[_Formation]:
-    """Return the groups in order of rank; groups of one job whose keys differ only by rounding are one formation."""
-    found: list[_Formation] = []
-    for number, one_s in zip(ranked.tolist(), key_s.tolist(), strict=True):
-        owner, group = groups[number]
-        last = found[-1] if found else None
-        if last is not None and last.owner == owner and math.isclose(last.key_s, one_s):
-            found[-1] = _Formation(owner, (*last.numbers, number), (*last.groups, group), last.key_s)
-        else:
-            found.append(_Formation(owner, (number,), (group,), one_s))
-    return found
 
 
 def group_order(rank: Rank, key_s: FloatArray, weights: FloatArray) -> IntArray:
@@ -197,35 +207,38 @@ def due_s(ideal_finish_s: FloatArray, tardiness_s: FloatArray, now_s: float) -> 
     return ideal_finish_s + np.maximum(tardiness_s, 0.0) - now_s
 
 
-def _keys_s(rank: Rank, snapshot: Snapshot, groups: Sequence[Sequence[Flow]]) -> FloatArray:
-    """Return the keys of a rank other than gamma, for groups that begin at once and are each served alone."""
+def _keys_s(rank: Rank, snapshot: Snapshot, units: Sequence[Unit]) -> FloatArray:
+    """Return the keys of a rank other than gamma, for units that begin at once and are each served alone."""
     # The allocators import numba, which takes longer than a decision by gamma.
     from policies.rates.echelon import further_tardiness_s, in_order_of_due, pressing_s
     from policies.rates.network import Network, Order
 
-    flows = [flow for group in groups for flow in group]
+    flows = [flow for unit in units for flow in unit.flows]
     network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
     numbers = np.arange(len(flows))
-    offsets_s = np.array([flow.offset_s for flow in flows], dtype=np.float64)
+    finishes_s = np.array([finish_s for unit in units for finish_s in unit.finishes_s], dtype=np.float64)
     order = in_order_of_due(
-        Order.by_rank(numbers, np.repeat(np.arange(len(groups)), list(map(len, groups)))), offsets_s
+        Order.by_rank(numbers, np.repeat(np.arange(len(units)), [len(unit.flows) for unit in units])), finishes_s
     )
     sizes_bytes = np.array([flow.size_bytes if flow.sends else 0.0 for flow in flows], dtype=np.float64)
     if rank is Rank.PRESSING:
-        return pressing_s(network, order, sizes_bytes, offsets_s)
-    return np.maximum(further_tardiness_s(network, order, sizes_bytes, offsets_s), 0.0)
+        return pressing_s(network, order, sizes_bytes, finishes_s)
+    return np.maximum(further_tardiness_s(network, order, sizes_bytes, finishes_s), 0.0)
 
 
-def _reason(rank: Rank, group: FlowGroup, key_s: float, job: Job, levels: Sequence[int]) -> str:
+def _reason(rank: Rank, key_s: float, first: Sequence[FlowGroup], job: Job, levels: Sequence[int]) -> str:
     key = f"alone would be {key_s:.4g} s late"
     if rank is Rank.GAMMA:
         key = f"needs its bottleneck link {key_s:.4g} s an iteration"
     elif rank is Rank.PRESSING:
         key = f"holds others up for {key_s:.4g} s at a time"
-    first = f"Its group {group.name!r} {key}"
-    of = f", first of its {len(job.flow_groups)}" if len(job.flow_groups) > 1 else ""
     parted = f"; its flows have levels {max(levels)} to {min(levels)}" if min(levels) < max(levels) else ""
-    return f"{first}{of}{parted}."
+    num_groups = len(job.flow_groups)
+    if len(first) > 1:
+        why = "would slow it down" if Parting.first(job) is not Parting.NOTHING else "need to know what waits for them"
+        return f"Its traffic {key}{parted}. Ranks for each of its {num_groups} groups {why}."
+    of = f", first of its {num_groups}" if num_groups > 1 else ""
+    return f"Its group {first[0].name!r} {key}{of}{parted}."
 
 
 def _order_groups(groups: OpenGroups) -> IntArray:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from policies.flows import Flow, FlowGroup, FlowKey
 from policies.job import Job, Profile
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
+from policies.task_graph import Computation, Task, TaskGraph, Transfer
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths
@@ -35,6 +36,23 @@ def make_job(
         for number, (size_bytes, candidates) in enumerate(flows)
     )
     return Job(name, arrival_s, 1, Profile(compute_s, comm_start, work), (FlowGroup("all-reduce", made),))
+
+
+def told(job: Job, step_s: float = 0.1) -> Job:
+    """The same job with a task graph: it computes, sends and uses one ideal finish of a group after the other."""
+    tasks: list[Task] = []
+    number = 0
+    for group in job.flow_groups:
+        numbers = range(number, number := number + len(group.flows))
+        made: tuple[int, ...] = ()
+        used: tuple[int, ...] = ()
+        for offset_s in sorted({flow.offset_s for flow in group.flows}):
+            sent = tuple(at for at, flow in zip(numbers, group.flows, strict=True) if flow.offset_s == offset_s)
+            tasks += [Computation(step_s, made), Transfer(sent, (len(tasks),))]
+            made = (len(tasks) - 2,)
+            tasks.append(Computation(step_s, (*used, len(tasks) - 1)))
+            used = (len(tasks) - 1,)
+    return replace(job, task_graph=TaskGraph(tuple(tasks)))
 
 
 def scaled(snapshot: Snapshot, factor: float) -> Snapshot:

@@ -21,7 +21,8 @@ from policies.job import Job
 from policies.rates.madd import madd
 from policies.rates.network import FloatArray, Order
 from policies.snapshot import Snapshot
-from tests.policies.builders import GBPS, make_job, make_links, snapshots
+from policies.task_graph import Computation, TaskGraph, Transfer
+from tests.policies.builders import GBPS, make_job, make_links, snapshots, told
 
 ECHELON = echelon_rates(Rank.PRESSING)
 BY_TARDINESS = (Rank.TARDINESS_ASCENDING, Rank.TARDINESS_DESCENDING)
@@ -208,8 +209,8 @@ def staggered(job: Job, *offsets_s: float) -> Job:
     return replace(job, flow_groups=(FlowGroup(group.name, flows),))
 
 
-def pipeline(name: str, *offsets_s: float, size_bytes: float = 1e9) -> Job:
-    return staggered(make_job(name, [(size_bytes, ((0,),))] * len(offsets_s)), *offsets_s)
+def pipeline(name: str, *offsets_s: float, size_bytes: float = 1e9, step_s: float = 0.1) -> Job:
+    return told(staggered(make_job(name, [(size_bytes, ((0,),))] * len(offsets_s)), *offsets_s), step_s)
 
 
 @given(sizes=st.lists(st.lists(st.integers(0, 4), max_size=3), max_size=10), num_levels=st.integers(1, 8))
@@ -244,7 +245,7 @@ def test_groups_are_ranked_not_jobs() -> None:
         FlowGroup(group.name, tuple(replace(flow, key=flow.key._replace(group=group.name)) for flow in group.flows))
         for group in (large, small)
     ]
-    jobs = replace(make_job("a", []), flow_groups=tuple(named)), make_job("b", [(2e9, ((0,),))])
+    jobs = told(replace(make_job("a", []), flow_groups=tuple(named))), make_job("b", [(2e9, ((0,),))])
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), jobs))
     assert [(key.job, key.group, flow.level) for key, flow in sorted(plan.flows.items())] == [
         ("a", "1e+09", 7),
@@ -288,7 +289,8 @@ def test_levels_keep_the_order_of_jobs_and_of_stages(
     for number, count in enumerate(stages):
         offsets = [0.1 * stage for stage in range(count)]
         shuffle.shuffle(offsets)
-        jobs.append(pipeline(f"job-{number}", *offsets, size_bytes=1e9 / count * (number + 1)))
+        # Alone, the job has sent each flow before the next one.
+        jobs.append(pipeline(f"job-{number}", *offsets, size_bytes=1e9 / count * (number + 1), step_s=100.0))
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), tuple(jobs), num_levels=num_levels))
     offsets_s = {flow.key: flow.offset_s for job in jobs for flow in job.flows}
     rank = {job.name: job.rank for job in plan.jobs}
@@ -303,7 +305,7 @@ def test_levels_keep_the_order_of_jobs_and_of_stages(
 
 
 def test_ideal_finishes_that_differ_by_rounding_are_one() -> None:
-    plan = echelonflow(Snapshot(0.0, make_links(GBPS), (pipeline("a", 0.0, 0.1 + 0.2, 0.3),)))
+    plan = echelonflow(Snapshot(0.0, make_links(GBPS), (pipeline("a", 0.0, 0.1 + 0.2, 0.3, size_bytes=1e7),)))
     assert [flow.level for flow in plan.flows.values()] == [7, 6, 6]
 
 
@@ -341,7 +343,7 @@ def test_groups_of_a_job_that_tie_are_one_formation() -> None:
     back = tuple(
         replace(flow, key=flow.key._replace(group="back"), offset_s=flow.offset_s + 0.5) for flow in group.flows
     )
-    both = replace(make_job("a", []), flow_groups=(group, FlowGroup("back", back)))
+    both = told(replace(make_job("a", []), flow_groups=(group, FlowGroup("back", back))))
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), (both, pipeline("b", 0.0, size_bytes=9e9))))
     assert [(key.group, key.flow) for key in sorted(plan.flows, key=lambda key: plan.flows[key].order)] == [
         ("all-reduce", 0),
@@ -351,3 +353,56 @@ def test_groups_of_a_job_that_tie_are_one_formation() -> None:
         ("all-reduce", 0),
     ]
     assert sorted(flow.level for flow in plan.flows.values()) == [3, 4, 5, 6, 7]
+
+
+def test_flows_of_a_job_share_a_level_where_nobody_knows_what_waits_for_them() -> None:
+    known = pipeline("a", 0.0, 1.0, 2.0)
+    assert known.task_graph is not None
+    for job in (
+        replace(known, task_graph=None),
+        replace(known, task_graph=replace(known.task_graph, is_guessed=True)),
+    ):
+        plan = echelonflow(Snapshot(0.0, make_links(GBPS), (job, pipeline("b", 0.0, size_bytes=9e9))))
+        assert {(key.job, flow.level, flow.order) for key, flow in plan.flows.items()} == {("a", 7, 0), ("b", 6, 1)}
+
+
+def sharded(*, is_overlapped: bool) -> Job:
+    """Two gathers of 8 s, each before a computation, and from the first one on a scatter of 12 s, ranked before them.
+
+    The second computation needs what is scattered, too, unless it ``is_overlapped``.
+    """
+    flows = make_job("a", [(1e9, ((0,),)), (1e9, ((0,),)), (1.5e9, ((0,),))]).flows
+    gathers = FlowGroup("gather", (flows[0], replace(flows[1], offset_s=10.0)))
+    scatter = FlowGroup("scatter", (replace(flows[2], key=flows[2].key._replace(group="scatter", flow=0)),))
+    named = replace(
+        gathers, flows=tuple(replace(flow, key=flow.key._replace(group="gather")) for flow in gathers.flows)
+    )
+    tasks = (
+        Computation(1.0),
+        Transfer((0,), (0,)),
+        Transfer((2,), (0,)),
+        Computation(10.0, (1,)),
+        Transfer((1,), (3,)),
+        Computation(1.0, (4,) if is_overlapped else (2, 4)),
+    )
+    return replace(make_job("a", []), flow_groups=(named, scatter), task_graph=TaskGraph(tasks))
+
+
+@pytest.mark.parametrize(("is_overlapped", "levels"), [(True, [7, 6, 5]), (False, [7, 6, 6])])
+def test_groups_whose_ranks_would_slow_their_job_go_by_when_its_task_graph_needs_them(
+    is_overlapped: bool, levels: list[int]
+) -> None:
+    plan = echelonflow(Snapshot(0.0, make_links(GBPS), (sharded(is_overlapped=is_overlapped),)))
+    assert [flow.level for flow in plan.flows.values()] == levels
+    assert plan.jobs[0].reason == (
+        f"Its traffic needs its bottleneck link 28 s an iteration; its flows have levels 7 to {min(levels)}."
+        " Ranks for each of its 2 groups would slow it down."
+    )
+
+
+def test_groups_keep_their_ranks_where_links_are_fast_enough() -> None:
+    """The same job again, on a link on which nothing waits."""
+    job = sharded(is_overlapped=True)
+    for rate_bps, levels in ((GBPS, [7, 6, 5]), (1e6 * GBPS, [6, 5, 7])):
+        plan = echelonflow(Snapshot(0.0, make_links(rate_bps), (job,)))
+        assert [flow.level for flow in plan.flows.values()] == levels
