@@ -12,6 +12,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.flows import Flow
 from policies.job import Job
 from policies.model.bundles import Bundles
+from policies.model.picoseconds import PS_PER_S
 from policies.model.tiers import tiers_of_levels
 from policies.rates.network import Network
 from policies.task_graph import Transfer
@@ -30,6 +31,7 @@ class RoutedFlows:
         class_of: By bundle, the class of its flows: what has one level and one place at hosts. By default, classes are
             flow groups, numbered job after job.
         first_links: By bundle, the link by which its flows leave their GPUs.
+        latency_ps: By bundle, how long after its bytes are sent they arrive.
     """
 
     network: Network
@@ -38,6 +40,7 @@ class RoutedFlows:
     weights: FloatArray
     class_of: IntArray
     first_links: IntArray
+    latency_ps: IntArray
 
     @classmethod
     def of(
@@ -46,6 +49,7 @@ class RoutedFlows:
         paths: Sequence[Sequence[Path]],
         rates_bps: FloatArray,
         classes: Sequence[Sequence[int]] | None = None,
+        delays_s: FloatArray | None = None,
     ) -> Self:
         """Merge the flows of jobs.
 
@@ -54,6 +58,7 @@ class RoutedFlows:
             paths: By job, the paths of its flows.
             rates_bps: By link of the fabric, its rate.
             classes: By job, the classes of its flows.
+            delays_s: By link of the fabric, its delay; links inside hosts have none. By default, none has any.
         """
         num_bundles: list[int] = []
         merged: list[tuple[tuple[Path, float, int, int], int]] = []
@@ -69,6 +74,8 @@ class RoutedFlows:
                             alike[path, flow.size_bytes, of_flows[number], first_link(flow)] += 1
                     num_bundles.append(len(alike))
                     merged += alike.items()
+        delays = [] if delays_s is None else delays_s.tolist()
+        latencies_s = [sum(delays[link] for link in path) if delays else 0.0 for (path, *_), _ in merged]
         return cls(
             _network([path for (path, *_), _ in merged], rates_bps),
             np.array(num_bundles, dtype=np.int64),
@@ -76,13 +83,14 @@ class RoutedFlows:
             np.array([count for _, count in merged], dtype=np.float64),
             np.array([of_class for (*_, of_class, _), _ in merged], dtype=np.int64),
             np.array([link for (*_, link), _ in merged], dtype=np.int64),
+            np.array([round(latency_s * PS_PER_S) for latency_s in latencies_s], dtype=np.int64),
         )
 
     def bundles(self, levels: IntArray, orders: IntArray) -> Bundles:
         """Return the bundles where classes have these levels, and these places in the order at hosts."""
         of_bundles = levels[self.class_of]
         tiers = tiers_of_levels(of_bundles, orders[self.class_of], self.first_links)
-        return Bundles(self.network, self.weights, tiers, of_bundles, np.zeros(len(tiers), dtype=np.int64))
+        return Bundles(self.network, self.weights, tiers, of_bundles, self.latency_ps)
 
 
 def _group_classes(jobs: Sequence[Job]) -> list[list[int]]:
