@@ -12,10 +12,11 @@ import numpy as np
 
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray
 from policies.baselines.ecmp import ecmp
 from policies.flows import FlowGroup
 from policies.job import Job
+from policies.model.bundles import Bundles
 from policies.model.playing_jobs import PlayingJobs
 from policies.model.routed_flows import RoutedFlows
 from policies.plan import Plan
@@ -73,7 +74,7 @@ class ModelledScenario:
             [[classes[of.level, of.order] for _, of in of_job] for of_job in flows],
         )
         levels, orders = np.array(list(classes), dtype=np.int64).reshape(-1, 2).T
-        return self.starting(range(len(self.played)), routed, levels, orders)
+        return self.starting(range(len(self.played)), routed, routed.bundles(levels, orders))
 
     def routed(
         self, jobs: Sequence[int], paths: Sequence[Sequence[Path]], classes: Sequence[Sequence[int]] | None = None
@@ -84,14 +85,14 @@ class ModelledScenario:
         played = [self.played[job] for job in jobs]
         return RoutedFlows.of(played, paths, np.array(fabric.rates_bps), classes, delays_s)
 
-    def starting(self, jobs: Sequence[int], routed: RoutedFlows, levels: IntArray, orders: IntArray) -> PlayingJobs:
-        """Return some jobs, by number, at time 0, where classes have these levels and places at hosts."""
+    def starting(self, jobs: Sequence[int], routed: RoutedFlows, bundles: Bundles) -> PlayingJobs:
+        """Return some jobs, by number, at time 0, with the bundles of their flows."""
         return PlayingJobs(
             [self.played[job].played_graph for job in jobs],
             np.array([self.jobs[job].specification.arrival_s for job in jobs]),
             routed.num_bundles,
             routed.size_bytes,
-            routed.bundles(levels, orders),
+            bundles,
         )
 
     def iterations(self, plan: Plan, window: Window) -> FloatArray:

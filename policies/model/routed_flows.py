@@ -92,6 +92,10 @@ class RoutedFlows:
         tiers = tiers_of_levels(of_bundles, orders[self.class_of], self.first_links)
         return Bundles(self.network, self.weights, tiers, of_bundles, self.latency_ps)
 
+    def ordered(self, tiers: IntArray) -> Bundles:
+        """Return the bundles where these are their tiers."""
+        return Bundles(self.network, self.weights, tiers, np.zeros_like(tiers), self.latency_ps)
+
 
 def _group_classes(jobs: Sequence[Job]) -> list[list[int]]:
     """Return by job the number of the group of each flow."""
