@@ -24,7 +24,7 @@ class RoutedFlows:
     """The flows of jobs on given paths. Flows of one transfer that go the same way with the same bytes are a bundle.
 
     Attributes:
-        network: The links that matter: of links that the same bundles cross, only the slowest one is left.
+        network: The links that matter: a link is left out where another one, no faster, carries all its bundles.
         num_bundles: By transfer, job after job and task after task, how many bundles it sends.
         size_bytes: By bundle, what it sends altogether.
         weights: By bundle, how many flows it stands for.
@@ -125,4 +125,20 @@ def _network(paths: Sequence[Path], rates_bps: FloatArray) -> Network:
     for number, bundles in enumerate(slowest):
         for bundle in bundles:
             links_of[bundle].append(number)
-    return Network.of(np.array(list(slowest.values()), dtype=np.float64), [tuple(links) for links in links_of])
+    rates = list(slowest.values())
+    tight = [number for number, bundles in enumerate(slowest) if not _is_loose(number, bundles, links_of, rates)]
+    place = {number: index for index, number in enumerate(tight)}
+    return Network.of(
+        np.array([rates[number] for number in tight], dtype=np.float64),
+        [tuple(place[number] for number in links if number in place) for links in links_of],
+    )
+
+
+def _is_loose(link: int, bundles: tuple[int, ...], links_of: Sequence[Sequence[int]], rates: Sequence[float]) -> bool:
+    """Return whether another link, no faster, carries all these bundles of a link and others besides."""
+    common = {other for other in links_of[bundles[0]] if other != link and rates[other] <= rates[link]}
+    for bundle in bundles[1:]:
+        if not common:
+            return False
+        common.intersection_update(links_of[bundle])
+    return bool(common)
