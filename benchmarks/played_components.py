@@ -74,6 +74,10 @@ class PlayedComponents:
             parts = [*apart, (members, links)]
         return [self._component(tuple(of_jobs[job] for job in sorted(members))) for members, _ in parts]
 
+    def alone(self, job: int, paths: Sequence[Path]) -> Component:
+        """Return a job on these paths, apart from all others."""
+        return self._component(((job, tuple(paths)),))
+
     def early(self, component: Component, order: IntArray) -> FloatArray:
         """Return by job of a component its iterations in the beginning of the window."""
         key = component, order.tobytes()
