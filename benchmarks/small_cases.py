@@ -1,4 +1,4 @@
-"""Compares plans with the best ones of small cases: ``python benchmarks/small_cases.py [--cases 300] [--json]``.
+"""Small cases, and the best of all their plans, for ``mixes.py``: how near to it policies come.
 
 A case is two or three jobs on a small fabric: a dumbbell, two ToRs, or two ToRs with a slow path. In every other case
 the jobs have a structure (FSDP, ZeRO, pipelines, ...); in the others they compute and send once an iteration. Cases are
@@ -12,18 +12,10 @@ whatever it is worth.
 
 The ratio of a policy is the worth of its plan over that of the best one enumerated; 0 where it starves more jobs. It
 may exceed 1: policies may give the flow groups of a job different paths and levels.
-
-- ``small_ratio_mean``, ``small_ratio_p10``, ``small_ratio_worst``: of the policy, over the cases; ``small_worst_case``
-  is the number of the worst one. ``small_ratio_mean_structured`` is over the jobs with a structure alone.
-- ``small_ratio_mean_ecmp``, ``small_ratio_mean_crux``: for comparison; and ``small_crux_below_ecmp``, the share of the
-  cases in which the plan of ``crux`` is worth less than that of ``ecmp``.
-- ``small_plans_mean``: how many plans a case has, before equal ones are left out.
 """
 
-import argparse
 import random
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,18 +23,12 @@ from functools import partial
 from itertools import product
 from math import prod
 from operator import itemgetter
-from pathlib import Path as FilePath
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-# Run as a file, it finds the packages beside it.
-sys.path.insert(0, str(FilePath(__file__).resolve().parent.parent))
-
 from benchmarks.played_components import Component, PlayedComponents
-from benchmarks.provenance import print_figures, provenance
 from experiments.scenarios.modelled import ModelledScenario
-from experiments.sweeps.processes import Failure, num_cores, on_processes
 from policies.arrays import FloatArray, IntArray
 from policies.model.alone import alone_s
 from policies.plan import Plan
@@ -344,31 +330,3 @@ def figures(found: Mapping[int, Ratios], policy: str) -> dict[str, object]:
         "small_crux_below_ecmp": round(statistics.mean(below), 4),
         "small_plans_mean": round(statistics.mean(of.num_plans for of in found.values()), 1),
     }
-
-
-def small_figures(policy: str, num_cases: int, workers: int) -> dict[str, object]:
-    """Measure the first so many cases. Raises RuntimeError where one fails."""
-    found: dict[int, Ratios] = {}
-    for number, answer in on_processes(partial(ratios, policy), range(num_cases), workers):
-        if isinstance(answer, Failure):
-            raise RuntimeError(f"case {number}: {answer.reason}")
-        found[number] = answer
-        print(f"case {number}: {answer.by_policy[policy]:.4f}", file=sys.stderr, flush=True)
-    return figures(found, policy)
-
-
-def main() -> int:
-    """Measure, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=300, help="how many cases (default: %(default)s)")
-    parser.add_argument("--policy", default="trainyard", help="the policy to measure (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args()
-    found = small_figures(options.policy, options.cases, options.workers)
-    print_figures({**found, **provenance(("numpy", "numba", "scipy"))}, as_json=options.json)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
