@@ -26,6 +26,7 @@ Small cases, with ``--small-cases``; ``--small-cases 300`` takes about three min
   structured jobs alone.
 - ``small_ratio_mean_ecmp``, ``small_ratio_mean_crux``: those of the baselines; and ``small_crux_below_ecmp``, the share
   of the cases in which the plan of ``crux`` is worth less than that of ``ecmp``.
+- ``small_starving``: by policy, in how many cases its plan starves more jobs than the best one. Its ratio is 0 there.
 - ``small_plans_mean``: how many plans a case has.
 """
 

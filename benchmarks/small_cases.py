@@ -95,7 +95,7 @@ class SmallCase:
     @property
     def num_choices(self) -> int:
         """How many choices of paths there are."""
-        return prod(map(len, self._choosers()[0]))
+        return prod(map(len, self.choosers[0]))
 
     @property
     def num_plans(self) -> int:
@@ -109,7 +109,7 @@ class SmallCase:
     def best(self) -> BestPlan:
         """Return the best of all plans."""
         played = PlayedComponents(self.modelled, self.window)
-        candidates, chooser_of = self._choosers()
+        candidates, chooser_of = self.choosers
         choices = [
             [[choice[chooser] for chooser in of_job] for of_job in chooser_of] for choice in product(*candidates)
         ]
@@ -161,7 +161,8 @@ class SmallCase:
         work = [self.modelled.jobs[job].computing_gpu_seconds for job in jobs]
         return Worth(-int((iterations == 0).sum()), float(iterations @ work) / self.window.length_s)
 
-    def _choosers(self) -> tuple[list[Paths], list[list[int]]]:
+    @property
+    def choosers(self) -> tuple[list[Paths], list[list[int]]]:
         """Return the candidates of everything that chooses a path, and by job what chooses for each flow.
 
         One chooses for the flows of a job between the same NICs, one in every transfer.
@@ -327,6 +328,7 @@ def figures(found: Mapping[int, Ratios], policy: str) -> dict[str, object]:
         "small_worst_case": min(own, key=own.__getitem__),
         "small_ratio_mean_structured": round(statistics.mean(structured), 5) if structured else None,
         **means,
+        "small_starving": {name: sum(not of.by_policy[name] for of in found.values()) for name in (*BASELINES, policy)},
         "small_crux_below_ecmp": round(statistics.mean(below), 4),
         "small_plans_mean": round(statistics.mean(of.num_plans for of in found.values()), 1),
     }
