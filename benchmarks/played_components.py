@@ -100,11 +100,6 @@ class PlayedComponents:
             self._whole[key] = playing.iterations_between(self._window.from_s, self._window.to_s)
         return self._whole[key]
 
-    @property
-    def num_played(self) -> int:
-        """How many different components have been played under different orders."""
-        return len(self._whole.keys() | self._early.keys())
-
     def _links_of(self, job: int, paths: tuple[Path, ...]) -> frozenset[int]:
         key = job, paths
         if key not in self._links:
