@@ -2,8 +2,8 @@
 
 For each mix and run seed, a search plays so many plans (``plan_search``); the best of them then runs on the simulator
 as every policy does, with jitter. What it reaches, or the best shipped policy where that reaches more, is the best
-known GPU utilisation. It goes to ``best_plans.json``, by mix and run seed; mixes that stand there are left out. The
-figure ``gap_closed`` of ``mixes.py`` comes from it.
+known GPU utilisation. It goes to ``best_plans.json``, by mix and run seed, as soon as a mix is finished; mixes that
+stand there are left out. The figure ``gap_closed`` of ``mixes.py`` comes from it.
 """
 
 import argparse
@@ -34,15 +34,20 @@ def main() -> int:
         return 2
     known = json.loads(options.output.read_text()) if options.output.exists() else {}
     left = [seed for seed in range(options.seed, options.seed + options.mixes) if str(seed) not in known]
+    has_failed = False
     for seed, found in on_processes(partial(best_known, options.drawing, options.plans), left, options.workers):
         if isinstance(found, Failure):
             print(f"mix {seed}: {found.reason}", file=sys.stderr)
-            return 1
+            has_failed = True
+            continue
         print(f"mix {seed}: {', '.join(f'{share:.4f}' for share in found.values())}", file=sys.stderr, flush=True)
         known[str(seed)] = {str(run_seed): round(share, 5) for run_seed, share in found.items()}
         ordered = {key: known[key] for key in sorted(known, key=int)}
-        options.output.write_text(json.dumps(ordered, indent=1) + "\n")
-    return 0
+        # Replaced at once: a search that is ended halfway leaves all finished mixes behind.
+        written = options.output.with_suffix(".new")
+        written.write_text(json.dumps(ordered, indent=1) + "\n")
+        written.replace(options.output)
+    return int(has_failed)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,19 @@
 
 import importlib.util
 import statistics
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from benchmarks.plan_search import PlanSearch, policy_of
 from experiments.scenarios.modelled import ModelledScenario
+from experiments.scenarios.results import RunResult
 from experiments.scenarios.simulated import run_on_simulator
+from policies.plan import Plan
+from policies.policy import Policy, decide
 from policies.registry import find_policy, policy_names
+from policies.snapshot import Snapshot
 from workloads.measures import Window
 from workloads.scenario import Scenario
 
@@ -20,15 +25,21 @@ RUN_SEEDS = (1, 2, 3)
 _ALONE_ITERATIONS = 4
 _STEADY = 1e-9
 """Iteration times that differ by less are equal."""
+_WELL_PREDICTED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One policy on one mix: by run seed, the GPU utilisation, the starved jobs and the least speed of a job."""
+    """One policy on one mix: by run seed, the GPU utilisation, the starved jobs and the least speed of a job.
+
+    ``well_predicted`` tells of every job of every run whether its iterations took as long as the policy said, to 5 %;
+    nothing where the policy said nothing.
+    """
 
     utilisations: tuple[float, ...]
     starved_jobs: tuple[int, ...]
     worst_speeds: tuple[float, ...]
+    well_predicted: tuple[bool, ...]
 
     @property
     def utilisation(self) -> float:
@@ -58,16 +69,45 @@ def measure(drawing: Path, policy: str, seed: int) -> Mix:
     drawn = _loaded(drawing)
     by_policy = {}
     for name in (*BASELINES, policy):
-        results = [
-            run_on_simulator(Scenario.model_validate(drawn.mix(seed, run_seed)), name, on_progress=lambda *_: None)
+        runs = [
+            run_recording_plan(Scenario.model_validate(drawn.mix(seed, run_seed)), find_policy(name))
             for run_seed in RUN_SEEDS
         ]
+        results = [result for result, _ in runs]
         by_policy[name] = Measured(
             tuple(result.gpu_utilisation for result in results),
             tuple(result.starved_jobs for result in results),
             tuple(result.worst_speed or 0.0 for result in results),
+            tuple(is_well for run in runs for is_well in well_predicted(*run)),
         )
     return Mix(seed, by_policy, *_alone(drawn, seed))
+
+
+def run_recording_plan(scenario: Scenario, policy: Policy) -> tuple[RunResult, Plan | None]:
+    """Run a scenario; return the result, and the first Plan of the policy for all jobs, None where there is none."""
+    plans: list[Plan] = []
+
+    def recording(snapshot: Snapshot) -> Plan:
+        plan = decide(policy, snapshot)
+        if not plans and len(snapshot.jobs) == len(scenario.jobs):
+            plans.append(plan)
+        return plan
+
+    result = run_on_simulator(scenario, replace(policy, decide=recording), on_progress=lambda *_: None)
+    return result, plans[0] if plans else None
+
+
+def well_predicted(result: RunResult, plan: Plan | None) -> list[bool]:
+    """Return by job whether its iterations took as long as a Plan said; nothing where the Plan said nothing."""
+    # An attribute that plans do not have on every branch yet.
+    predicted_s: Mapping[str, float] = getattr(plan.worth if plan else None, "iteration_s", {})
+    if not predicted_s:
+        return []
+    measured_s = {job.name: job.iteration_time_s for job in result.jobs}
+    return [
+        time_s is not None and name in predicted_s and abs(predicted_s[name] - time_s) <= _WELL_PREDICTED * time_s
+        for name, time_s in measured_s.items()
+    ]
 
 
 def best_known(drawing: Path, num_plans: int, seed: int) -> dict[int, float]:

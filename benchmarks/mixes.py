@@ -1,7 +1,8 @@
-"""Compares ``trainyard`` with ``ecmp`` and ``crux`` on drawn mixes: ``python benchmarks/mixes.py [--seed S] [--json]``.
+"""Compares ``trainyard`` with ``ecmp`` and ``crux``: ``python benchmarks/mixes.py [--small-cases 300] [--json]``.
 
 The mixes are those of ``draw.py``, which ``--drawing`` names: 2 to 6 jobs of all parallelisms on small fabrics. Each
-runs on the simulator with levels under every policy with run seeds 1 to 3; a mix counts by the mean over these.
+runs on the simulator with levels under every policy with run seeds 1 to 3; a mix counts by the mean over these. Small
+cases (``small_cases.py``) are compared with the best of all their plans instead; ``--mixes 0`` measures them alone.
 
 A gain is the GPU utilisation of ``trainyard`` minus that of the baseline: the better of ``ecmp`` and ``crux`` of those
 that starve nobody, in points.
@@ -15,6 +16,18 @@ that starve nobody, in points.
   ``crux``.
 - ``alone_slowdown_worst``: over all jobs of the mixes, alone and without jitter, and over all policies: the worst
   iteration time over that under ``ecmp``, minus 1; ``alone_worst`` names the job and the policy.
+- ``predicted_within_5_percent``: the share of the jobs, over all runs, whose iterations take as long as the policy says
+  in its decision for all jobs, to 5 %; None where it says nothing.
+
+Small cases, with ``--small-cases``; ``--small-cases 300`` takes about three minutes on two cores:
+
+- ``small_ratio_mean``, ``small_ratio_p10``, ``small_ratio_worst``: the worth of the policy's plan over that of the best
+  plan; ``small_worst_case`` is the number of the worst case. ``small_ratio_mean_structured`` is over the cases with
+  structured jobs alone.
+- ``small_ratio_mean_ecmp``, ``small_ratio_mean_crux``: those of the baselines; and ``small_crux_below_ecmp``, the share
+  of the cases in which the plan of ``crux`` is worth less than that of ``ecmp``.
+- ``small_starving``: by policy, in how many cases its plan starves more jobs than the best one. Its ratio is 0 there.
+- ``small_plans_mean``: how many plans a case has.
 """
 
 import argparse
@@ -30,6 +43,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.drawn_mixes import BASELINES, BEST_PLANS, DRAWING, RUN_SEEDS, Mix, measure
 from benchmarks.provenance import print_figures, provenance
+from benchmarks.small_cases import figures as small_figures
+from benchmarks.small_cases import ratios
 from experiments.sweeps.processes import Failure, num_cores, on_processes
 
 
@@ -43,6 +58,7 @@ def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
     ]
     over_crux = [mix.by_policy[policy].utilisation - mix.by_policy["crux"].utilisation for mix in mixes]
     speeds = {name: [statistics.mean(mix.by_policy[name].worst_speeds) for mix in mixes] for name in (policy, "crux")}
+    well_predicted = [is_well for mix in mixes for is_well in mix.by_policy[policy].well_predicted]
     worst_alone = max(mixes, key=lambda mix: mix.alone_slowdown)
     return {
         "mixes": len(mixes),
@@ -58,6 +74,7 @@ def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
         "worst_job": round(statistics.mean(speeds[policy]) - statistics.mean(speeds["crux"]), 4),
         "alone_slowdown_worst": round(worst_alone.alone_slowdown, 5),
         "alone_worst": worst_alone.alone_worst,
+        "predicted_within_5_percent": round(statistics.mean(well_predicted), 4) if well_predicted else None,
     }
 
 
@@ -81,25 +98,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first mix (default: %(default)s)")
     parser.add_argument("--mixes", type=int, default=20, help="how many mixes (default: %(default)s)")
+    parser.add_argument("--small-cases", type=int, default=0, help="how many small cases (default: %(default)s)")
     parser.add_argument("--policy", default="trainyard", help="the policy to compare (default: %(default)s)")
     parser.add_argument("--drawing", type=Path, default=DRAWING, help="the program that draws (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    if not options.drawing.is_file():
+    if options.mixes and not options.drawing.is_file():
         print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
         return 2
     seeds = range(options.seed, options.seed + options.mixes)
     mixes = []
     for seed, measured in on_processes(partial(measure, options.drawing, options.policy), seeds, options.workers):
         if isinstance(measured, Failure):
-            print(f"mix {seed}: {measured}", file=sys.stderr)
+            print(f"mix {seed}: {measured.reason}", file=sys.stderr)
             return 1
         own, base = measured.by_policy[options.policy], measured.baseline
         print(f"mix {seed}: {(own.utilisation - base.utilisation) * 100:+.2f} points", file=sys.stderr, flush=True)
         mixes.append(measured)
-    found = figures(mixes, options.policy)
-    print_figures({**found, "seed": options.seed, **provenance(("numpy", "numba", "scipy"))}, as_json=options.json)
+    cases = {}
+    for number, found in on_processes(partial(ratios, options.policy), range(options.small_cases), options.workers):
+        if isinstance(found, Failure):
+            print(f"small case {number}: {found.reason}", file=sys.stderr)
+            return 1
+        print(f"small case {number}: {found.by_policy[options.policy]:.4f}", file=sys.stderr, flush=True)
+        cases[number] = found
+    measures = {
+        **(figures(mixes, options.policy) if mixes else {}),
+        **(small_figures(cases, options.policy) if cases else {}),
+    }
+    print_figures({**measures, "seed": options.seed, **provenance(("numpy", "numba", "scipy"))}, as_json=options.json)
     return 0
 
 

@@ -8,8 +8,11 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import accumulate, pairwise, product
 
+import numpy as np
+
+from benchmarks.played_components import PlayedComponents
 from experiments.scenarios.modelled import ModelledScenario
 from policies.flows import Flow
 from policies.plan import FlowPlan, JobPlan, Plan
@@ -18,6 +21,9 @@ from policies.registry import find_policy, policy_names
 from policies.snapshot import Snapshot
 from topologies.fabric import Path
 from workloads.measures import Window
+
+_LEAST_EARLY = 0.97
+"""A candidate that reaches less than this share of the best's GPU utilisation early in the window is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +34,28 @@ class Candidate:
     paths: tuple[Path | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a candidate is worth: its GPU utilisation in the window, and in the beginning of it.
+
+    ``whole`` is less by one for every job that completes nothing.
+    """
+
+    whole: float
+    early: float
+
+
 class PlanSearch:
     """Finds good plans for the jobs of a scenario in a window."""
 
     def __init__(self, modelled: ModelledScenario, window: Window, seed: int) -> None:
         self._modelled = modelled
+        self._played = PlayedComponents(modelled, window)
         self._window = window
         self._chance = random.Random(seed)
         self._groups = [(job.name, group) for job in modelled.snapshot.jobs for group in job.flow_groups]
         self._flows = [flow for _, group in self._groups for flow in group.flows]
+        self._first_flows = list(accumulate((len(job.flows) for job in modelled.snapshot.jobs), initial=0))
         self._groups_of: defaultdict[str, list[int]] = defaultdict(list)
         for number, (job, _) in enumerate(self._groups):
             self._groups_of[job].append(number)
@@ -48,12 +67,15 @@ class PlanSearch:
     def best(self, num_plans: int) -> Plan:
         """Play so many plans, and return the best of them."""
         starts = list(self._starts())
-        scored = [(self._score(candidate), candidate) for candidate in starts[:num_plans]]
-        score, best = max(scored, key=lambda each: each[0])
-        for _ in range(num_plans - len(scored)):
-            candidate = self._changed(best)
-            other = self._score(candidate)
-            if other >= score:  # equal ones, too: to leave plateaus
+        best, score = starts[0], self._score(starts[0], None)
+        assert score is not None
+        for number in range(1, num_plans):
+            candidate = starts[number] if number < len(starts) else self._changed(best)
+            other = self._score(candidate, score)
+            if other is None:
+                continue
+            # Equal ones, too, once all starts are played: to leave plateaus.
+            if other.whole > score.whole or (number >= len(starts) and other.whole == score.whole):
                 score, best = other, candidate
         return self._plan(best)
 
@@ -85,10 +107,23 @@ class PlanSearch:
         jobs = (JobPlan(name, rank, levels[name], None, None, None, None, "") for rank, name in enumerate(ranked))
         return Plan("best-known", tuple(jobs), flows)
 
-    def _score(self, candidate: Candidate) -> float:
-        """Return the utilisation, less one for every job that completes nothing."""
-        iterations = self._modelled.iterations(self._plan(candidate), self._window)
-        return self._modelled.utilisation_of(iterations, self._window) - int((iterations == 0).sum())
+    def _score(self, candidate: Candidate, best: Score | None) -> Score | None:
+        """Return the score of a candidate; None where it falls behind the best early in the window."""
+        levels = np.array(candidate.levels, dtype=np.int64)
+        orders = np.unique(-levels, return_inverse=True)[1].astype(np.int64)
+        paths = [path or flow.hashed_path for flow, path in zip(self._flows, candidate.paths, strict=True)]
+        by_job = [paths[first:last] for first, last in pairwise(self._first_flows)]
+        parts = [(part, part.order(levels, orders)) for part in self._played.split(by_job)]
+        iterations = np.zeros(len(self._modelled.jobs))
+        for part, order in parts:
+            iterations[list(part.jobs)] = self._played.early(part, order)
+        early = self._modelled.utilisation_of(iterations, self._played.early_window)
+        if best is not None and early < best.early * _LEAST_EARLY:
+            return None
+        for part, order in parts:
+            iterations[list(part.jobs)] = self._played.whole(part, order)
+        starved = int((iterations == 0).sum())
+        return Score(self._modelled.utilisation_of(iterations, self._window) - starved, early)
 
     def _changed(self, candidate: Candidate) -> Candidate:
         """Return a candidate that differs in one thing, now and then in two."""

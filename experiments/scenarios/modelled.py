@@ -4,28 +4,26 @@ The fluid model (``policies.model``) gives what ``trainyard run --on simulator``
 faster. It knows one Plan, no events, no jitter, and no job that departs.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.routes import Route, routes_of
+from policies.arrays import FloatArray
 from policies.baselines.ecmp import ecmp
-from policies.enforcement import Tiers
-from policies.flows import FlowKey
+from policies.flows import FlowGroup
+from policies.job import Job
 from policies.model.bundles import Bundles
-from policies.model.picoseconds import PS_PER_S
 from policies.model.playing_jobs import PlayingJobs
+from policies.model.routed_flows import RoutedFlows
 from policies.plan import Plan
-from policies.rates.network import FloatArray, Network
 from policies.snapshot import Snapshot
 from topologies.ecmp import hash_multipliers
+from topologies.fabric import Path
 from topologies.routing import Routing
-from workloads import task_graph
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.measures import Window
 from workloads.scenario import Scenario
@@ -33,11 +31,19 @@ from workloads.scenario import Scenario
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelledScenario:
-    """The jobs of a scenario, and the Snapshot of a controller once all have arrived."""
+    """The jobs of a scenario, and the Snapshot of a controller once all have arrived.
+
+    Attributes:
+        jobs: The jobs, in order of their names.
+        routing: The routing of their fabric.
+        snapshot: What a controller knows.
+        played: The jobs of the Snapshot as they are, whatever they have told: their bytes and their task graphs.
+    """
 
     jobs: tuple[TrainingJob, ...]
     routing: Routing
     snapshot: Snapshot
+    played: tuple[Job, ...]
 
     @classmethod
     def of(cls, scenario: Scenario) -> Self:
@@ -52,39 +58,40 @@ class ModelledScenario:
         for job in jobs:
             controller.register(job)
         snapshot, _ = controller.plan(0.0)
-        return cls(jobs, routing, snapshot)
+        by_name = {job.name: job for job in jobs}
+        in_order = tuple(by_name[job.name] for job in snapshot.jobs)
+        return cls(in_order, routing, snapshot, tuple(map(_played, in_order, snapshot.jobs)))
 
     def playing(self, plan: Plan) -> PlayingJobs:
         """Return the jobs on the paths and levels of a Plan, at time 0."""
-        routes = routes_of(self.snapshot, plan, Tiers.LEVELS)
+        flows = [[(flow, plan.flows[flow.key]) for flow in job.flows] for job in self.played]
+        classes = {(of.level, of.order): 0 for of_job in flows for _, of in of_job}
+        for number, key in enumerate(classes):
+            classes[key] = number
+        routed = self.routed(
+            range(len(self.played)),
+            [[of.path or flow.hashed_path for flow, of in of_job] for of_job in flows],
+            [[classes[of.level, of.order] for _, of in of_job] for of_job in flows],
+        )
+        levels, orders = np.array(list(classes), dtype=np.int64).reshape(-1, 2).T
+        return self.starting(range(len(self.played)), routed, routed.bundles(levels, orders))
+
+    def routed(
+        self, jobs: Sequence[int], paths: Sequence[Sequence[Path]], classes: Sequence[Sequence[int]] | None = None
+    ) -> RoutedFlows:
+        """Return the flows of some jobs, by number, on these paths, in these classes."""
         fabric = self.routing.fabric
         delays_s = np.array([link.delay_s for link in fabric.links] + [0.0] * len(fabric.host_links))
-        num_bundles: list[int] = []
-        weights: list[int] = []
-        sizes: list[float] = []
-        taken: list[Route] = []
-        for job in self.jobs:
-            for task in job.graph.tasks:
-                if isinstance(task, task_graph.GroupTransfer):
-                    alike = _alike(job, task, routes)
-                    num_bundles.append(len(alike))
-                    for (route, size_bytes), number in alike.items():
-                        taken.append(route)
-                        weights.append(number)
-                        sizes.append(size_bytes * number)
-        latencies_ps = [round(delays_s[list(route.path)].sum() * PS_PER_S) for route in taken]
-        bundles = Bundles(
-            Network.of(np.array(fabric.rates_bps), [route.path for route in taken]),
-            weights=np.array(weights, dtype=np.float64),
-            tiers=np.array([route.tier for route in taken], dtype=np.int64),
-            levels=np.array([route.level for route in taken], dtype=np.int64),
-            latency_ps=np.array(latencies_ps, dtype=np.int64),
-        )
+        played = [self.played[job] for job in jobs]
+        return RoutedFlows.of(played, paths, np.array(fabric.rates_bps), classes, delays_s)
+
+    def starting(self, jobs: Sequence[int], routed: RoutedFlows, bundles: Bundles) -> PlayingJobs:
+        """Return some jobs, by number, at time 0, with the bundles of their flows."""
         return PlayingJobs(
-            [job.played_graph for job in self.jobs],
-            np.array([job.specification.arrival_s for job in self.jobs]),
-            np.array(num_bundles, dtype=np.int64),
-            np.array(sizes, dtype=np.float64),
+            [self.played[job].played_graph for job in jobs],
+            np.array([self.jobs[job].specification.arrival_s for job in jobs]),
+            routed.num_bundles,
+            routed.size_bytes,
             bundles,
         )
 
@@ -105,15 +112,13 @@ class ModelledScenario:
         return float(iterations @ work) / allocated
 
 
-def _alike(
-    job: TrainingJob, transfer: task_graph.GroupTransfer, routes: dict[FlowKey, Route]
-) -> dict[tuple[Route, float], int]:
-    """Return how many flows of a transfer go the same way with the same bytes; those without bytes are left out."""
-    sizes: Sequence[float] = next(
-        [flow.size_bytes for flow in group.flows] for group in job.graph.flow_groups if group.name == transfer.group
+def _played(job: TrainingJob, registered: Job) -> Job:
+    """Return a registered job with its true bytes and task graph."""
+    groups = (
+        FlowGroup(
+            group.name,
+            tuple(replace(flow, size_bytes=of.size_bytes) for flow, of in zip(group.flows, spec.flows, strict=True)),
+        )
+        for group, spec in zip(registered.flow_groups, job.graph.flow_groups, strict=True)
     )
-    alike: defaultdict[tuple[Route, float], int] = defaultdict(int)
-    for flow in job.graph.flows_of(transfer):
-        if sizes[flow] > 0:
-            alike[routes[FlowKey(job.name, transfer.group, flow)], sizes[flow]] += 1
-    return alike
+    return replace(registered, flow_groups=tuple(groups), task_graph=job.played_graph)

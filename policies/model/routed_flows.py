@@ -12,6 +12,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.flows import Flow
 from policies.job import Job
 from policies.model.bundles import Bundles
+from policies.model.picoseconds import PS_PER_S
 from policies.model.tiers import tiers_of_levels
 from policies.rates.network import Network
 from policies.task_graph import Transfer
@@ -23,13 +24,14 @@ class RoutedFlows:
     """The flows of jobs on given paths. Flows of one transfer that go the same way with the same bytes are a bundle.
 
     Attributes:
-        network: The links that matter.
+        network: The links that matter: a link is left out where another one, no faster, carries all its bundles.
         num_bundles: By transfer, job after job and task after task, how many bundles it sends.
         size_bytes: By bundle, what it sends altogether.
         weights: By bundle, how many flows it stands for.
         class_of: By bundle, the class of its flows: what has one level and one place at hosts. By default, classes are
             flow groups, numbered job after job.
         first_links: By bundle, the link by which its flows leave their GPUs.
+        latency_ps: By bundle, how long after its bytes are sent they arrive.
     """
 
     network: Network
@@ -38,6 +40,7 @@ class RoutedFlows:
     weights: FloatArray
     class_of: IntArray
     first_links: IntArray
+    latency_ps: IntArray
 
     @classmethod
     def of(
@@ -46,6 +49,7 @@ class RoutedFlows:
         paths: Sequence[Sequence[Path]],
         rates_bps: FloatArray,
         classes: Sequence[Sequence[int]] | None = None,
+        delays_s: FloatArray | None = None,
     ) -> Self:
         """Merge the flows of jobs.
 
@@ -54,6 +58,7 @@ class RoutedFlows:
             paths: By job, the paths of its flows.
             rates_bps: By link of the fabric, its rate.
             classes: By job, the classes of its flows.
+            delays_s: By link of the fabric, its delay; links inside hosts have none. By default, none has any.
         """
         num_bundles: list[int] = []
         merged: list[tuple[tuple[Path, float, int, int], int]] = []
@@ -69,6 +74,8 @@ class RoutedFlows:
                             alike[path, flow.size_bytes, of_flows[number], first_link(flow)] += 1
                     num_bundles.append(len(alike))
                     merged += alike.items()
+        delays = [] if delays_s is None else delays_s.tolist()
+        latencies_s = [sum(delays[link] for link in path) if delays else 0.0 for (path, *_), _ in merged]
         return cls(
             _network([path for (path, *_), _ in merged], rates_bps),
             np.array(num_bundles, dtype=np.int64),
@@ -76,13 +83,18 @@ class RoutedFlows:
             np.array([count for _, count in merged], dtype=np.float64),
             np.array([of_class for (*_, of_class, _), _ in merged], dtype=np.int64),
             np.array([link for (*_, link), _ in merged], dtype=np.int64),
+            np.array([round(latency_s * PS_PER_S) for latency_s in latencies_s], dtype=np.int64),
         )
 
     def bundles(self, levels: IntArray, orders: IntArray) -> Bundles:
         """Return the bundles where classes have these levels, and these places in the order at hosts."""
         of_bundles = levels[self.class_of]
         tiers = tiers_of_levels(of_bundles, orders[self.class_of], self.first_links)
-        return Bundles(self.network, self.weights, tiers, of_bundles, np.zeros(len(tiers), dtype=np.int64))
+        return Bundles(self.network, self.weights, tiers, of_bundles, self.latency_ps)
+
+    def ordered(self, tiers: IntArray) -> Bundles:
+        """Return the bundles where these are their tiers."""
+        return Bundles(self.network, self.weights, tiers, np.zeros_like(tiers), self.latency_ps)
 
 
 def _group_classes(jobs: Sequence[Job]) -> list[list[int]]:
@@ -100,10 +112,7 @@ def first_link(flow: Flow) -> int:
 
 
 def _network(paths: Sequence[Path], rates_bps: FloatArray) -> Network:
-    """Return the network of bundles with these paths, without the links that cannot be full before another one is.
-
-    A link is one of these where all that cross it cross another one too that is no faster.
-    """
+    """Return the network of bundles with these paths."""
     on_link: defaultdict[int, list[int]] = defaultdict(list)
     for bundle, path in enumerate(paths):
         for link in path:
@@ -112,21 +121,24 @@ def _network(paths: Sequence[Path], rates_bps: FloatArray) -> Network:
     for link, crossing in on_link.items():
         key = tuple(crossing)
         slowest[key] = min(slowest.get(key, np.inf), rates_bps[link])
-    sets = [frozenset(crossing) for crossing in slowest]
-    capacities_bps = list(slowest.values())
     links_of: list[list[int]] = [[] for _ in paths]
     for number, bundles in enumerate(slowest):
         for bundle in bundles:
             links_of[bundle].append(number)
-    kept = [
-        not any(
-            sets[number] < sets[other] and capacities_bps[number] >= capacities_bps[other]
-            for other in links_of[min(sets[number])]
-        )
-        for number in range(len(sets))
-    ]
-    place = (np.cumsum(kept) - 1).tolist()
+    rates = list(slowest.values())
+    tight = [number for number, bundles in enumerate(slowest) if not _is_loose(number, bundles, links_of, rates)]
+    place = {number: index for index, number in enumerate(tight)}
     return Network.of(
-        np.array(capacities_bps, dtype=np.float64)[np.array(kept, dtype=np.bool_)],
-        [tuple(place[link] for link in links if kept[link]) for links in links_of],
+        np.array([rates[number] for number in tight], dtype=np.float64),
+        [tuple(place[number] for number in links if number in place) for links in links_of],
     )
+
+
+def _is_loose(link: int, bundles: tuple[int, ...], links_of: Sequence[Sequence[int]], rates: Sequence[float]) -> bool:
+    """Return whether another link, no faster, carries all these bundles of a link and others besides."""
+    common = {other for other in links_of[bundles[0]] if other != link and rates[other] <= rates[link]}
+    for bundle in bundles[1:]:
+        if not common:
+            return False
+        common.intersection_update(links_of[bundle])
+    return bool(common)

@@ -10,7 +10,7 @@ from policies.policy import decide
 from policies.registry import find_policy
 from policies.task_graph import Computation, Transfer
 from workloads.measures import Window
-from workloads.scenario import Scenario
+from workloads.scenario import ProfileError, Scenario
 
 _WORKLOADS: dict[str, dict[str, Any]] = {
     "phases": {"type": "phases", "compute_s": 0.4, "comm_start": 0.3, "bytes": 4_000_000_000, "pattern": "all_to_all"},
@@ -82,3 +82,12 @@ def test_a_graph_keeps_tasks_and_numbers_flows_group_after_group() -> None:
     )
     sent = sorted(flow for task in played.tasks if isinstance(task, Transfer) for flow in task.flows)
     assert sent == list(range(sum(len(group.flows) for group in job.graph.flow_groups)))
+
+
+def test_jobs_play_what_they_are_whatever_they_have_told() -> None:
+    asked = scenario("data parallel", "phases")
+    truth = ModelledScenario.of(asked)
+    wrong = ModelledScenario.of(asked.model_copy(update={"profile_error": ProfileError(bytes=0.5)}))
+    assert wrong.snapshot.jobs[0].flows[0].size_bytes != truth.snapshot.jobs[0].flows[0].size_bytes
+    plan = decide(find_policy("ecmp"), truth.snapshot)
+    assert wrong.iterations(plan, _WINDOW).tolist() == truth.iterations(plan, _WINDOW).tolist()

@@ -69,6 +69,15 @@ def test_a_task_waits_for_all_that_it_names_and_a_transfer_ends_with_its_last_bu
     assert playing.ends_s(0)[0] == 2.0 + 3.0 + 0.5
 
 
+def test_transfers_that_start_again_as_they_end_are_not_mistaken_for_each_other() -> None:
+    """Neither job ever stops sending, each on a link of its own."""
+    graph = TaskGraph((Computation(0.5), Transfer((0,))))
+    network = Network.of(np.full(2, LINK_BPS), [(0,), (1,)])
+    none = np.zeros(2, dtype=np.int64)
+    playing = played([graph] * 2, [1, 1], [1e9, 1.25e9], Bundles(network, np.ones(2), none, none, none))
+    assert playing.iterations.tolist() == [20, 16]
+
+
 def test_an_iteration_counts_by_its_share_of_a_window() -> None:
     playing = played([SEND_FIRST], [1], [1e9], bundles([0]), until_s=11.0)  # iterations of 2.5 s
     assert playing.iterations_between(2.5, 7.5).tolist() == [2.0]

@@ -1,5 +1,7 @@
 """Merged flows play as separate ones do."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -80,3 +82,21 @@ def test_an_iteration_alone_lasts_as_long_as_its_bottleneck_lets_it() -> None:
     routed = RoutedFlows.of([job], paths, np.array([2 * GBPS, GBPS]))
     none = np.zeros(1, dtype=np.int64)
     assert alone_s(job, routed, none, none) == pytest.approx(3.5)
+
+
+def test_links_that_another_one_makes_loose_are_left_out() -> None:
+    """Of links 0 and 1 of one flow each, link 2 of both makes only the faster one loose."""
+    job = make_job("a", [(1e9, ((0, 2),)), (1e9, ((1, 2),))])
+    paths = [[flow.hashed_path for flow in job.flows]]
+    network = RoutedFlows.of([job], paths, np.array([4 * GBPS, GBPS, 2 * GBPS])).network
+    assert network.capacities_bps.tolist() == [2 * GBPS, GBPS]
+    assert [network.links[first:last].tolist() for first, last in pairwise(network.starts.tolist())] == [[0], [0, 1]]
+
+
+def test_bytes_arrive_after_the_delays_of_all_links() -> None:
+    job = make_job("a", [(1e9 / 8, ((0, 1, 2),))], compute_s=1.0, comm_start=1.0)
+    paths = [[flow.hashed_path for flow in job.flows]]
+    routed = RoutedFlows.of([job], paths, np.full(3, GBPS), delays_s=np.array([0.1, 0.2, 0.25]))
+    none = np.zeros(1, dtype=np.int64)
+    assert routed.latency_ps.tolist() == [550_000_000_000]
+    assert alone_s(job, routed, none, none) == pytest.approx(2.55)
