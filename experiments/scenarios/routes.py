@@ -76,10 +76,12 @@ def routes_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Rou
 
 
 def tiers_of_levels(plans: Sequence[FlowPlan], first_links: IntArray) -> IntArray:
-    """Return tiers by level and, inside a level, by the order among the flows that leave by the same link."""
+    """Return tiers by level and, inside a level, by the order among its flows that leave by the same link."""
     levels = np.array([plan.level for plan in plans], dtype=np.int64)
     orders = np.array([plan.order for plan in plans], dtype=np.int64)
-    return (_HIGHEST_LEVEL + 1 - levels) * HOST_QUEUES - 1 - _queues(orders, first_links)
+    # Flows of other levels must not count: a first place is the same tier at every NIC.
+    places = HOST_QUEUES - 1 - _queues(orders, first_links * (_HIGHEST_LEVEL + 1) + levels)
+    return (_HIGHEST_LEVEL - levels) * HOST_QUEUES + places
 
 
 def host_queues(orders: Mapping[int, int], senders: Mapping[int, int]) -> dict[int, int]:
