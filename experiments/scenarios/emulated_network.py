@@ -105,7 +105,8 @@ class EmulatedNetwork:
             for directive in own.flows:
                 key, number = (job, directive.flow_group), directive.flow
                 flow = self._flows[key][number] = self._connect(key, number, directive.source_port)
-                orders[flow], senders[flow] = directive.order, self._templates[key][number].source_address
+                orders[flow] = directive.level, directive.order
+                senders[flow] = self._templates[key][number].source_address
         for flow, queue in host_queues(orders, senders).items():
             self.emulated.set_flow_level(flow, queue)
 

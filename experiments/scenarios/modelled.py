@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.routes import Route, routes_of
+from experiments.scenarios.routes import Route, network_of, routes_of
 from policies.baselines.ecmp import ecmp
 from policies.enforcement import Tiers
 from policies.flows import FlowKey
@@ -21,7 +21,7 @@ from policies.model.bundles import Bundles
 from policies.model.picoseconds import PS_PER_S
 from policies.model.playing_jobs import PlayingJobs
 from policies.plan import Plan
-from policies.rates.network import FloatArray, Network
+from policies.rates.network import FloatArray
 from policies.snapshot import Snapshot
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -74,7 +74,7 @@ class ModelledScenario:
                         sizes.append(size_bytes * number)
         latencies_ps = [round(delays_s[list(route.path)].sum() * PS_PER_S) for route in taken]
         bundles = Bundles(
-            Network.of(np.array(fabric.rates_bps), [route.path for route in taken]),
+            network_of(fabric, taken),
             weights=np.array(weights, dtype=np.float64),
             tiers=np.array([route.tier for route in taken], dtype=np.int64),
             levels=np.array([route.level for route in taken], dtype=np.int64),

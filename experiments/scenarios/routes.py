@@ -1,7 +1,7 @@
-"""The routes of a run's flows: their links, their level, and the order in which NICs serve them.
+"""The routes of a run's flows: their links, their level, and the order in which their host serves them.
 
 Routes follow a Plan or, where links may fail, what the switches do with a flow's packets now. Inside a level, hosts
-keep the order of the Plan's ranks as far as the few queues of a NIC allow.
+keep the Plan's order as far as the few queues of a NIC allow; switches know of levels alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from experiments.scenarios.connections import Connections, GroupKey
 from policies.enforcement import Tiers
 from policies.flows import Flow, FlowKey
 from policies.plan import FlowPlan, Plan
-from policies.rates.network import IntArray
+from policies.rates.network import IntArray, Network
 from policies.snapshot import Snapshot
 from topologies.addressing import FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
-from topologies.fabric import Path
+from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.task_graph import FlowSpec
 
@@ -35,67 +35,99 @@ LAST_TIER = 1 << 31
 class Route:
     """How a flow travels: its links, those inside its hosts last; its level; and its tier.
 
-    Flows of a smaller tier are served first. ``is_lost`` means that the flow's packets, or their acknowledgements, do
-    not arrive.
+    Flows of a smaller tier are served first on every link. On the links by which a flow leaves its host, those of its
+    tier with a smaller ``place`` are served before it. ``is_lost`` means that the flow's packets, or their
+    acknowledgements, do not arrive.
     """
 
     path: Path
     level: int
     tier: int
+    place: int = 0
     is_lost: bool = False
 
 
 def undecided_tier(tiers: Tiers) -> int:
     """Return the tier of flows that no Plan knows yet: switches serve them on level 0, as everything without a rule."""
-    return _HIGHEST_LEVEL * HOST_QUEUES if tiers is Tiers.LEVELS else LAST_TIER
+    return _HIGHEST_LEVEL if tiers is Tiers.LEVELS else LAST_TIER
 
 
 def routes_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Route]:
     """Return the routes of all flows under a Plan for the jobs of a Snapshot.
 
-    ``Tiers.LEVELS`` orders flows as switches do, level by level, and inside a level as hosts do among the flows of one
-    NIC. ``Tiers.JOBS`` orders them by the Plan's ranks. ``Tiers.GROUPS`` leaves the order to the caller, which sets it
-    as groups come and go.
+    ``Tiers.LEVELS`` orders flows as switches do, level by level, and where they leave their hosts, inside a level as
+    hosts do. ``Tiers.JOBS`` orders them by the Plan's ranks. ``Tiers.GROUPS`` leaves the order to the caller, which
+    sets it as groups come and go.
     """
     flows = [flow for job in snapshot.jobs for flow in job.flows]
     plans = plan.flows
+    places = [0] * len(flows)
     match tiers:
         case Tiers.LEVELS:
             flow_plans = [plans[flow.key] for flow in flows]
             senders = np.array([_first_link(flow) for flow in flows], dtype=np.int64)
-            tier_of = tiers_of_levels(flow_plans, senders).tolist()
+            tier_of, places = (numbers.tolist() for numbers in tiers_and_places(flow_plans, senders))
         case Tiers.JOBS:
             ranks = {job.name: job.rank for job in plan.jobs}
             tier_of = [ranks[flow.key.job] for flow in flows]
         case Tiers.GROUPS:
             tier_of = [LAST_TIER] * len(flows)
     return {
-        flow.key: Route((*(plans[flow.key].path or flow.hashed_path), *flow.host_links), plans[flow.key].level, tier)
-        for flow, tier in zip(flows, tier_of, strict=True)
+        flow.key: Route(
+            (*(plans[flow.key].path or flow.hashed_path), *flow.host_links), plans[flow.key].level, tier, place
+        )
+        for flow, tier, place in zip(flows, tier_of, places, strict=True)
     }
 
 
-def tiers_of_levels(plans: Sequence[FlowPlan], first_links: IntArray) -> IntArray:
-    """Return tiers by level and, inside a level, by the order among its flows that leave by the same link."""
+def tiers_and_places(plans: Sequence[FlowPlan], first_links: IntArray) -> tuple[IntArray, IntArray]:
+    """Return tiers, which are levels, and places in the order among the flows of a level that leave by one link."""
     levels = np.array([plan.level for plan in plans], dtype=np.int64)
     orders = np.array([plan.order for plan in plans], dtype=np.int64)
-    # Flows of other levels must not count: a first place is the same tier at every NIC.
-    places = HOST_QUEUES - 1 - _queues(orders, first_links * (_HIGHEST_LEVEL + 1) + levels)
-    return (_HIGHEST_LEVEL - levels) * HOST_QUEUES + places
+    queues = _queues(orders, first_links * (_HIGHEST_LEVEL + 1) + levels)
+    return _HIGHEST_LEVEL - levels, HOST_QUEUES - 1 - queues
 
 
-def host_queues(orders: Mapping[int, int], senders: Mapping[int, int]) -> dict[int, int]:
-    """Return the queue of each flow, from its order at the host (0 first) and the NIC that sends it.
+def places_on_hops(places: IntArray, num_hops: IntArray, num_outside: IntArray) -> IntArray:
+    """Return the places of flows on all their links, one flow after another.
 
-    Each order at a NIC has a queue of its own, from the top; the eighth and later ones share the last queue.
+    Only the links by which a flow leaves its host have an order: its NIC's, and that of its PCIe switch, which follows
+    the ``num_outside`` links of the network. Empty where all places are 0.
     """
-    by_flow = np.fromiter(orders.values(), np.int64, len(orders))
-    queues = _queues(by_flow, np.array([senders[flow] for flow in orders], dtype=np.int64))
+    if not places.any():
+        return np.zeros(0, dtype=np.int64)
+    by_hop = np.zeros(num_hops.sum(), dtype=np.int64)
+    first = np.cumsum(num_hops) - num_hops
+    by_hop[first] = places
+    inside = num_outside < num_hops
+    by_hop[(first + num_outside)[inside]] = places[inside]
+    return by_hop
+
+
+def network_of(fabric: Fabric, routes: Sequence[Route]) -> Network:
+    """Return the network of flows on these routes."""
+    paths = [route.path for route in routes]
+    places = np.array([route.place for route in routes], dtype=np.int64)
+    num_outside = [sum(link < len(fabric.links) for link in path) for path in paths] if places.any() else []
+    num_hops = np.array([len(path) for path in paths], dtype=np.int64)
+    by_hop = places_on_hops(places, num_hops, np.array(num_outside, dtype=np.int64))
+    return Network.of(np.array(fabric.rates_bps), paths, by_hop)
+
+
+def host_queues(orders: Mapping[int, tuple[int, int]], senders: Mapping[int, int]) -> dict[int, int]:
+    """Return the queue of each flow, from its level and order (0 first) and the NIC that sends it.
+
+    Each level, and in it each order at a NIC, has a queue of its own, from the top; the eighth and later ones share the
+    last queue.
+    """
+    num_orders = 1 + max((order for _, order in orders.values()), default=0)
+    by_flow = [(_HIGHEST_LEVEL - level) * num_orders + order for level, order in orders.values()]
+    queues = _queues(np.array(by_flow, dtype=np.int64), np.array([senders[flow] for flow in orders], dtype=np.int64))
     return dict(zip(orders, queues.tolist(), strict=True))
 
 
 def _queues(orders: IntArray, senders: IntArray) -> IntArray:
-    """Do the work of ``host_queues`` on arrays; orders and senders count from 0."""
+    """Return the queue of each flow among those of its sender; orders and senders count from 0."""
     num_orders = int(orders.max(initial=0)) + 1
     unique, of_flow = np.unique(senders * num_orders + orders, return_inverse=True)
     first = np.unique(unique // num_orders, return_index=True)[1]
