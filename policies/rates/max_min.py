@@ -180,8 +180,8 @@ def _fill_places(
 ) -> None:
     """Fill a tier in which places meet; ``part_on`` is 0 before and after.
 
-    A part is a link for one of its places. Later places have no room at first and get what the rates so far leave them,
-    so that of flows which could share two equally narrow links, the one that the host sends first has both.
+    A part is a link for one of its places. Later places have no room at first and get, one after another, what the
+    rates so far leave them: so of flows that could share two equally narrow links, the one served first has both.
     """
     num_flows = len(flows)
     first_part_hop, part_weights = np.zeros(num_flows + 1, np.int64), np.empty(num_flows)
@@ -207,11 +207,15 @@ def _fill_places(
             parts[first_part_hop[index] + number] = part
     widths, room, loads = np.empty(num_parts), np.zeros(num_parts), np.zeros(num_parts)
     left_of, weight_on, shares = np.empty(num_parts), np.zeros(num_parts), np.empty(num_parts)
-    unfixed_on, members_end = np.zeros(num_parts, np.int64), np.empty(num_parts, np.int64)
+    unfixed_on, members_end, num_before = np.zeros((3, num_parts), np.int64)
     heap, members, numbers = np.empty(num_parts, np.int64), np.empty(num_hops, np.int64), np.arange(num_flows)
     for part in range(num_parts):
         widths[part] = capacities[link_of[part]]
-        room[part] = left[link_of[part]] if _is_first(part, part_on, link_of, place_of, other_part) else 0.0
+        other = part_on[link_of[part]] - 1
+        while other >= 0:
+            num_before[part] += place_of[other] < place_of[part]
+            other = other_part[other]
+        room[part] = 0.0 if num_before[part] else left[link_of[part]]
     rounds, is_settled = 0, False
     while not is_settled and rounds < _MOST_ROUNDS:
         rounds += 1
@@ -225,6 +229,9 @@ def _fill_places(
                 loads[parts[hop]] += rates[index]
         is_settled = True
         for part in range(num_parts):
+            if num_before[part] > rounds:
+                is_settled = False
+                continue
             following = left[link_of[part]]
             other = part_on[link_of[part]] - 1
             while other >= 0:
@@ -250,17 +257,6 @@ def _fill_places(
             left[link] -= rates[index]
             if left[link] < _NOTHING_LEFT * capacities[link]:
                 left[link] = 0.0
-
-
-@compiled
-def _is_first(part: int, part_on: IntArray, link_of: IntArray, place_of: IntArray, other_part: IntArray) -> bool:
-    """Return whether no part of a link has an earlier place."""
-    other = part_on[link_of[part]] - 1
-    while other >= 0:
-        if place_of[other] < place_of[part]:
-            return False
-        other = other_part[other]
-    return True
 
 
 @compiled
