@@ -95,7 +95,8 @@ class NetworkJob:
         paths = zip(inside, hashed, strict=True)
         self.first_links = np.array([within[0] if within else path[0] for within, path in paths], dtype=np.int64)
         first = np.zeros(len(hashed), dtype=np.int64)
-        self._route(list(hashed), first + undecided_tier(Tiers.LEVELS), first)
+        self._paths, self._places = list(hashed), first
+        self.flows = self._flows_on(hashed, first + undecided_tier(Tiers.LEVELS), first)
         workload = simulated.workload
         compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])
         jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)
@@ -128,13 +129,13 @@ class NetworkJob:
         """Apply the Plan of each flow, with these tiers and places."""
         paths = [plan.path or hashed for plan, hashed in zip(plans, self._hashed, strict=True)]
         if paths != self._paths or not np.array_equal(places, self._places):
-            self._route(paths, tiers, places)
+            self._paths, self._places = paths, places
+            self.flows = self._flows_on(paths, tiers, places)
         elif not np.array_equal(tiers, self.flows.tiers):
             self.flows = replace(self.flows, tiers=tiers)
 
-    def _route(self, paths: list[Path], tiers: IntArray, places: IntArray) -> None:
-        self._paths, self._places = paths, places
-        self.flows = Flows.of(paths, self._inside, tiers, places, self._delays_s)
+    def _flows_on(self, paths: Sequence[Path], tiers: IntArray, places: IntArray) -> Flows:
+        return Flows.of(paths, self._inside, tiers, places, self._delays_s)
 
     def set_time_shift(self, time_shift_s: float | None) -> None:
         """Hold iterations for this time shift, as ``hostlib.start_shift`` does; None ends it."""
