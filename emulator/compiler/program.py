@@ -84,7 +84,7 @@ from emulator.engine.events import FIRST_KEY, FIRST_PLACE, NEVER_PS, schedule_li
 from emulator.engine.packets import *
 from emulator.engine.queues import *
 from emulator.engine.state import *
-from emulator.engine.transport import deliver, time_out
+from emulator.engine.transport import deliver, leave_nic, time_out
 from emulator.hashing import (
     crc16_update,
     crc32_update,

@@ -117,6 +117,8 @@ def start(state, memory, link):
     links[link, LINK_SENT_BYTES + QUEUE_COLUMNS * level] += length
     end_ps = scalars[NOW_PS] + np.int64(length * state.ps_per_byte[link] + 0.5)
     links[link, LINK_FREE_PS] = end_ps
+    if switch == NONE:
+        leave_nic(state, packet)
     is_waited_for = links[link, LINK_OCCUPIED] != 0
     links[link, LINK_WAITED_FOR] = is_waited_for
     links[link, LINK_STARTS_PS] = end_ps if is_waited_for else NEVER_PS
@@ -135,10 +137,8 @@ def run(state, memory, until_ps):
     last_key = 2 * until_ps + 1
     while True:
         while scalars[KICKED] > 0:
-            # replication
             if scalars[FREE_PACKETS] < RESERVE:
                 return
-            # end
             scalars[KICKED] -= 1
             link = state.kicks[scalars[KICKED]]
             start(state, memory, link)

@@ -7,6 +7,8 @@ from emulator.engine.packets import WORDS_IN_LINE, octets_of, release_packet, ro
 from emulator.engine.state import (
     ACKNOWLEDGEMENT,
     ANSWER,
+    DATA,
+    FLOW_WAITING,
     KICKED,
     LEVELS,
     LINK_ARRIVES_PS,
@@ -114,7 +116,10 @@ def kick(state: State, link: int) -> None:
 def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
     """Count a packet that is lost before or on a link at the link's sender, and release it."""
     trace(state, LOST, link, level, packet)
-    state.drops[state.links[link, LINK_SOURCE_SWITCH], reason] += 1
+    source = state.links[link, LINK_SOURCE_SWITCH]
+    state.drops[source, reason] += 1
+    if source == NONE and level != NONE and state.packets[packet, PACKET_KIND] == DATA:
+        state.flows[state.packets[packet, PACKET_FLOW], FLOW_WAITING] -= 1
     release_packet(state, packet)
 
 

@@ -80,7 +80,8 @@ FLOW_ASKED: Final = 15  # one past the highest number sent at the last question
 FLOW_LEVEL: Final = 16  # queue at the sending host's NIC
 FLOW_ACKNOWLEDGE_EVERY: Final = 17
 FLOW_RETRANSMISSIONS: Final = 18
-FLOW_COLUMNS: Final = 19
+FLOW_WAITING: Final = 19  # data packets in the queues of the sending host's NIC
+FLOW_COLUMNS: Final = 20
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
 # Packets that reached a host or a control plane and belong to no flow, in order.

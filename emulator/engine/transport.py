@@ -41,6 +41,7 @@ from emulator.engine.state import (
     FLOW_TIMER_ARMED,
     FLOW_UNACKNOWLEDGED,
     FLOW_UNANSWERED,
+    FLOW_WAITING,
     FLOW_WINDOW,
     LEVELS,
     LINK_ADDRESS,
@@ -116,12 +117,21 @@ def begin_transfer(state: State, flow: int, num_packets: int, tail_bytes: int) -
 
 @inlined
 def fill_window(state: State, flow: int) -> None:
-    """Send packets up to the end of the window."""
+    """Send the next packet of the window if no packet of the flow waits at its NIC, which serves flows in turn."""
     flows = state.flows
     end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_WINDOW])
-    while flows[flow, FLOW_NEXT] < end:
+    while flows[flow, FLOW_NEXT] < end and flows[flow, FLOW_WAITING] == 0:
         send_data(state, flow, flows[flow, FLOW_NEXT], 0)
         flows[flow, FLOW_NEXT] += 1
+
+
+@inlined
+def leave_nic(state: State, packet: int) -> None:
+    """Let the next packet of a flow join the queue when one leaves it."""
+    flow = state.packets[packet, PACKET_FLOW]
+    if flow != NONE and state.packets[packet, PACKET_KIND] == DATA:
+        state.flows[flow, FLOW_WAITING] -= 1
+        fill_window(state, flow)
 
 
 @inlined
@@ -134,6 +144,7 @@ def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> Non
     state.packets[packet, PACKET_RECEIVED] = asks_for_answer
     state.packets[packet, PACKET_NUMBER] = number
     write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, 0)
+    flows[flow, FLOW_WAITING] += 1
     enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
 
 

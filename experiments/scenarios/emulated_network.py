@@ -13,10 +13,10 @@ from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
 from experiments.scenarios.connections import Connections
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample
-from experiments.scenarios.routes import host_queues
 from experiments.scenarios.transfers import Instances, TransferEnd
 from hostlib.types import Directives
 from p4src import PROGRAM
+from policies.model.tiers import host_queues
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 from workloads.jobs import TrainingJob
@@ -105,7 +105,8 @@ class EmulatedNetwork:
             for directive in own.flows:
                 key, number = (job, directive.flow_group), directive.flow
                 flow = self._flows[key][number] = self._connect(key, number, directive.source_port)
-                orders[flow], senders[flow] = directive.order, self._templates[key][number].source_address
+                orders[flow] = directive.level, directive.order
+                senders[flow] = self._templates[key][number].source_address
         for flow, queue in host_queues(orders, senders).items():
             self.emulated.set_flow_level(flow, queue)
 

@@ -1,7 +1,7 @@
-"""The routes of a run's flows: their links, their level, and the order in which NICs serve them.
+"""The routes of a run's flows: their links, their level, and the order in which their host serves them.
 
 Routes follow a Plan or, where links may fail, what the switches do with a flow's packets now. Inside a level, hosts
-keep the order of the Plan's ranks as far as the few queues of a NIC allow.
+keep the Plan's order as far as the few queues of a NIC allow; switches know of levels alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,18 @@ from controller.planning.decision import Decision
 from controller.rules.flow_rules import FlowRulesBySwitch
 from experiments.scenarios.connections import Connections, GroupKey
 from policies.enforcement import Tiers
-from policies.flows import Flow, FlowKey
-from policies.plan import FlowPlan, Plan
-from policies.rates.network import IntArray
+from policies.flows import FlowKey
+from policies.model.routed_flows import first_link
+from policies.model.tiers import HIGHEST_LEVEL, places_on_hops, tiers_and_places
+from policies.plan import Plan
+from policies.rates.network import Network
 from policies.snapshot import Snapshot
 from topologies.addressing import FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
-from topologies.fabric import Path
+from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.task_graph import FlowSpec
 
-HOST_QUEUES = 8
-"""Queues of a NIC in strict priority, 7 the most urgent."""
-_HIGHEST_LEVEL = 7
 LAST_TIER = 1 << 31
 """The tier of flow groups that have no rank yet."""
 
@@ -35,75 +34,60 @@ LAST_TIER = 1 << 31
 class Route:
     """How a flow travels: its links, those inside its hosts last; its level; and its tier.
 
-    Flows of a smaller tier are served first. ``is_lost`` means that the flow's packets, or their acknowledgements, do
-    not arrive.
+    Flows of a smaller tier are served first on every link. On the links by which a flow leaves its host, those of its
+    tier with a smaller ``place`` are served before it. ``is_lost`` means that the flow's packets, or their
+    acknowledgements, do not arrive.
     """
 
     path: Path
     level: int
     tier: int
+    place: int = 0
     is_lost: bool = False
 
 
 def undecided_tier(tiers: Tiers) -> int:
     """Return the tier of flows that no Plan knows yet: switches serve them on level 0, as everything without a rule."""
-    return _HIGHEST_LEVEL * HOST_QUEUES if tiers is Tiers.LEVELS else LAST_TIER
+    return HIGHEST_LEVEL if tiers is Tiers.LEVELS else LAST_TIER
 
 
 def routes_of(snapshot: Snapshot, plan: Plan, tiers: Tiers) -> dict[FlowKey, Route]:
     """Return the routes of all flows under a Plan for the jobs of a Snapshot.
 
-    ``Tiers.LEVELS`` orders flows as switches do, level by level, and inside a level as hosts do among the flows of one
-    NIC. ``Tiers.JOBS`` orders them by the Plan's ranks. ``Tiers.GROUPS`` leaves the order to the caller, which sets it
-    as groups come and go.
+    ``Tiers.LEVELS`` orders flows as switches do, level by level, and where they leave their hosts, inside a level as
+    hosts do. ``Tiers.JOBS`` orders them by the Plan's ranks. ``Tiers.GROUPS`` leaves the order to the caller, which
+    sets it as groups come and go.
     """
     flows = [flow for job in snapshot.jobs for flow in job.flows]
     plans = plan.flows
+    places = [0] * len(flows)
     match tiers:
         case Tiers.LEVELS:
-            flow_plans = [plans[flow.key] for flow in flows]
-            senders = np.array([_first_link(flow) for flow in flows], dtype=np.int64)
-            tier_of = tiers_of_levels(flow_plans, senders).tolist()
+            levels = np.array([plans[flow.key].level for flow in flows], dtype=np.int64)
+            orders = np.array([plans[flow.key].order for flow in flows], dtype=np.int64)
+            senders = np.array([first_link(flow) for flow in flows], dtype=np.int64)
+            tier_of, places = (numbers.tolist() for numbers in tiers_and_places(levels, orders, senders))
         case Tiers.JOBS:
             ranks = {job.name: job.rank for job in plan.jobs}
             tier_of = [ranks[flow.key.job] for flow in flows]
         case Tiers.GROUPS:
             tier_of = [LAST_TIER] * len(flows)
     return {
-        flow.key: Route((*(plans[flow.key].path or flow.hashed_path), *flow.host_links), plans[flow.key].level, tier)
-        for flow, tier in zip(flows, tier_of, strict=True)
+        flow.key: Route(
+            (*(plans[flow.key].path or flow.hashed_path), *flow.host_links), plans[flow.key].level, tier, place
+        )
+        for flow, tier, place in zip(flows, tier_of, places, strict=True)
     }
 
 
-def tiers_of_levels(plans: Sequence[FlowPlan], first_links: IntArray) -> IntArray:
-    """Return tiers by level and, inside a level, by the order among the flows that leave by the same link."""
-    levels = np.array([plan.level for plan in plans], dtype=np.int64)
-    orders = np.array([plan.order for plan in plans], dtype=np.int64)
-    return (_HIGHEST_LEVEL + 1 - levels) * HOST_QUEUES - 1 - _queues(orders, first_links)
-
-
-def host_queues(orders: Mapping[int, int], senders: Mapping[int, int]) -> dict[int, int]:
-    """Return the queue of each flow, from its order at the host (0 first) and the NIC that sends it.
-
-    Each order at a NIC has a queue of its own, from the top; the eighth and later ones share the last queue.
-    """
-    by_flow = np.fromiter(orders.values(), np.int64, len(orders))
-    queues = _queues(by_flow, np.array([senders[flow] for flow in orders], dtype=np.int64))
-    return dict(zip(orders, queues.tolist(), strict=True))
-
-
-def _queues(orders: IntArray, senders: IntArray) -> IntArray:
-    """Do the work of ``host_queues`` on arrays; orders and senders count from 0."""
-    num_orders = int(orders.max(initial=0)) + 1
-    unique, of_flow = np.unique(senders * num_orders + orders, return_inverse=True)
-    first = np.unique(unique // num_orders, return_index=True)[1]
-    places = np.arange(len(unique)) - np.repeat(first, np.diff(np.append(first, len(unique))))
-    return np.asarray(np.maximum(HOST_QUEUES - 1 - places, 0)[of_flow])
-
-
-def _first_link(flow: Flow) -> int:
-    """Return the link by which a flow leaves its GPUs: that of their PCIe switch, or else their NIC's."""
-    return flow.host_links[0] if flow.host_links else flow.hashed_path[0]
+def network_of(fabric: Fabric, routes: Sequence[Route]) -> Network:
+    """Return the network of flows on these routes."""
+    paths = [route.path for route in routes]
+    places = np.array([route.place for route in routes], dtype=np.int64)
+    num_outside = [sum(link < len(fabric.links) for link in path) for path in paths] if places.any() else []
+    num_hops = np.array([len(path) for path in paths], dtype=np.int64)
+    by_hop = places_on_hops(places, num_hops, np.array(num_outside, dtype=np.int64))
+    return Network.of(np.array(fabric.rates_bps), paths, by_hop)
 
 
 class RouteTable:

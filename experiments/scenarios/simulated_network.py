@@ -11,7 +11,7 @@ from controller.planning.decision import Decision
 from experiments.scenarios.connections import Connections, GroupKey
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample
-from experiments.scenarios.routes import LAST_TIER, Route, RouteTable
+from experiments.scenarios.routes import LAST_TIER, Route, RouteTable, network_of
 from experiments.scenarios.transfers import Instance, Instances, RetransmissionTimers, TransferEnd
 from policies.enforcement import Allocator, Cadence, RateControl, Tiers
 from policies.flows import FlowKey
@@ -20,7 +20,7 @@ from policies.model.picoseconds import PS_PER_S
 from policies.open_groups import OpenFlows, OpenGroups
 from policies.policy import Policy
 from policies.rates.loads import remaining_by_link
-from policies.rates.network import FloatArray, IntArray, Network, Order
+from policies.rates.network import FloatArray, IntArray, Order
 from simulator.fluid import NO_BUNDLE, NUM_LEVELS, Fluid, allocation
 from topologies.addressing import FiveTuple
 from topologies.routing import Routing
@@ -237,7 +237,7 @@ class SimulatedNetwork:
         routes = [bundle.route for bundle in self._bundles]
         latencies_ps = [round(self._delays_s[list(route.path)].sum() * PS_PER_S) for route in routes]
         return Bundles(
-            Network.of(self._capacities_bps, [route.path for route in routes]),
+            network_of(self._fabric, routes),
             weights=np.array([len(bundle.numbers) for bundle in self._bundles], dtype=np.float64),
             tiers=np.array([route.tier for route in routes], dtype=np.int64),
             levels=np.array([route.level for route in routes], dtype=np.int64),

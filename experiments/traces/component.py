@@ -218,7 +218,8 @@ def _engine(
     """Return an engine with a bundle for every flow: hardly two flows of a trace have the same path."""
     table, num_flows = begun.table, [len(job.size_bytes) for job in jobs]
     none = np.zeros(sum(num_flows), dtype=np.int64)
-    network = Network(capacities_bps, np.concatenate(([0], np.cumsum(flows.num_hops))), flows.links)
+    starts = np.concatenate(([0], np.cumsum(flows.num_hops)))
+    network = Network(capacities_bps, starts, flows.links, flows.places)
     bundles = Bundles(network, np.ones(len(none)), flows.tiers, none, flows.latency_ps)
     sizes = np.concatenate([job.size_bytes for job in jobs])
     before_ps, beside_ps, begun_ps, period_ps, beat_ps = table[:, (BEFORE, BESIDE, BEGUN, PERIOD, BEAT)].T

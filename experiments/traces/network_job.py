@@ -11,6 +11,7 @@ from experiments.scenarios.routes import undecided_tier
 from policies.enforcement import Tiers
 from policies.flows import FlowKey
 from policies.model.picoseconds import PS_PER_S
+from policies.model.tiers import places_on_hops
 from policies.plan import FlowPlan
 from policies.rates.network import FloatArray, IntArray
 from simulator.iterating_jobs import Iterations
@@ -22,35 +23,45 @@ from workloads.traces.simulated_jobs import SimulatedJob
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
-    """Routes of flows: each crosses ``num_hops`` of ``links``, in its tier."""
+    """Routes of flows: each crosses ``num_hops`` of ``links``, in its tier, and has ``places`` on them or none."""
 
     links: IntArray
     num_hops: IntArray
     tiers: IntArray
+    places: IntArray
     latency_ps: IntArray
 
     @classmethod
-    def of(cls, paths: Sequence[Path], tiers: IntArray, delays_s: FloatArray) -> Self:
-        """Return flows with these paths; ``delays_s`` is by link."""
-        num_hops = np.array([len(path) for path in paths], dtype=np.int64)
-        links = np.array(list(chain.from_iterable(paths)), dtype=np.int64)
+    def of(
+        cls, paths: Sequence[Path], inside: Sequence[Path], tiers: IntArray, places: IntArray, delays_s: FloatArray
+    ) -> Self:
+        """Return flows with these paths and links inside hosts; ``places`` is by flow, ``delays_s`` by link."""
+        whole = [(*path, *within) for path, within in zip(paths, inside, strict=True)]
+        num_hops = np.array([len(path) for path in whole], dtype=np.int64)
+        num_outside = np.array([len(path) for path in paths], dtype=np.int64)
+        links = np.array(list(chain.from_iterable(whole)), dtype=np.int64)
         latency_s = np.add.reduceat(delays_s[links], np.cumsum(num_hops) - num_hops)
-        return cls(links, num_hops, tiers, np.rint(latency_s * PS_PER_S).astype(np.int64))
+        latency_ps = np.rint(latency_s * PS_PER_S).astype(np.int64)
+        return cls(links, num_hops, tiers, places_on_hops(places, num_hops, num_outside), latency_ps)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Return the flows of several jobs, with tiers renumbered from 0 in the same order."""
         tiers = np.concatenate([part.tiers for part in parts])
+        have_places = any(len(part.places) for part in parts)
+        places = [part.places if len(part.places) else np.zeros_like(part.links) for part in parts if have_places]
         return cls(
             np.concatenate([part.links for part in parts]),
             np.concatenate([part.num_hops for part in parts]),
             np.unique(tiers, return_inverse=True)[1],
+            np.concatenate(places) if have_places else np.zeros(0, dtype=np.int64),
             np.concatenate([part.latency_ps for part in parts]),
         )
 
     def has_same_contention(self, other: Self) -> bool:
         """Whether flows share the same links in the same order."""
-        return np.array_equal(self.links, other.links) and np.array_equal(self.tiers, other.tiers)
+        mine, others = (self.links, self.tiers, self.places), (other.links, other.tiers, other.places)
+        return all(np.array_equal(one, another) for one, another in zip(mine, others, strict=True))
 
 
 class NetworkJob:
@@ -81,10 +92,12 @@ class NetworkJob:
         self.left_bytes: FloatArray = np.zeros(len(group.flows))
         self.rhythm_ps = self._applied_ps = (0, 0)
         self.skipped = 0.0
-        self._hashed, self._paths, self._inside, self._delays_s = hashed, list(hashed), inside, delays_s
+        self._hashed, self._inside, self._delays_s = hashed, inside, delays_s
         paths = zip(inside, hashed, strict=True)
         self.first_links = np.array([within[0] if within else path[0] for within, path in paths], dtype=np.int64)
-        self.flows = self._flows_on(hashed, np.full(len(hashed), undecided_tier(Tiers.LEVELS)))
+        first = np.zeros(len(hashed), dtype=np.int64)
+        self._paths, self._places = list(hashed), first
+        self.flows = self._flows_on(hashed, first + undecided_tier(Tiers.LEVELS), first)
         workload = simulated.workload
         compute_s, comm_start = np.array([workload.compute_s]), np.array([workload.comm_start])
         jobs = Iterations.of(compute_s, comm_start, np.zeros(1), np.array([len(self.size_bytes)]), self.size_bytes)
@@ -113,17 +126,17 @@ class NetworkJob:
             float(computed_ps(self.row[None], now_ps)[0]) / PS_PER_S + self.skipped * self.simulated.workload.compute_s
         )
 
-    def apply_plan(self, plans: Sequence[FlowPlan], tiers: IntArray) -> None:
-        """Apply the Plan of each flow, with these tiers."""
+    def apply_plan(self, plans: Sequence[FlowPlan], tiers: IntArray, places: IntArray) -> None:
+        """Apply the Plan of each flow, with these tiers and places."""
         paths = [plan.path or hashed for plan, hashed in zip(plans, self._hashed, strict=True)]
-        if paths != self._paths:
-            self._paths, self.flows = paths, self._flows_on(paths, tiers)
+        if paths != self._paths or not np.array_equal(places, self._places):
+            self._paths, self._places = paths, places
+            self.flows = self._flows_on(paths, tiers, places)
         elif not np.array_equal(tiers, self.flows.tiers):
             self.flows = replace(self.flows, tiers=tiers)
 
-    def _flows_on(self, paths: Sequence[Path], tiers: IntArray) -> Flows:
-        whole = [(*path, *inside) for path, inside in zip(paths, self._inside, strict=True)]
-        return Flows.of(whole, tiers, self._delays_s)
+    def _flows_on(self, paths: Sequence[Path], tiers: IntArray, places: IntArray) -> Flows:
+        return Flows.of(paths, self._inside, tiers, places, self._delays_s)
 
     def set_time_shift(self, time_shift_s: float | None) -> None:
         """Hold iterations for this time shift, as ``hostlib.start_shift`` does; None ends it."""

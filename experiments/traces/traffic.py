@@ -7,12 +7,12 @@ import numpy as np
 
 from experiments.scenarios.connections import Connections, open_connections
 from experiments.scenarios.in_process import InProcessController
-from experiments.scenarios.routes import tiers_of_levels
 from experiments.traces.component import ComponentProgress, ContentionComponent, contention_components
 from experiments.traces.network_job import NetworkJob
 from experiments.traces.steady_state import SkipOptions
 from policies.jit import Kernel
 from policies.model.picoseconds import PS_PER_S
+from policies.model.tiers import tiers_and_places
 from policies.policy import Policy, decide
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
@@ -90,11 +90,14 @@ class TraceTraffic:
         jobs = [self._jobs[job.name] for job in snapshot.jobs if job.name in self._jobs]
         plans = [plan.flows[key] for job in jobs for key in job.keys]
         none = np.zeros(0, dtype=np.int64)
-        tiers = tiers_of_levels(plans, np.concatenate([none, *(job.first_links for job in jobs)]))
+        levels = np.array([of.level for of in plans], dtype=np.int64)
+        orders = np.array([of.order for of in plans], dtype=np.int64)
+        first_links = np.concatenate([none, *(job.first_links for job in jobs)])
+        tiers, places = tiers_and_places(levels, orders, first_links)
         first = 0
         for job in jobs:
             flows = slice(first, first + len(job.keys))
-            job.apply_plan(plans[flows], tiers[flows])
+            job.apply_plan(plans[flows], tiers[flows], places[flows])
             first += len(job.keys)
         for decided in plan.jobs:
             if decided.name in self._jobs:

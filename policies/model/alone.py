@@ -26,12 +26,12 @@ def alone_s(job: Job, routed: RoutedFlows, levels: IntArray, orders: IntArray, l
         routed: Its flows on their paths.
         levels: By class of flows, their level.
         orders: By class of flows, their place in the order at hosts.
-        latency_s: How long every byte is on its way. Where it takes no time, more tasks end at the same moment than in
+        latency_s: How long every byte is on its way, beyond the delays of links. Where it takes no time, more tasks end at the same moment than in
             a network, and levels of flows that never meet there may still look harmless, or harmful.
     """
     graph = job.played_graph
     bundles = routed.bundles(levels, orders)
-    bundles = replace(bundles, latency_ps=np.full_like(bundles.latency_ps, round(latency_s * PS_PER_S)))
+    bundles = replace(bundles, latency_ps=bundles.latency_ps + round(latency_s * PS_PER_S))
     playing = PlayingJobs([graph], np.zeros(1), routed.num_bundles, routed.size_bytes, bundles)
     # No iteration is shorter than its longest computation, so that no run has many more of them than asked for.
     until_s = _ITERATIONS * max(task.duration_s for task in graph.tasks if isinstance(task, Computation))

@@ -25,6 +25,7 @@ class Layout(NamedTuple):
     latency_ps: IntArray
     first_hop: IntArray
     links: IntArray
+    places: IntArray
     flow_of_hop: IntArray
     capacities_bps: FloatArray
 
@@ -48,6 +49,7 @@ class Layout(NamedTuple):
             latency_ps=bundles.latency_ps[by_tier],
             first_hop=first_hop,
             links=network.links[hops],
+            places=network.places[hops] if len(network.places) else network.places,
             flow_of_hop=flow_of_hop,
             capacities_bps=network.capacities_bps,
         )

@@ -13,18 +13,21 @@ from policies.flows import Flow
 from policies.job import Job
 from policies.model.bundles import Bundles
 from policies.model.picoseconds import PS_PER_S
-from policies.model.tiers import tiers_of_levels
+from policies.model.tiers import places_on_hops, tiers_and_places
 from policies.rates.network import Network
 from policies.task_graph import Transfer
 from topologies.fabric import Path
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RoutedFlows:
     """The flows of jobs on given paths. Flows of one transfer that go the same way with the same bytes are a bundle.
 
     Attributes:
         network: The links that matter: a link is left out where another one, no faster, carries all its bundles.
+        rates_bps: By link of the fabric, its rate.
+        paths: By bundle, its links in the fabric, those inside hosts last.
+        num_outside: By bundle, how many of these are not inside hosts.
         num_bundles: By transfer, job after job and task after task, how many bundles it sends.
         size_bytes: By bundle, what it sends altogether.
         weights: By bundle, how many flows it stands for.
@@ -35,6 +38,9 @@ class RoutedFlows:
     """
 
     network: Network
+    rates_bps: FloatArray
+    paths: Sequence[Path]
+    num_outside: IntArray
     num_bundles: IntArray
     size_bytes: FloatArray
     weights: FloatArray
@@ -61,23 +67,27 @@ class RoutedFlows:
             delays_s: By link of the fabric, its delay; links inside hosts have none. By default, none has any.
         """
         num_bundles: list[int] = []
-        merged: list[tuple[tuple[Path, float, int, int], int]] = []
+        merged: list[tuple[tuple[Path, float, int, int, int], int]] = []
         for job, of_job, of_flows in zip(jobs, paths, classes or _group_classes(jobs), strict=True):
             flows = job.flows
             for task in job.played_graph.tasks:
                 if isinstance(task, Transfer):
-                    alike: Counter[tuple[Path, float, int, int]] = Counter()
+                    alike: Counter[tuple[Path, float, int, int, int]] = Counter()
                     for number in task.flows:
                         flow = flows[number]
                         if flow.sends:
-                            path = (*of_job[number], *flow.host_links)
-                            alike[path, flow.size_bytes, of_flows[number], first_link(flow)] += 1
+                            path, num_outside = (*of_job[number], *flow.host_links), len(of_job[number])
+                            alike[path, flow.size_bytes, num_outside, of_flows[number], first_link(flow)] += 1
                     num_bundles.append(len(alike))
                     merged += alike.items()
         delays = [] if delays_s is None else delays_s.tolist()
         latencies_s = [sum(delays[link] for link in path) if delays else 0.0 for (path, *_), _ in merged]
+        taken = [path for (path, *_), _ in merged]
         return cls(
-            _network([path for (path, *_), _ in merged], rates_bps),
+            _network(taken, rates_bps),
+            rates_bps,
+            taken,
+            np.array([num_outside for (_, _, num_outside, *_), _ in merged], dtype=np.int64),
             np.array(num_bundles, dtype=np.int64),
             np.array([size_bytes * count for (_, size_bytes, *_), count in merged], dtype=np.float64),
             np.array([count for _, count in merged], dtype=np.float64),
@@ -89,12 +99,21 @@ class RoutedFlows:
     def bundles(self, levels: IntArray, orders: IntArray) -> Bundles:
         """Return the bundles where classes have these levels, and these places in the order at hosts."""
         of_bundles = levels[self.class_of]
-        tiers = tiers_of_levels(of_bundles, orders[self.class_of], self.first_links)
-        return Bundles(self.network, self.weights, tiers, of_bundles, self.latency_ps)
+        tiers, places = tiers_and_places(of_bundles, orders[self.class_of], self.first_links)
+        network = self._with_places(places) if places.any() else self.network
+        return Bundles(network, self.weights, tiers, of_bundles, self.latency_ps)
 
     def ordered(self, tiers: IntArray) -> Bundles:
         """Return the bundles where these are their tiers."""
         return Bundles(self.network, self.weights, tiers, np.zeros_like(tiers), self.latency_ps)
+
+    def _with_places(self, places: IntArray) -> Network:
+        """Return the network of all links: one that keeps an order matters even where another one is no faster."""
+        num_hops = np.array([len(path) for path in self.paths], dtype=np.int64)
+        used, links = np.unique(np.concatenate([np.array(path) for path in self.paths]), return_inverse=True)
+        starts = np.concatenate(([0], np.cumsum(num_hops)))
+        by_hop = places_on_hops(places, num_hops, self.num_outside)
+        return Network(self.rates_bps[used], starts, links.astype(np.int64), by_hop)
 
 
 def _group_classes(jobs: Sequence[Job]) -> list[list[int]]:

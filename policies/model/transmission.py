@@ -60,8 +60,8 @@ def shared_rates_bps(layout: Layout, scratch: Scratch, flows: IntArray) -> Float
     rates_bps = scratch.rates_bps[: len(flows)]
     rates_bps[:] = -1.0
     fill_tiers(
-        layout.first_hop, layout.links, flows, scratch.starts[:num_tiers], scratch.stops[:num_tiers], layout.weights,
-        layout.capacities_bps, scratch.left, scratch.weight_on, scratch.unfixed_on, scratch.members_end,
-        scratch.members, scratch.heap, scratch.shares, rates_bps,
+        layout.first_hop, layout.links, layout.places, flows, scratch.starts[:num_tiers], scratch.stops[:num_tiers],
+        layout.weights, layout.capacities_bps, scratch.left, scratch.weight_on, scratch.unfixed_on,
+        scratch.members_end, scratch.members, scratch.heap, scratch.shares, rates_bps,
     )  # fmt: skip
     return rates_bps

@@ -47,17 +47,20 @@ class Network:
         capacities_bps: By link; 0 for a link that is down.
         starts: Flow f crosses ``links[starts[f]:starts[f + 1]]``, each link once.
         links: The links of all flows.
+        places: The places of flows on their ``links``, 0 the first, if a link serves its flows of one tier in an order;
+            empty if none does. Max-min knows places, the other allocators do not.
         longest_path: The largest number of links that a flow crosses.
         scratch: Scratch space of the allocators.
 
     Raises:
         ValueError: A capacity is negative or not finite, or a flow crosses no link or an unknown one; the message names
-            the link or the flow.
+            the link or the flow. Or places do not fit the links.
     """
 
     capacities_bps: FloatArray
     starts: IntArray
     links: IntArray
+    places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     longest_path: int = field(init=False)
     scratch: Scratch = field(init=False, repr=False)
 
@@ -75,19 +78,21 @@ class Network:
         if (unknown := (self.links < 0) | (self.links >= num_links)).any():
             flow = int(self.starts.searchsorted(unknown.argmax(), "right")) - 1
             raise ValueError(f"flow {flow}: its links must lie between 0 and {num_links - 1}")
+        if len(self.places) not in (0, len(self.links)):
+            raise ValueError(f"expected places on {len(self.links)} hops, got {len(self.places)}")
         object.__setattr__(self, "longest_path", int(hops.max(initial=0)))
         object.__setattr__(self, "scratch", Scratch.of(num_links))
 
     @classmethod
-    def of(cls, capacities_bps: FloatArray, paths: Sequence[Path]) -> Self:
-        """Return a network of flows with these paths."""
+    def of(cls, capacities_bps: FloatArray, paths: Sequence[Path], places: IntArray | None = None) -> Self:
+        """Return a network of flows with these paths, and with these places on all links one after another."""
         starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
         links = np.fromiter(chain.from_iterable(paths), dtype=np.int64, count=int(starts[-1]))
-        return cls(capacities_bps, starts, links)
+        return cls(capacities_bps, starts, links, *([] if places is None else [places]))
 
     def with_capacities(self, capacities_bps: FloatArray) -> Self:
         """Return the same flows on links of other capacities."""
-        return type(self)(capacities_bps, self.starts, self.links)
+        return type(self)(capacities_bps, self.starts, self.links, self.places)
 
     @property
     def num_flows(self) -> int:

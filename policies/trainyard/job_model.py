@@ -16,6 +16,9 @@ from policies.trainyard.score import Score, Scorer
 
 _MOST_ITERATIONS = 4_000
 """Of one job in one run."""
+LINK_DELAY_S = 1e-6
+LATENCY_S = 5e-6
+"""Snapshots know no delays. With none at all, more tasks would end at the same moment than in a network."""
 _PILOT_ITERATIONS = 2.0
 _HOPELESS = 4.0
 """Where every end of a transfer in an iteration setting every rate would take so many budgets, none is tried."""
@@ -156,7 +159,8 @@ class JobModel:
 
     def _routed_on(self, paths: tuple[JobPaths, ...]) -> RoutedFlows:
         if paths not in self._routed:
-            self._routed[paths] = RoutedFlows.of(self._jobs, paths, self._rates_bps)
+            delays_s = np.full(len(self._rates_bps), LINK_DELAY_S)
+            self._routed[paths] = RoutedFlows.of(self._jobs, paths, self._rates_bps, delays_s=delays_s)
         return self._routed[paths]
 
     def _is_harmed(self, number: int, paths: JobPaths, levels: Sequence[int]) -> bool:
@@ -171,7 +175,7 @@ class JobModel:
         if key not in self._known_alone_s:
             job, levels = self._jobs[number], np.array(tiers)
             routed = RoutedFlows.of([job], [paths], self._rates_bps)
-            self._known_alone_s[key] = alone_s(job, routed, levels, levels.max() - levels)
+            self._known_alone_s[key] = alone_s(job, routed, levels, levels.max() - levels, LATENCY_S)
         return self._known_alone_s[key]
 
 

@@ -14,7 +14,7 @@ from policies.snapshot import Snapshot
 from policies.trainyard.assignment import Assignment, JobPaths
 from policies.trainyard.component import Component, Settings, may_move, ruled_paths
 from policies.trainyard.due_share import due_shares
-from policies.trainyard.job_model import JobModel, Scored
+from policies.trainyard.job_model import LATENCY_S, JobModel, Scored
 from policies.trainyard.options import PathRule
 from policies.trainyard.order import smith_ratios
 from policies.trainyard.outcome import JobOutcome
@@ -95,6 +95,8 @@ def modelled_component(
     component = Component.of(jobs, paths, {}, np.zeros(len(rates_bps)), settings)
     contention = component.search.contention
     times_s = np.array([_alone_s(job, in_force.get(job.name), rates_bps) for job in jobs])
+    if not np.isfinite(times_s).all():
+        return None
     least = options.least_of_bound * due_shares(contention, component.search.bound)
     scorer = Scorer(contention.work / times_s, least if len(jobs) > 1 else np.zeros(1), options.max_slowdown)
     by = room_bps, evaluations, options.model_steps, options.min_evaluations, options.model
@@ -119,7 +121,7 @@ def _alone_s(job: Job, known: JobOutcome | None, rates_bps: FloatArray) -> float
     hashed = tuple(flow.hashed_path for flow in job.flows)
     none = np.zeros(len(job.flow_groups), dtype=np.int64)
     return min(
-        alone_s(job, RoutedFlows.of([job], [paths], rates_bps), none, none)
+        alone_s(job, RoutedFlows.of([job], [paths], rates_bps), none, none, LATENCY_S)
         for paths in dict.fromkeys((hashed, tuple(spread)))
     )
 

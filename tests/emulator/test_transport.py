@@ -168,6 +168,24 @@ def test_nic_keeps_the_order_that_the_host_was_told() -> None:
     assert result.sent_bytes()[to_receiver, 1:].sum() == 0
 
 
+def test_nic_serves_its_flows_in_turn_wherever_their_packets_wait() -> None:
+    """Of two flows of one NIC, one meets a third on a cable: it has half of the cable, and the other one the rest.
+
+    In one queue of whole windows, the one whose packets wait at the cable would have less of the NIC.
+    """
+    fabric = dumbbell(3, host_gbps=100.0, bottleneck_gbps=60.0)
+    result = emulated(fabric, HostOptions(window_packets=15), rate_scale=1000)
+    ends = {"inside": ("h0", "h1"), "across": ("h0", "h3"), "other": ("h2", "h4")}
+    flows = {name: result.add_flow(five_tuple(result.fabric, *between)) for name, between in ends.items()}
+    for flow in flows.values():
+        result.start_transfer(flow, 40_000_000)
+    advance(result, 10**12)
+    sent = {name: result.progress(flow).acknowledged * 4096 * 8 / 1e8 for name, flow in flows.items()}
+    assert sent == {
+        name: pytest.approx(rate, rel=0.05) for name, rate in (("inside", 0.7), ("across", 0.3), ("other", 0.3))
+    }
+
+
 def test_flow_takes_the_path_of_the_fabric_hash() -> None:
     fabric = ClosSpecification(
         kind="clos", tors=2, aggs=2, hosts_per_tor=1, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2

@@ -44,10 +44,18 @@ def make_jobs(
 
 
 def make_bundles(
-    capacities_bps: Sequence[float], paths: Sequence[Path], tiers: Sequence[int], latency_s: float = 0.0
+    capacities_bps: Sequence[float],
+    paths: Sequence[Path],
+    tiers: Sequence[int],
+    latency_s: float = 0.0,
+    places: Sequence[int] = (),
 ) -> Bundles:
+    """``places`` are those of flows on the first of their links, if any."""
     number = len(paths)
-    network = Network.of(np.array(capacities_bps), paths)
+    by_hop = [
+        place if hop == 0 else 0 for place, path in zip(places, paths, strict=bool(places)) for hop in range(len(path))
+    ]
+    network = Network.of(np.array(capacities_bps), paths, np.array(by_hop, dtype=np.int64))
     return Bundles(
         network,
         np.ones(number),
@@ -211,7 +219,8 @@ def cases(draw: st.DrawFn) -> Case:
     capacities = draw(st.lists(st.sampled_from([1e9, 2e9, 3e9]), min_size=5, max_size=5))
     paths, tiers = draw(st.lists(path, **each)), draw(st.lists(st.integers(0, 2), **each))
     rhythm = draw(st.none() | st.tuples(tenths.map(lambda tenths: tenths + 1.3), tenths))
-    bundles = make_bundles(capacities, paths, tiers, draw(st.sampled_from([0.0, 0.05])))
+    places = draw(st.just([]) | st.lists(st.integers(0, 2), **each))
+    bundles = make_bundles(capacities, paths, tiers, draw(st.sampled_from([0.0, 0.05])), places)
     shared = draw(st.none() | st.lists(st.integers(0, 2), min_size=len(jobs), max_size=len(jobs)))
     return make_jobs(*jobs, rhythm=rhythm, shared=shared), bundles
 

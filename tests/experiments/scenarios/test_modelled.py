@@ -46,14 +46,15 @@ def scenario(*names: str) -> Scenario:
     )
 
 
+@pytest.mark.parametrize("num_levels", [1, 8])
 @pytest.mark.parametrize("policy", ["ecmp", "crux", "echelonflow", "trainyard"])
 @pytest.mark.parametrize(
     "names",
     [("phases", "fsdp", "pipeline"), ("data parallel", "experts", "zero"), ("tensor parallel", "parameter server")],
 )
-def test_jobs_iterate_as_in_a_run(names: tuple[str, ...], policy: str) -> None:
-    """Nothing has departed by the end of the last iteration that the window cuts."""
-    asked = scenario(*names)
+def test_jobs_iterate_as_in_a_run(names: tuple[str, ...], policy: str, num_levels: int) -> None:
+    """Nothing has departed by the end of the last iteration that the window cuts. With one level, hosts keep orders."""
+    asked = scenario(*names).model_copy(update={"num_levels": num_levels})
     run = run_on_simulator(asked, policy, on_progress=lambda *_: None)
     modelled = ModelledScenario.of(asked)
     playing = modelled.playing(decide(find_policy(policy), modelled.snapshot))

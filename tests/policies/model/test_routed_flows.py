@@ -10,7 +10,7 @@ from policies.model.alone import alone_s
 from policies.model.bundles import Bundles
 from policies.model.playing_jobs import PlayingJobs
 from policies.model.routed_flows import RoutedFlows, first_link
-from policies.model.tiers import tiers_of_levels
+from policies.model.tiers import places_on_hops, tiers_and_places
 from policies.rates.network import Network
 from policies.snapshot import Snapshot
 from policies.task_graph import Transfer
@@ -20,21 +20,25 @@ from tests.policies.builders import GBPS, make_job, snapshots
 def separate_ends_s(snapshot: Snapshot, levels: list[int], until_s: float) -> list[list[float]]:
     """The ends of iterations, every flow by itself and on every link that it crosses."""
     jobs = snapshot.jobs
-    flows, num_bundles, level_of = [], [], []
-    for level, job in zip(levels, jobs, strict=True):
+    flows, num_bundles, level_of, order_of = [], [], [], []
+    for order, (level, job) in enumerate(zip(levels, jobs, strict=True)):
         for task in job.played_graph.tasks:
             if isinstance(task, Transfer):
                 sent = [job.flows[number] for number in task.flows if job.flows[number].sends]
                 flows += sent
                 num_bundles.append(len(sent))
                 level_of += [level] * len(sent)
-    tiers = tiers_of_levels(
+                order_of += [order] * len(sent)
+    tiers, places = tiers_and_places(
         np.array(level_of, dtype=np.int64),
-        7 - np.array(level_of, dtype=np.int64),
+        np.array(order_of, dtype=np.int64),
         np.array([first_link(flow) for flow in flows], dtype=np.int64),
     )
     none = np.zeros(len(flows), dtype=np.int64)
-    network = Network.of(snapshot.links.rates_bps, [(*flow.hashed_path, *flow.host_links) for flow in flows])
+    num_outside = np.array([len(flow.hashed_path) for flow in flows], dtype=np.int64)
+    num_hops = num_outside + np.array([len(flow.host_links) for flow in flows], dtype=np.int64)
+    paths = [(*flow.hashed_path, *flow.host_links) for flow in flows]
+    network = Network.of(snapshot.links.rates_bps, paths, places_on_hops(places, num_hops, num_outside))
     playing = PlayingJobs(
         [job.played_graph for job in jobs],
         np.zeros(len(jobs)),
@@ -49,15 +53,16 @@ def separate_ends_s(snapshot: Snapshot, levels: list[int], until_s: float) -> li
 @given(snapshot=snapshots().filter(lambda made: made.jobs and all(job.profile.compute_s > 0 for job in made.jobs)))
 def test_bundles_and_fewer_links_change_nothing(snapshot: Snapshot) -> None:
     jobs = snapshot.jobs
-    levels = [number % 3 for number in range(len(jobs))]
+    levels = [number % 3 for number in range(len(jobs))]  # and orders inside a level
     routed = RoutedFlows.of(jobs, [[flow.hashed_path for flow in job.flows] for job in jobs], snapshot.links.rates_bps)
     of_groups = np.array([level for level, job in zip(levels, jobs, strict=True) for _ in job.flow_groups], np.int64)
+    orders = np.array([number for number, job in enumerate(jobs) for _ in job.flow_groups], np.int64)
     playing = PlayingJobs(
         [job.played_graph for job in jobs],
         np.zeros(len(jobs)),
         routed.num_bundles,
         routed.size_bytes,
-        routed.bundles(of_groups, 7 - of_groups),
+        routed.bundles(of_groups, orders),
     )
     playing.run(10.0)
     found = [playing.ends_s(job)[:5].tolist() for job in range(len(jobs))]

@@ -88,6 +88,8 @@ def test_bad_paths_name_the_flow() -> None:
         Network.of(np.ones(2), [(0,), (0, 2), (-1,)])
     with pytest.raises(ValueError, match="starts must begin"):
         Network(np.ones(2), np.array([0, 1]), np.array([0, 1]))
+    with pytest.raises(ValueError, match="places on 2 hops, got 1"):
+        Network.of(np.ones(2), [(0, 1)], np.array([1]))
 
 
 def test_tiers_outside_the_flows_are_refused() -> None:
