@@ -26,8 +26,9 @@ def alone_s(job: Job, routed: RoutedFlows, levels: IntArray, orders: IntArray, l
         routed: Its flows on their paths.
         levels: By class of flows, their level.
         orders: By class of flows, their place in the order at hosts.
-        latency_s: How long every byte is on its way, beyond the delays of links. Where it takes no time, more tasks end at the same moment than in
-            a network, and levels of flows that never meet there may still look harmless, or harmful.
+        latency_s: How long every byte is on its way, beyond the delays of links. Where it takes no time, more tasks
+            end at the same moment than in a network, and levels of flows that never meet there may still look harmless,
+            or harmful.
     """
     graph = job.played_graph
     bundles = routed.bundles(levels, orders)
