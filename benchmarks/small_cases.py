@@ -18,7 +18,7 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import prod
@@ -81,7 +81,7 @@ class SmallCase:
         modelled = ModelledScenario.of(Scenario.model_validate(document))
         longest_s = max(map(partial(_shortest_s, modelled), range(len(modelled.jobs))))
         window = Window(_WARM_UP * longest_s, (_WARM_UP + _MEASURED) * longest_s)
-        return cls(modelled, _told(modelled), window)
+        return cls(modelled, modelled.snapshot, window)
 
     @classmethod
     def draw(cls, number: int) -> Self:
@@ -199,13 +199,6 @@ def _shortest_s(modelled: ModelledScenario, number: int) -> float:
         turn[flow.candidates] += 1
     none = np.zeros(len(job.flow_groups), dtype=np.int64)
     return alone_s(job, modelled.routed([number], [paths]), none, none)
-
-
-def _told(modelled: ModelledScenario) -> Snapshot:
-    """Return the Snapshot of a controller that jobs have told their task graphs."""
-    # To be deleted once registrations carry task graphs: the Snapshot has them then.
-    jobs = zip(modelled.snapshot.jobs, modelled.jobs, strict=True)
-    return replace(modelled.snapshot, jobs=tuple(replace(job, task_graph=of.reported_graph) for job, of in jobs))
 
 
 def weak_orders(num: int) -> list[tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Self
 
@@ -95,6 +96,13 @@ class RoutedFlows:
             np.array([link for (*_, link), _ in merged], dtype=np.int64),
             np.array([round(latency_s * PS_PER_S) for latency_s in latencies_s], dtype=np.int64),
         )
+
+    @cached_property
+    def shape(self) -> bytes:
+        """What matters of paths: equal where only links of the same kind have changed their places."""
+        network = self.network
+        arrays = network.capacities_bps, network.starts, network.links, self.size_bytes, self.class_of, self.latency_ps
+        return b"".join(array.tobytes() for array in arrays)
 
     def bundles(self, levels: IntArray, orders: IntArray) -> Bundles:
         """Return the bundles where classes have these levels, and these places in the order at hosts."""

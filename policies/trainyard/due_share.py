@@ -1,7 +1,8 @@
-"""What is due to every job: its share in the fluid bound, or its fair share where that is more.
+"""The least that every job is to get, so that nobody starves.
 
-The fluid bound serves a job not at all where its links feed more computation elsewhere. So that nobody starves, no job
-is to get much less than what all could have alike.
+The fluid bound serves a job not at all where its links feed more computation elsewhere. Therefore no job is to get much
+less than what is due to it: its share in the fluid bound, or its fair share where that is more. And no iteration is to
+take very long where the job's fair share would make it shorter.
 """
 
 import numpy as np
@@ -13,9 +14,20 @@ from policies.trainyard.fluid_bound import FluidBound
 _FULL = 1e-9
 
 
-def due_shares(contention: Contention, bound: FluidBound) -> FloatArray:
-    """Return by job the share of its iterations alone that is due to it."""
-    return np.maximum(bound.share, fair_shares(contention))
+def least_shares(
+    contention: Contention, bound: FluidBound, alone_s: FloatArray, least_of_bound: float, longest_iteration_s: float
+) -> FloatArray:
+    """Return by job the least share of its iterations alone that it is to get.
+
+    Args:
+        contention: The jobs.
+        bound: Their fluid bound.
+        alone_s: By job, the time of an iteration alone.
+        least_of_bound: The fraction of what is due to a job.
+        longest_iteration_s: How long iterations may take where fair shares make them shorter.
+    """
+    fair = fair_shares(contention)
+    return np.maximum(least_of_bound * np.maximum(bound.share, fair), np.minimum(fair, alone_s / longest_iteration_s))
 
 
 def fair_shares(contention: Contention) -> FloatArray:

@@ -49,7 +49,7 @@ class Scored:
 
 
 class JobModel:
-    """Jobs that play together, and the budget for doing so. ``begin`` comes first.
+    """Jobs that play together, and the budget for doing so. ``begin`` comes first; ``runs`` counts what is played.
 
     Args:
         jobs: The jobs.
@@ -77,7 +77,8 @@ class JobModel:
         self._alone_s = alone_s
         self.scorer = scorer
         self._rates_bps = rates_bps
-        self._left = evaluations
+        self._evaluations = evaluations
+        self.runs = 0
         self._steps_left = max_steps
         self._least_runs = least_runs
         self._jitter = options.compute_jitter if len(jobs) > 1 else 0.0
@@ -86,6 +87,8 @@ class JobModel:
         self._options = options
         self._horizon_s = self._warm_up_s = self._early_s = 0.0
         self._known: dict[Assignment, Scored] = {}
+        self._alike: dict[tuple[bytes, tuple[int, ...], tuple[int, ...]], Scored] = {}
+        """By what distinguishes assignments: paths over other links of the same kind are as good."""
         self._routed: dict[tuple[JobPaths, ...], RoutedFlows] = {}
         self._known_alone_s: dict[tuple[int, JobPaths, tuple[int, ...]], float] = {}
         first = np.cumsum([0, *(len(job.flow_groups) for job in jobs)]).tolist()
@@ -113,7 +116,7 @@ class JobModel:
     @property
     def has_budget(self) -> bool:
         """Whether another assignment may be tried."""
-        return self._left > 0 and self._steps_left > 0
+        return self.runs < self._evaluations and self._steps_left > 0
 
     def knows(self, assignment: Assignment) -> bool:
         """Return whether an assignment has been played."""
@@ -126,7 +129,13 @@ class JobModel:
         """
         if (known := self._known.get(assignment)) is not None and (known.score is not None or rival is not None):
             return known
-        self._left -= 1
+        routed = self._routed_on(assignment.paths)
+        shape = routed.shape, assignment.levels, assignment.places
+        alike = self._alike.get(shape)
+        if alike is not None and (alike.score is not None or rival is not None):
+            self._known[assignment] = Scored(assignment, alike.early, alike.served, alike.score)
+            return self._known[assignment]
+        self.runs += 1
         playing = self._playing(assignment)
         played = Scored(assignment, self.scorer.score(self._served(playing, self._early_s)))
         if rival is None or not _is_clearly_worse(played.early, rival.early, self._options.early_margin):
@@ -135,7 +144,7 @@ class JobModel:
                 played.served = self._served(playing, self._horizon_s * _LONGER)
             played.score = self.scorer.score(played.served)
         self._steps_left -= playing.steps
-        self._known[assignment] = played
+        self._known[assignment] = self._alike[shape] = played
         return played
 
     def harms(self, assignment: Assignment) -> bool:

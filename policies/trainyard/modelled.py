@@ -13,7 +13,7 @@ from policies.model.routed_flows import RoutedFlows
 from policies.snapshot import Snapshot
 from policies.trainyard.assignment import Assignment, JobPaths
 from policies.trainyard.component import Component, Settings, may_move, ruled_paths
-from policies.trainyard.due_share import due_shares
+from policies.trainyard.due_share import least_shares
 from policies.trainyard.job_model import LATENCY_S, JobModel, Scored
 from policies.trainyard.options import PathRule
 from policies.trainyard.order import smith_ratios
@@ -97,7 +97,8 @@ def modelled_component(
     times_s = np.array([_alone_s(job, in_force.get(job.name), rates_bps) for job in jobs])
     if not np.isfinite(times_s).all():
         return None
-    least = options.least_of_bound * due_shares(contention, component.search.bound)
+    bounds = options.least_of_bound, options.longest_iteration_s
+    least = least_shares(contention, component.search.bound, times_s, *bounds)
     scorer = Scorer(contention.work / times_s, least if len(jobs) > 1 else np.zeros(1), options.max_slowdown)
     by = room_bps, evaluations, options.model_steps, options.min_evaluations, options.model
     model = JobModel(jobs, times_s, scorer, *by)
@@ -149,15 +150,21 @@ def _starts(modelled: Modelled, foreign: FloatArray) -> tuple[list[Assignment], 
     crux_paths, levels, ranks = _crux(jobs, settings, foreign)
     of_crux = Assignment(crux_paths, tuple(by_group(levels)), tuple(by_group(ranks)))
     of_rules = (tuple(tuple(paths[job.name].paths) for job in jobs) for paths in ruled_paths(jobs, settings, foreign))
+    apart = tuple(_gathered(job, number) for number, job in enumerate(jobs))
     orders = [by_group(levels) for order in search.orders() for levels in search.level_starts(order)]
     if settings.options.may_share:
         orders.insert(0, one_level)
     starts = [
         replace(unsteered, paths=paths).with_tiers(tiers, num_levels)
-        for paths in dict.fromkeys((crux_paths, hashed, *of_rules))
+        for paths in dict.fromkeys((crux_paths, hashed, apart, *of_rules))
         for tiers in orders
     ]
     return ([unsteered, of_crux], starts) if settings.options.may_share else (starts[:1], starts[1:])
+
+
+def _gathered(job: Job, number: int) -> JobPaths:
+    """Return for all flows of a job paths of one number: where jobs have different ones, they keep apart."""
+    return tuple(flow.candidates[number % len(flow.candidates)] for flow in job.flows)
 
 
 def _crux(

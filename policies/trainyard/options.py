@@ -23,8 +23,8 @@ class ModelOptions:
     most_iterations: float = 32.0
     warm_up_share: float = 0.15
     compute_jitter: float = 0.02
-    early_share: float = 0.2
-    early_margin: float = 0.02
+    early_share: float = 0.12
+    early_margin: float = 0.03
 
 
 class InitialOrder(StrEnum):
@@ -86,6 +86,7 @@ class TrainyardOptions:
         min_gain: A change must gain this fraction over keeping what is in force.
         least_of_bound: No job is to get less than this fraction of what is due to it, its share in the fluid bound or
             its fair share, whichever is greater.
+        longest_iteration_s: No iteration is to take longer where the job's fair share would make it shorter.
         max_slowdown: The largest factor over its iteration time alone that a job should suffer; None: no limit.
         num_orders: How many orders the compression tries, as in Crux; None: as many as the size of the graph suggests.
 
@@ -97,16 +98,17 @@ class TrainyardOptions:
     initial_orders: tuple[InitialOrder, ...] = (InitialOrder.FLUID_BOUND, InitialOrder.CRUX)
     path_rules: tuple[PathRule, ...] = tuple(PathRule)
     may_share: bool = True
-    evaluations: int = 300
+    evaluations: int = 800
     event_evaluations: int = 60
     full_search_jobs: int = 50
     min_evaluations: int = 8
-    model_steps: float = 2e6
+    model_steps: float = 3e6
     max_modelled_jobs: int = 64
     bound_steps: int = 100
     max_candidate_links: int = 1 << 18
     min_gain: float = 0.01
     least_of_bound: float = 0.05
+    longest_iteration_s: float = 40.0
     max_slowdown: float | None = None
     num_orders: int | None = None
 
@@ -123,5 +125,7 @@ class TrainyardOptions:
             raise ValueError(f"min_gain must not be negative, not {self.min_gain}")
         if not 0 <= self.least_of_bound <= 1:
             raise ValueError(f"least_of_bound must be from 0 to 1, not {self.least_of_bound}")
+        if not self.longest_iteration_s > 0:
+            raise ValueError(f"longest_iteration_s must be positive, not {self.longest_iteration_s}")
         if self.max_slowdown is not None and not self.max_slowdown >= 1:
             raise ValueError(f"max_slowdown must be at least 1, not {self.max_slowdown}")

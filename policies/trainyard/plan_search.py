@@ -27,8 +27,14 @@ _MAX_PERMUTED = 5
 """All orders of so many jobs are tried where some job does not get what it must."""
 _OWN_WEIGHTS = (1.0, 4.0)
 """How much other flows of the same job weigh where it chooses paths anew."""
-_IDLE_STEPS = 60
-"""For each job, so many steps in turn may bring nothing before the search ends."""
+_ONE_GROUP = 0.3
+"""How often a step gathers the flows of one group instead of all flows of a job."""
+_IDLE_STEPS = 20
+"""For each job, so many steps in turn may bring nothing before a walk ends."""
+_KICK_STEPS = 2
+"""After a walk, the next one begins so many steps from the best."""
+_FRUITLESS_WALKS = 5
+"""So many walks in turn may find nothing that is not known before the search ends."""
 
 
 class PlanSearch:
@@ -74,6 +80,13 @@ class PlanSearch:
             (number, unit) for number, job in enumerate(jobs) for unit in _units(job, model.groups_of[number])
         ]
 
+        steps: list[tuple[Callable[[Scored], Assignment | None], int]] = [(self._move_job, 3), (self._exchange, 1)]
+        if self._units:
+            steps.append((self._move_groups, 2))
+        if self._movable:
+            steps += [(self._reroute, 1), (self._move_flows, 2), (self._gather, 2)]
+        self._kinds = [step for step, _ in steps], [weight for _, weight in steps]
+
     def best_from(self, known: Sequence[Assignment], starts: Sequence[Assignment]) -> Scored:
         """Return the best assignment found; of equally good ones the first.
 
@@ -98,18 +111,22 @@ class PlanSearch:
         return other if is_better else best
 
     def _climb(self, best: Scored) -> Scored:
-        """Walk on from the best, also along steps that change nothing."""
-        steps: list[tuple[Callable[[Scored], Assignment | None], int]] = [(self._move_job, 3), (self._exchange, 1)]
-        if self._units:
-            steps.append((self._move_groups, 2))
-        if self._movable:
-            steps += [(self._reroute, 2), (self._move_flows, 2)]
-        kinds, weights = zip(*steps, strict=True)
-        here, idle = best, 0
+        """Walk on from the best, also along steps that change nothing; and from near it where that leads nowhere."""
+        here, fruitless = best, 0
+        while self._model.has_budget and fruitless < _FRUITLESS_WALKS:
+            runs = self._model.runs
+            reached = self._walk(here)
+            fruitless = 0 if self._model.runs > runs else fruitless + 1
+            best = self._better(best, reached)
+            here = self._kicked(best)
+        return best
+
+    def _walk(self, here: Scored) -> Scored:
+        """Return the best that steps lead to, one after another."""
+        best, idle = here, 0
         while self._model.has_budget and idle < _IDLE_STEPS * len(self._jobs):
             idle += 1
-            (step,) = self._chance.choices(kinds, weights)
-            other = step(here)
+            other = self._step(here)
             if other is None or self._model.knows(other) or self._model.harms(other):
                 continue
             played = self._model.play(other, here)
@@ -120,6 +137,20 @@ class PlanSearch:
             if self._better(best, here) is here:
                 best, idle = here, 0
         return best
+
+    def _kicked(self, best: Scored) -> Scored:
+        """Take a few steps from the best, wherever they lead."""
+        here = best
+        for _ in range(_KICK_STEPS):
+            other = self._step(here)
+            if other is not None and self._model.has_budget and not self._model.harms(other):
+                here = self._model.play(other)
+        return here
+
+    def _step(self, here: Scored) -> Assignment | None:
+        """Return a neighbour."""
+        (step,) = self._chance.choices(*self._kinds)
+        return step(here)
 
     def _permuted(self, best: Scored) -> Scored:
         """Try all orders of few jobs."""
@@ -189,6 +220,20 @@ class PlanSearch:
         paths = list(here.assignment.paths[number])
         for position in alike if self._chance.random() < 0.5 else [self._chance.choice(alike)]:
             paths[position] = path
+        return here.assignment.with_paths(number, tuple(paths))
+
+    def _gather(self, here: Scored) -> Assignment:
+        """Give all flows of a job, or those of one group, paths of few numbers: all, or spread over some of them."""
+        number = self._chance.choice(self._movable)
+        job, paths = self._jobs[number], list(here.assignment.paths[number])
+        num_paths = max(len(flow.candidates) for flow in job.flows if flow.sends)
+        taken = self._chance.sample(range(num_paths), self._chance.randint(1, num_paths))
+        group = self._chance.choice(job.flow_groups).name if self._chance.random() < _ONE_GROUP else None
+        for alike in (alike for owner, alike in self._alike if owner == number):
+            candidates = job.flows[alike[0]].candidates
+            for turn, position in enumerate(alike):
+                if group is None or job.flows[position].key.group == group:
+                    paths[position] = candidates[taken[turn % len(taken)] % len(candidates)]
         return here.assignment.with_paths(number, tuple(paths))
 
 

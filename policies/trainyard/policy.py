@@ -151,7 +151,7 @@ def _reason(outcome: JobOutcome, options: TrainyardOptions) -> str:
     if outcome.excess > 0:
         reason += f" No plan was found that slows it down at most {options.max_slowdown:g} times."
     if outcome.lacks > 0:
-        reason += f" No plan was found that gives it {options.least_of_bound:.0%} of what is due to it."
+        reason += " No plan was found that gives it the least that is due to it."
     return reason
 
 

@@ -14,7 +14,7 @@ from policies.snapshot import Snapshot
 from policies.trainyard import fluid_bound
 from policies.trainyard.capacity import served_in_turn
 from policies.trainyard.contention import Contention
-from policies.trainyard.due_share import due_shares, fair_shares
+from policies.trainyard.due_share import fair_shares, least_shares
 from policies.trainyard.fluid_bound import FluidBound, WarmStart
 from policies.trainyard.path_choice import choose_paths, occupied_seconds
 from policies.trainyard.policy import trainyard
@@ -86,7 +86,19 @@ def test_fair_shares_are_max_min_fair(seed: int, load: float, num_links: int) ->
         full = (use >= 1 - 1e-6) & (loads[job] > 0)
         most_there = [share[loads[:, link] > 0].max() for link in np.flatnonzero(full)]
         assert of_job >= 1 - 1e-6 or any(of_job >= most - 1e-6 for most in most_there)
-    assert (due_shares(contention, FluidBound.of(contention, 100)) >= share).all()
+
+
+def test_the_least_is_a_part_of_what_is_due_and_no_endless_iteration() -> None:
+    """Two equal jobs want a link twice; the fluid bound gives it to one of them, and a half of it is fair."""
+    mix = Mix(np.full(2, 1e-6), np.zeros(2), np.array([2.0, 1.0]), np.full((2, 1), 10.0), np.zeros((1, 2)))
+    contention = contention_of(mix.snapshot())
+    bound = FluidBound.of(contention, 400)
+    alone_s = np.array([10.0, 10.0])
+    least = least_shares(contention, bound, alone_s, least_of_bound=0.1, longest_iteration_s=1e9)
+    assert least == pytest.approx(0.1 * np.maximum(bound.share, 0.5))
+    for longest_s, share in ((40.0, 0.25), (5.0, 0.5)):
+        least = least_shares(contention, bound, alone_s, least_of_bound=0.1, longest_iteration_s=longest_s)
+        assert least[1] == pytest.approx(share)
 
 
 def test_capacity_alone_serves_in_turn() -> None:
