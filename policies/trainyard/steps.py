@@ -1,5 +1,9 @@
-"""Single steps of the policy, for experiments: the order it finds, and the levels it gives to any order."""
+"""Single steps of the policy, for experiments: the order it finds, and the levels it gives to any order.
 
+Both look for the most computation alone: here nobody is kept from starving.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +16,7 @@ from policies.trainyard.modelled import modelled_component, of_levels
 from policies.trainyard.options import TrainyardOptions
 from policies.trainyard.policy import trainyard
 
-_DEFAULT = TrainyardOptions()
+_DEFAULT = TrainyardOptions(least_of_bound=0.0, longest_iteration_s=math.inf)
 
 
 def order(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> tuple[str, ...]:
