@@ -25,6 +25,7 @@ from itertools import repeat
 
 import numpy as np
 
+from policies.enforcement import SWITCH_LEVELS
 from policies.flows import FlowKey
 from policies.job import Job
 from policies.plan import FlowPlan, JobPlan, ModelledWorth, Plan, flow_plans
@@ -157,7 +158,8 @@ def _reason(outcome: JobOutcome, options: TrainyardOptions) -> str:
 
 TRAINYARD = Policy(
     "trainyard",
-    "trainyard: paths, order and levels of flow groups, by what delay costs and links charge",
+    "trainyard: paths and levels of flow groups, by playing the jobs' task graphs",
     trainyard,
+    ideal_rates=SWITCH_LEVELS,
     memory_codec=TrainyardMemoryCodec(),
 )
