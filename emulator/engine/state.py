@@ -81,7 +81,8 @@ FLOW_LEVEL: Final = 16  # queue at the sending host's NIC
 FLOW_ACKNOWLEDGE_EVERY: Final = 17
 FLOW_RETRANSMISSIONS: Final = 18
 FLOW_WAITING: Final = 19  # data packets in the queues of the sending host's NIC
-FLOW_COLUMNS: Final = 20
+FLOW_HAS_GAPS: Final = 20  # the last acknowledgement has shown lost packets
+FLOW_COLUMNS: Final = 21
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
 # Packets that reached a host or a control plane and belong to no flow, in order.

@@ -27,6 +27,7 @@ from emulator.engine.state import (
     FLOW_ASKED,
     FLOW_DESTINATION_LINK,
     FLOW_EXPECTED,
+    FLOW_HAS_GAPS,
     FLOW_HEADER_BYTES,
     FLOW_LAST,
     FLOW_LEVEL,
@@ -131,7 +132,8 @@ def leave_nic(state: State, packet: int) -> None:
     flow = state.packets[packet, PACKET_FLOW]
     if flow != NONE and state.packets[packet, PACKET_KIND] == DATA:
         state.flows[flow, FLOW_WAITING] -= 1
-        fill_window(state, flow)
+        if not state.flows[flow, FLOW_HAS_GAPS]:
+            fill_window(state, flow)
 
 
 @inlined
@@ -255,7 +257,8 @@ def receive_acknowledgement(state: State, flow: int, packet: int) -> None:
         flows[flow, FLOW_PROGRESS_PS] = state.scalars[NOW_PS]
     sent_before_question = flows[flow, FLOW_ASKED] if state.packets[packet, PACKET_KIND] == ANSWER else 0
     send_lost(state, flow, expected, received, sent_before_question)
-    if not is_overtaken(received):
+    flows[flow, FLOW_HAS_GAPS] = is_overtaken(received)
+    if not flows[flow, FLOW_HAS_GAPS]:
         fill_window(state, flow)
 
 

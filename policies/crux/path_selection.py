@@ -60,6 +60,8 @@ def least_congested(
     load: FloatArray,
     rounds: int = 1,
     own_weight: float = 1.0,
+    *,
+    calls: int = 1,
 ) -> Traffic:
     """Return every flow with the candidate that is the least congested with it; ties go as the module says.
 
@@ -73,8 +75,9 @@ def least_congested(
             paths of all others.
         own_weight: How much other flows of the same job weigh, at least 1. A job spreads its flows more evenly with
             more.
+        calls: How often the caller will call it: many calls are worth machine code.
     """
-    choose = _choose.for_steps(3 * rounds * len(traffic.links))
+    choose = _choose.for_steps(3 * rounds * len(traffic.links) * calls)
     where = traffic.links, traffic.first_link, traffic.path_length
     shares = load.copy(), own_weight - 1
     return traffic.narrowed(choose(order, traffic.first_flow, amounts, *where, rates, *shares, rounds))

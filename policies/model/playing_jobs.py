@@ -89,7 +89,7 @@ class PlayingJobs:
 
     @property
     def steps(self) -> int:
-        """How many rates have been set: a measure of the time that runs take, the same on every machine."""
+        """How many rates have been computed, events counting as two: a measure of time that is the same everywhere."""
         return int(self._progress.counts[1])
 
     @property

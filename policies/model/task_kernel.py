@@ -10,6 +10,8 @@ from policies.model.transmission import reached_bundles, sent_bytes, set_rates, 
 from policies.rates.network import IntArray
 
 _TURNS_PER_ITERATION = 131
+_STEPS_PER_EVENT = 2
+"""An event takes as long as it takes to compute so many rates."""
 
 
 @compiled
@@ -40,6 +42,7 @@ def play(
             slot = find_slot(cache.keys, cache.begins, key, touched_key)
             if cache.begins[slot] == EMPTY:
                 flows = reached_bundles(layout, scratch, num_touched)
+                progress.counts[1] += len(flows)
                 slot = remember(cache, key, touched_key, flows, shared_rates_bps(layout, scratch, flows))
             begin, end = cache.begins[slot], cache.begins[slot] + cache.lengths[slot]
             flows = cache.flows[begin:end]
@@ -51,7 +54,7 @@ def play(
                     settled_ps[flow] = now_ps
             set_rates(flows, cache.rates_bps[begin:end], now_ps, remaining_bytes, rates_bps, ends_ps)
             sending.counts[1] = 0
-            progress.counts[1] += len(flows)
+        progress.counts[1] += _STEPS_PER_EVENT
         next_ps = _next_ps(progress, active[:num_active], ends_ps)
         if next_ps > until_ps or next_ps == NEVER_PS:
             return max(now_ps, until_ps) if until_ps < NEVER_PS else now_ps

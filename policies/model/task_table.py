@@ -72,8 +72,8 @@ class Progress(NamedTuple):
 
     By task: ``waits_for`` so many others; ``ends_ps``, when its computation ends or its last bytes arrive, while that
     is known; ``sending`` so many bundles; ``latest_ps``, the latest arrival of those sent. The tasks whose end is known
-    are the first ``counts[0]`` of ``running``; ``counts[1]`` rates have been set. By job: ``unfinished`` tasks,
-    ``iterations`` completed, and ``begins_ps``, when the first iteration begins while it has not.
+    are the first ``counts[0]`` of ``running``; ``counts[1]`` measures the time that was needed. By job: ``unfinished``
+    tasks, ``iterations`` completed, and ``begins_ps``, when the first iteration begins while it has not.
     """
 
     waits_for: IntArray

@@ -29,6 +29,10 @@ _HARM = 1e-3
 """By so much the levels of a job's groups may slow it down where it is alone."""
 
 
+Part = tuple[int, ...]
+"""Numbers of jobs that share links, directly or through each other."""
+
+
 class Scored:
     """An assignment with what it is worth.
 
@@ -50,6 +54,8 @@ class Scored:
 
 class JobModel:
     """Jobs that play together, and the budget for doing so. ``begin`` comes first; ``runs`` counts what is played.
+
+    Jobs that share no link on their paths are played apart, and no part is played twice.
 
     Args:
         jobs: The jobs.
@@ -78,7 +84,7 @@ class JobModel:
         self.scorer = scorer
         self._rates_bps = rates_bps
         self._evaluations = evaluations
-        self.runs = 0
+        self.runs = self._num_played = 0
         self._steps_left = max_steps
         self._least_runs = least_runs
         self._jitter = options.compute_jitter if len(jobs) > 1 else 0.0
@@ -87,9 +93,11 @@ class JobModel:
         self._options = options
         self._horizon_s = self._warm_up_s = self._early_s = 0.0
         self._known: dict[Assignment, Scored] = {}
-        self._alike: dict[tuple[bytes, tuple[int, ...], tuple[int, ...]], Scored] = {}
-        """By what distinguishes assignments: paths over other links of the same kind are as good."""
-        self._routed: dict[tuple[JobPaths, ...], RoutedFlows] = {}
+        self._links: dict[tuple[int, JobPaths], frozenset[int]] = {}
+        self._routed: dict[tuple[Part, tuple[JobPaths, ...]], RoutedFlows] = {}
+        self._early: dict[tuple[object, ...], FloatArray] = {}
+        self._whole: dict[tuple[object, ...], FloatArray] = {}
+        """By what distinguishes parts of assignments; links of the same kind are as good. What its jobs get."""
         self._known_alone_s: dict[tuple[int, JobPaths, tuple[int, ...]], float] = {}
         first = np.cumsum([0, *(len(job.flow_groups) for job in jobs)]).tolist()
         self.groups_of = [range(begin, end) for begin, end in pairwise(first)]
@@ -97,7 +105,8 @@ class JobModel:
     def begin(self, assignment: Assignment) -> bool:
         """Set how long runs are, by a short one; return whether the model can play these jobs at all."""
         options, longest_s = self._options, float(self._alone_s.max())
-        playing = self._playing(assignment)
+        everybody = tuple(range(len(self._jobs)))
+        playing = self._playing(everybody, self._routed_on(everybody, assignment), assignment)
         transfers = np.array([len(job.transfers.group_of) for job in self._jobs])
         ends = float((transfers * longest_s / self._alone_s).sum())
         if ends * playing.num_bundles * self._least_runs > _HOPELESS * self._steps_left:
@@ -129,22 +138,29 @@ class JobModel:
         """
         if (known := self._known.get(assignment)) is not None and (known.score is not None or rival is not None):
             return known
-        routed = self._routed_on(assignment.paths)
-        shape = routed.shape, assignment.levels, assignment.places
-        alike = self._alike.get(shape)
-        if alike is not None and (alike.score is not None or rival is not None):
-            self._known[assignment] = Scored(assignment, alike.early, alike.served, alike.score)
-            return self._known[assignment]
-        self.runs += 1
-        playing = self._playing(assignment)
-        played = Scored(assignment, self.scorer.score(self._served(playing, self._early_s)))
+        before = self._num_played
+        parts = [(part, self._routed_on(part, assignment)) for part in self._parts(assignment.paths)]
+        keys = [(part, routed.shape, *self._order(part, assignment)) for part, routed in parts]
+        early, whole = np.zeros(len(self._jobs)), np.zeros(len(self._jobs))
+        unfinished = {}
+        for (part, routed), key in zip(parts, keys, strict=True):
+            if key not in self._early or (key not in self._whole and rival is None):
+                playing = unfinished[key] = self._playing(part, routed, assignment)
+                self._early[key] = self._served(part, playing, self._early_s)
+            early[list(part)] = self._early[key]
+        played = Scored(assignment, self.scorer.score(early))
         if rival is None or not _is_clearly_worse(played.early, rival.early, self._options.early_margin):
-            played.served = self._served(playing, self._horizon_s)
-            if playing.iterations.min() < _LEAST_ITERATIONS:
-                played.served = self._served(playing, self._horizon_s * _LONGER)
-            played.score = self.scorer.score(played.served)
-        self._steps_left -= playing.steps
-        self._known[assignment] = self._alike[shape] = played
+            for (part, routed), key in zip(parts, keys, strict=True):
+                if key not in self._whole:
+                    playing = unfinished.setdefault(key, self._playing(part, routed, assignment))
+                    self._whole[key] = self._served(part, playing, self._horizon_s)
+                    if playing.iterations.min() < _LEAST_ITERATIONS:
+                        self._whole[key] = self._served(part, playing, self._horizon_s * _LONGER)
+                whole[list(part)] = self._whole[key]
+            played.served, played.score = whole, self.scorer.score(whole)
+        self._steps_left -= sum(playing.steps for playing in unfinished.values())
+        self.runs += self._num_played > before
+        self._known[assignment] = played
         return played
 
     def harms(self, assignment: Assignment) -> bool:
@@ -154,23 +170,53 @@ class JobModel:
             for number, groups in enumerate(self.groups_of)
         )
 
-    def _playing(self, assignment: Assignment) -> PlayingJobs:
-        routed = self._routed_on(assignment.paths)
-        bundles = routed.bundles(np.array(assignment.levels, np.int64), np.array(assignment.places, np.int64))
-        graphs = [job.played_graph for job in self._jobs]
-        return PlayingJobs(graphs, self._begins_s, routed.num_bundles, routed.size_bytes, bundles, self._jitter)
+    def _parts(self, paths: Sequence[JobPaths]) -> list[Part]:
+        """Return the jobs in parts that share no link on these paths."""
+        parts: list[tuple[Part, frozenset[int]]] = []
+        for job, of_job in enumerate(paths):
+            key = job, of_job
+            if key not in self._links:
+                flows = zip(self._jobs[job].flows, of_job, strict=True)
+                crossed = (link for flow, path in flows if flow.sends for link in (*path, *flow.host_links))
+                self._links[key] = frozenset(crossed)
+            members: Part = (job,)
+            links, apart = self._links[key], []
+            for part in parts:
+                if links.isdisjoint(part[1]):
+                    apart.append(part)
+                else:
+                    members, links = part[0] + members, links | part[1]
+            parts = [*apart, (members, links)]
+        return [tuple(sorted(members)) for members, _ in parts]
 
-    def _served(self, playing: PlayingJobs, until_s: float) -> FloatArray:
+    def _order(self, part: Part, assignment: Assignment) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return what matters of the levels and places of a part."""
+        groups = [group for job in part for group in self.groups_of[job]]
+        levels, places = ([of[group] for group in groups] for of in (assignment.levels, assignment.places))
+        distinct = {level: rank for rank, level in enumerate(sorted(set(levels)))}
+        has_one_place = len(set(zip(levels, places, strict=True))) == len(distinct)
+        return tuple(distinct[level] for level in levels), () if has_one_place else tuple(places)
+
+    def _playing(self, part: Part, routed: RoutedFlows, assignment: Assignment) -> PlayingJobs:
+        groups = [group for job in part for group in self.groups_of[job]]
+        levels, places = (np.array(of, np.int64)[groups] for of in (assignment.levels, assignment.places))
+        graphs = [self._jobs[job].played_graph for job in part]
+        of_flows = routed.num_bundles, routed.size_bytes, routed.bundles(levels, places)
+        self._num_played += 1
+        return PlayingJobs(graphs, self._begins_s[list(part)], *of_flows, self._jitter)
+
+    def _served(self, part: Part, playing: PlayingJobs, until_s: float) -> FloatArray:
         """Continue a run; return by job the share of its iterations alone that it has done after the warm-up."""
         playing.run(until_s)
         per_s = playing.iterations_between(self._warm_up_s, until_s) / (until_s - self._warm_up_s)
-        return np.asarray(per_s * self._alone_s)
+        return np.asarray(per_s * self._alone_s[list(part)])
 
-    def _routed_on(self, paths: tuple[JobPaths, ...]) -> RoutedFlows:
-        if paths not in self._routed:
-            delays_s = np.full(len(self._rates_bps), LINK_DELAY_S)
-            self._routed[paths] = RoutedFlows.of(self._jobs, paths, self._rates_bps, delays_s=delays_s)
-        return self._routed[paths]
+    def _routed_on(self, part: Part, assignment: Assignment) -> RoutedFlows:
+        key = part, tuple(assignment.paths[job] for job in part)
+        if key not in self._routed:
+            jobs, delays_s = [self._jobs[job] for job in part], np.full(len(self._rates_bps), LINK_DELAY_S)
+            self._routed[key] = RoutedFlows.of(jobs, key[1], self._rates_bps, delays_s=delays_s)
+        return self._routed[key]
 
     def _is_harmed(self, number: int, paths: JobPaths, levels: Sequence[int]) -> bool:
         distinct = sorted(set(levels))

@@ -9,7 +9,7 @@ class ModelOptions:
     """How long the model of a component runs, and when it gives up.
 
     Attributes:
-        steps: A run sets about so many rates; its length follows from that.
+        steps: A run takes about so many steps (``PlayingJobs.steps``); its length follows from that.
         least_iterations: It is at least so long, in iterations of the slowest job.
         most_iterations: It is at most so long.
         warm_up_share: The first part of it, which is not measured.
@@ -18,7 +18,7 @@ class ModelOptions:
         early_margin: It is clearly worse by this fraction.
     """
 
-    steps: float = 8e3
+    steps: float = 1e4
     least_iterations: float = 6.0
     most_iterations: float = 32.0
     warm_up_share: float = 0.15
@@ -78,7 +78,7 @@ class TrainyardOptions:
         event_evaluations: How often it may after an event, where jobs of the component have levels and paths already.
         full_search_jobs: In a cluster with more jobs, a search has fewer runs in proportion.
         min_evaluations: Where there would be fewer runs, the model is not run at all.
-        model_steps: About how many rates all runs of a search may set.
+        model_steps: About how many steps all runs of a search may take.
         max_modelled_jobs: The model is not run for components with more jobs.
         bound_steps: Steps of the solver of the fluid bound.
         max_candidate_links: Where the candidate paths of a component have more links together, only flows without a
@@ -102,7 +102,7 @@ class TrainyardOptions:
     event_evaluations: int = 60
     full_search_jobs: int = 50
     min_evaluations: int = 8
-    model_steps: float = 3e6
+    model_steps: float = 4e6
     max_modelled_jobs: int = 64
     bound_steps: int = 100
     max_candidate_links: int = 1 << 18

@@ -7,7 +7,7 @@ than any of the starts.
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -27,6 +27,9 @@ _MAX_PERMUTED = 5
 """All orders of so many jobs are tried where some job does not get what it must."""
 _OWN_WEIGHTS = (1.0, 4.0)
 """How much other flows of the same job weigh where it chooses paths anew."""
+_LEAST_USED_WEIGHT = 4
+"""How often a job gets the least used paths, beside once those of each start."""
+_MANY = 1_000
 _ONE_GROUP = 0.3
 """How often a step gathers the flows of one group instead of all flows of a job."""
 _IDLE_STEPS = 20
@@ -189,20 +192,20 @@ class PlanSearch:
     def _reroute(self, here: Scored) -> Assignment:
         """Give a job other paths: those of a start, or the least used ones given all or the more urgent others."""
         number = self._chance.choice(self._movable)
-        return here.assignment.with_paths(number, self._chance.choice(list(self._other_paths(number, here))))
+        known = list(dict.fromkeys(start.paths[number] for start in self._starts))
+        chosen = self._chance.randrange(len(known) + _LEAST_USED_WEIGHT)
+        paths = known[chosen] if chosen < len(known) else self._least_used(number, here)
+        return here.assignment.with_paths(number, paths)
 
-    def _other_paths(self, number: int, here: Scored) -> Iterator[JobPaths]:
-        yield from dict.fromkeys(start.paths[number] for start in self._starts)
+    def _least_used(self, number: int, here: Scored) -> JobPaths:
         levels = here.assignment.levels
         highest = [max((levels[group] for group in groups), default=0) for groups in self._model.groups_of]
-        others = [other for other in range(len(self._jobs)) if other != number]
-        ahead = [other for other in others if highest[other] >= highest[number]]
-        for counted in (others,) if len(ahead) == len(others) else (others, ahead):
-            placed = self._foreign + sum(self._utilisation(other, here) for other in counted)
-            for own_weight in _OWN_WEIGHTS:
-                first, amounts = np.zeros(1, dtype=np.int64), self._amounts[number]
-                by = amounts, self._rates_bps, placed, 2, own_weight
-                yield tuple(least_congested(self._traffic[number], first, *by).first_paths)
+        least = self._chance.choice((0, highest[number]))
+        counted = [other for other in range(len(self._jobs)) if other != number and highest[other] >= least]
+        placed = self._foreign + sum(self._utilisation(other, here) for other in counted)
+        first, amounts = np.zeros(1, dtype=np.int64), self._amounts[number]
+        by = amounts, self._rates_bps, placed, 2, self._chance.choice(_OWN_WEIGHTS)
+        return tuple(least_congested(self._traffic[number], first, *by, calls=_MANY).first_paths)
 
     def _utilisation(self, number: int, here: Scored) -> FloatArray:
         """Return by link the share of time for which a job uses it."""

@@ -36,7 +36,6 @@ from policies.trainyard.component import Settings
 from policies.trainyard.contention import candidate_components
 from policies.trainyard.damping import decide_by_capacity
 from policies.trainyard.memory import FlowPlans, Memory, TrainyardMemoryCodec
-from policies.trainyard.modelled import decide_by_model
 from policies.trainyard.options import TrainyardOptions
 from policies.trainyard.outcome import JobOutcome
 
@@ -51,6 +50,9 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     Jobs that have not changed keep what ``snapshot.previous`` gives them, unless another decision gains enough. That
     needs a previous Plan of this policy, for the same fabric and with the same options.
     """
+    # The model imports numba, which takes longer than listing policies may.
+    from policies.trainyard.modelled import decide_by_model
+
     settings = Settings(snapshot.links, snapshot.num_levels, snapshot.seed, options)
     jobs = sorted(snapshot.jobs, key=lambda job: job.name)
     memory = _memory_of(snapshot.previous, settings)

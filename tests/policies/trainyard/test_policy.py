@@ -78,6 +78,15 @@ def test_example_2_of_crux_needs_no_factor() -> None:
     ]
 
 
+def test_a_link_that_others_load_is_left_to_them_where_another_is_faster() -> None:
+    """The job sends for 1 s on an idle link, and for 4 s on what three quarters of foreign load leave of one."""
+    job = make_job("a", [(1e9 / 8, ((0,), (1,)))])
+    snapshot = Snapshot(0.0, make_links(GBPS, GBPS), (job,))
+    for loaded, free in ((0, 1), (1, 0)):
+        plan = trainyard(replace(snapshot, foreign_loads_bps={loaded: 0.75e9}))
+        assert {flow.path for flow in plan.flows.values()} == {(free,)}
+
+
 def urgent_and_late(*, tells_graph: bool) -> Job:
     """A job that needs one group at once, and the other only when the next iteration begins."""
     (group,) = make_job("a", [(1e9 / 8, ONE_LINK)]).flow_groups
@@ -169,8 +178,9 @@ def test_a_plan_in_force_stays_where_nothing_has_happened(snapshot: Snapshot) ->
 @FEW
 @given(snapshot=snapshots(), count=st.integers(0, 5))
 def test_a_change_gains_what_it_must_by_the_model(snapshot: Snapshot, count: int) -> None:
-    before = quick(replace(snapshot, jobs=snapshot.jobs[:count]))
-    plan = quick(replace(snapshot, previous=before))
+    options = replace(QUICK, least_of_bound=0.0, longest_iteration_s=math.inf)
+    before = quick(replace(snapshot, jobs=snapshot.jobs[:count]), options)
+    plan = quick(replace(snapshot, previous=before), options)
     assert plan.worth is not None
     assert plan.worth.decided >= plan.worth.in_force * (1 - 1e-9)
 
