@@ -91,10 +91,11 @@ def trainyard(snapshot: Snapshot, options: TrainyardOptions = _DEFAULT) -> Plan:
     ranked = sorted(outcomes.values(), key=_rank_key)
     plans = [_job_plan(rank, outcome, options) for rank, outcome in enumerate(ranked)]
     plans += [_idle_plan(rank, job) for rank, job in enumerate(idle, len(ranked))]
+    expected_s = {outcome.job.name: time_s for outcome in ranked if (time_s := outcome.iteration_s) is not None}
     worth = ModelledWorth(
         sum(outcome.worth_before for outcome in ranked),
         sum(outcome.served * outcome.worth for outcome in ranked),
-        {outcome.job.name: time_s for outcome in ranked if (time_s := outcome.iteration_s) is not None},
+        expected_s | {job.name: job.profile.compute_s for job in idle},
     )
     return Plan("trainyard", tuple(plans), flows, worth, Memory(settings, outcomes, by_job, prices))
 
