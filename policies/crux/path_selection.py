@@ -7,12 +7,14 @@ then to the earlier candidate. ``Congestion`` lists what a load may be.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain, pairwise
 
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray, LinkArray
 from policies.intensity import Iteration, intensity, iterations, most_intense_first
 from policies.jit import Kernel
+from policies.lone_paths import jobs_faster_on_hashed_paths
 from policies.snapshot import Snapshot
 from policies.traffic import Traffic
 
@@ -38,6 +40,8 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
 
     Where the load is a utilisation, it begins with what foreign traffic takes of each link. To order jobs before paths
     are known, intensity spreads every flow evenly over its candidates. Linear in the links of all candidate paths.
+
+    A job that meets no other keeps the hash's paths where these make it faster, which the paper does not say.
     """
     link_rates_bps = snapshot.links.rates_bps
     traffic = Traffic.with_candidates(snapshot.jobs)
@@ -49,7 +53,16 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
     by_intensity = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
     rates = np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps
     foreign = snapshot.foreign_utilisation if congestion is Congestion.UTILISATION else np.zeros(len(rates))
-    return least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, foreign)
+    selected = least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, foreign)
+    paths, first_flow = selected.first_paths, selected.first_flow.tolist()
+    by_job = [paths[begin:end] for begin, end in pairwise(first_flow)]
+    on_hashed = jobs_faster_on_hashed_paths(snapshot, by_job)
+    if not on_hashed:
+        return selected
+    for number in on_hashed:
+        by_job[number] = [flow.hashed_path for flow in snapshot.jobs[number].flows]
+    path_of = {flow.key: path for flow, path in zip(selected.flows, chain.from_iterable(by_job), strict=True)}
+    return Traffic.with_paths(snapshot.jobs, lambda flow: (path_of[flow.key],))
 
 
 def least_congested(
