@@ -87,7 +87,6 @@ class JobModel:
         self.runs = self._num_played = 0
         self._steps_left = max_steps
         self._least_runs = least_runs
-        self._jitter = options.compute_jitter if len(jobs) > 1 else 0.0
         arrivals_s = np.array([job.arrival_s for job in jobs])
         self._begins_s = np.mod(arrivals_s - arrivals_s.min(), alone_s)
         self._options = options
@@ -203,7 +202,9 @@ class JobModel:
         graphs = [self._jobs[job].played_graph for job in part]
         of_flows = routed.num_bundles, routed.size_bytes, routed.bundles(levels, places)
         self._num_played += 1
-        return PlayingJobs(graphs, self._begins_s[list(part)], *of_flows, self._jitter)
+        # Whom nobody meets no coincidence can help.
+        jitter = self._options.compute_jitter if len(part) > 1 else 0.0
+        return PlayingJobs(graphs, self._begins_s[list(part)], *of_flows, jitter)
 
     def _served(self, part: Part, playing: PlayingJobs, until_s: float) -> FloatArray:
         """Continue a run; return by job the share of its iterations alone that it has done after the warm-up."""
