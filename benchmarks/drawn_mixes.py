@@ -2,7 +2,6 @@
 
 import importlib.util
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -99,8 +98,7 @@ def run_recording_plan(scenario: Scenario, policy: Policy) -> tuple[RunResult, P
 
 def well_predicted(result: RunResult, plan: Plan | None) -> list[bool]:
     """Return by job whether its iterations took as long as a Plan said; nothing where the Plan said nothing."""
-    # An attribute that plans do not have on every branch yet.
-    predicted_s: Mapping[str, float] = getattr(plan.worth if plan else None, "iteration_s", {})
+    predicted_s = {} if plan is None or plan.worth is None else plan.worth.iteration_s
     if not predicted_s:
         return []
     measured_s = {job.name: job.iteration_time_s for job in result.jobs}

@@ -10,7 +10,7 @@ from itertools import chain
 
 from policies.arrays import FlowArrays, LinkArray
 from policies.flows import Flow, FlowGroup
-from policies.task_graph import TaskGraph, Transfer
+from policies.task_graph import TaskGraph, check_sends
 from policies.transfers import Transfers, guessed_graph
 
 MAX_COMPUTE_S = 1e6
@@ -120,21 +120,10 @@ def _check_job(job: Job) -> None:
         _check_flow(flow)
     _require(len(keys) == len(job.flows), job, "two flows have the same key")
     if job.task_graph is not None:
-        _check_graph(job, job.task_graph)
-
-
-def _check_graph(job: Job, graph: TaskGraph) -> None:
-    """Check that a graph sends every flow of the job, and no others."""
-    group_of = [number for number, group in enumerate(job.flow_groups) for _ in group.flows]
-    for number, task in enumerate(graph.tasks):
-        if isinstance(task, Transfer):
-            flows = task.flows
-            where = f"task_graph.tasks[{number}].flows"
-            is_known = min(flows) >= 0 and max(flows) < len(group_of)
-            _require(is_known, job, f"{where}: the job has flows 0 to {len(group_of) - 1}, not {max(flows)}")
-            _require(len({group_of[flow] for flow in flows}) == 1, job, f"{where}: they must be of one flow group")
-    unsent = len(group_of) - graph.num_flows
-    _require(not unsent, job, f"task_graph: no transfer sends {unsent} of the job's {len(group_of)} flows")
+        try:
+            check_sends(job.task_graph, [len(group.flows) for group in job.flow_groups])
+        except ValueError as error:
+            raise ValueError(f"job {job.name!r}: task_graph.{error}") from None
 
 
 def _check_flow(flow: Flow) -> None:

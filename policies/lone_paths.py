@@ -9,48 +9,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from policies.job import Job
-from policies.snapshot import Snapshot
+from policies.snapshot import Links, Snapshot
 from topologies.fabric import Path
 
-_SLOWER = 1.0005
-"""Half of a thousandth more is not slower: the model only knows roughly how long packets take to arrive."""
-_LATENCY_S = 5e-6
 
+def jobs_that_meet_no_other(snapshot: Snapshot) -> list[int]:
+    """Return the numbers of jobs that meet no other traffic on any path.
 
-def jobs_faster_on_hashed_paths(snapshot: Snapshot, paths: Sequence[Sequence[Path]]) -> list[int]:
-    """Return the numbers of jobs that meet no other traffic and that these paths make slower than the hash's.
-
-    Only jobs that have told a task graph with several transfers are played: all others send at once.
-
-    Args:
-        snapshot: The jobs and links.
-        paths: By job, the paths of its flows.
+    Only jobs that have told a task graph with several transfers count: all others send at once.
     """
-    num_users = np.zeros(len(snapshot.links), dtype=np.int64)
-    for job in snapshot.jobs:
-        num_users[job.reachable_links] += 1
-    num_users[list(snapshot.foreign_loads_bps)] += 1
-    return [
+    told = [
         number
-        for number, (job, of_job) in enumerate(zip(snapshot.jobs, paths, strict=True))
-        if job.task_graph is not None
-        and len(job.transfers.group_of) > 1
-        and (num_users[job.reachable_links] == 1).all()
-        and _is_slower(job, of_job, snapshot)
+        for number, job in enumerate(snapshot.jobs)
+        if job.task_graph is not None and len(job.transfers.group_of) > 1
     ]
+    if not told:
+        return []
+    links = np.concatenate([job.reachable_links for job in snapshot.jobs])
+    num_users = np.bincount(links, minlength=len(snapshot.links))
+    num_users[list(snapshot.foreign_loads_bps)] += 1
+    return [number for number in told if (num_users[snapshot.jobs[number].reachable_links] == 1).all()]
 
 
-def _is_slower(job: Job, paths: Sequence[Path], snapshot: Snapshot) -> bool:
+def is_slower_than_hashed(job: Job, paths: Sequence[Path], links: Links) -> bool:
+    """Return whether a job alone is slower on these paths, one for each flow, than on those of the hash."""
     hashed = [flow.hashed_path for flow in job.flows]
     if list(paths) == hashed:
         return False
     # The model imports numba, which takes longer than a decision.
-    from policies.model.alone import alone_s
-    from policies.model.routed_flows import RoutedFlows
+    from policies.model.alone import SLOWER, time_on_s
 
-    none = np.zeros(len(job.flow_groups), dtype=np.int64)
-    chosen_s, hashed_s = (
-        alone_s(job, RoutedFlows.of([job], [taken], snapshot.links.rates_bps), none, none, _LATENCY_S)
-        for taken in (paths, hashed)
-    )
-    return chosen_s > _SLOWER * hashed_s
+    return time_on_s(job, paths, links.rates_bps) > SLOWER * time_on_s(job, hashed, links.rates_bps)

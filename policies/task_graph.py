@@ -7,6 +7,7 @@ played by ``policies.model.playing_jobs``::
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_TASKS = 100_000
@@ -68,6 +69,45 @@ class TaskGraph:
                 sent.update(task.flows)
 
     @property
+    def compute_s(self) -> float:
+        """How long an iteration takes if transfers take no time."""
+        starts_s = earliest_starts_s(self.tasks)
+        return max(start_s + duration_s(task) for start_s, task in zip(starts_s, self.tasks, strict=True))
+
+    @property
     def num_flows(self) -> int:
         """How many flows an iteration sends."""
         return sum(len(task.flows) for task in self.tasks if isinstance(task, Transfer))
+
+
+def duration_s(task: Task) -> float:
+    """Return how long a task takes if transfers take no time."""
+    return task.duration_s if isinstance(task, Computation) else 0.0
+
+
+def earliest_starts_s(tasks: Sequence[Task]) -> list[float]:
+    """Return by task when it starts if transfers take no time."""
+    starts_s: list[float] = []
+    for task in tasks:
+        ends_s = (starts_s[before] + duration_s(tasks[before]) for before in task.after)
+        starts_s.append(max(ends_s, default=0.0))
+    return starts_s
+
+
+def check_sends(graph: TaskGraph, group_sizes: Sequence[int]) -> None:
+    """Check that a graph sends all flows of groups with so many flows each, and a transfer those of one group.
+
+    Raises:
+        ValueError: It does not; the message names the task.
+    """
+    group_of = [number for number, size in enumerate(group_sizes) for _ in range(size)]
+    for number, task in enumerate(graph.tasks):
+        if isinstance(task, Transfer):
+            if not (min(task.flows) >= 0 and max(task.flows) < len(group_of)):
+                raise ValueError(
+                    f"tasks[{number}].flows: the job has flows 0 to {len(group_of) - 1}, not {max(task.flows)}"
+                )
+            if len({group_of[flow] for flow in task.flows}) > 1:
+                raise ValueError(f"tasks[{number}].flows: they must be of one flow group")
+    if unsent := len(group_of) - graph.num_flows:
+        raise ValueError(f"tasks: no transfer sends {unsent} of the job's {len(group_of)} flows")

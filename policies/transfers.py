@@ -16,7 +16,7 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.flows import FlowGroup
-from policies.task_graph import Computation, Task, TaskGraph, Transfer
+from policies.task_graph import Computation, Task, TaskGraph, Transfer, duration_s, earliest_starts_s
 
 if TYPE_CHECKING:
     from policies.job import Profile
@@ -44,11 +44,6 @@ class Transfers:
     group_of: IntArray
     release_s: FloatArray
     due_s: FloatArray
-
-    @property
-    def is_staggered(self) -> bool:
-        """Whether some group has more than one transfer."""
-        return len(self.group_of) > len(np.unique(self.group_of))
 
     @classmethod
     def of(cls, groups: Iterable[FlowGroup], profile: "Profile") -> Self:
@@ -133,10 +128,7 @@ def guessed_graph(transfers: Transfers, profile: "Profile") -> TaskGraph:
 
 def _times_without_communication(tasks: Sequence[Task]) -> tuple[list[float], list[float]]:
     """Return by task its earliest start, and its latest end that delays no iteration, if transfers take no time."""
-    durations_s = [task.duration_s if isinstance(task, Computation) else 0.0 for task in tasks]
-    starts_s: list[float] = []
-    for task in tasks:
-        starts_s.append(max((starts_s[before] + durations_s[before] for before in task.after), default=0.0))
+    durations_s, starts_s = list(map(duration_s, tasks)), earliest_starts_s(tasks)
     end_s = max((start + duration for start, duration in zip(starts_s, durations_s, strict=True)), default=0.0)
     latest_s = [end_s] * len(tasks)
     for number in range(len(tasks) - 1, -1, -1):

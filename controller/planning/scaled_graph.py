@@ -19,7 +19,7 @@ def scaled_graph(graph: TaskGraph | None, compute_s: float) -> TaskGraph | None:
     """
     if graph is None or compute_s == 0:
         return None
-    told_s = _duration_s(graph)
+    told_s = graph.compute_s
     if math.isclose(told_s, compute_s, rel_tol=_TOLERANCE):
         return graph
     tasks = tuple(
@@ -29,12 +29,3 @@ def scaled_graph(graph: TaskGraph | None, compute_s: float) -> TaskGraph | None:
         for task in graph.tasks
     )
     return replace(graph, tasks=tasks)
-
-
-def _duration_s(graph: TaskGraph) -> float:
-    """How long an iteration takes if transfers take no time."""
-    ends_s: list[float] = []
-    for task in graph.tasks:
-        start_s = max((ends_s[earlier] for earlier in task.after), default=0.0)
-        ends_s.append(start_s + (task.duration_s if isinstance(task, Computation) else 0.0))
-    return max(ends_s)

@@ -81,18 +81,6 @@ def admitted_graph(request: TaskGraphRequest, num_flows: dict[str, int]) -> Task
     return graph
 
 
-def check_graph(graph: TaskGraph, flow_groups: Sequence[RegisteredFlowGroup]) -> None:
-    """Raise InvalidFieldError where a graph that was admitted before is not one of these groups."""
-    group_of = [number for number, group in enumerate(flow_groups) for _ in group.flows]
-    for number, task in enumerate(graph.tasks):
-        if isinstance(task, Transfer):
-            is_known = max(task.flows) < len(group_of)
-            if not is_known or len({group_of[flow] for flow in task.flows}) > 1:
-                raise InvalidFieldError(f"task_graph.tasks[{number}].flows: they are not of one flow group")
-    if graph.num_flows < len(group_of):
-        raise InvalidFieldError(f"task_graph.tasks: no transfer sends {len(group_of) - graph.num_flows} flows")
-
-
 def _admitted_computation(task: Computation, field: str) -> Task:
     if not task.duration_s <= MAX_COMPUTE_S:
         raise InvalidFieldError(f"{field}.duration_s: must be at most {MAX_COMPUTE_S:g}, not {task.duration_s}")

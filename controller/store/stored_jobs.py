@@ -14,14 +14,13 @@ from controller.errors import DaemonError
 from controller.record.graph_codec import graph_from_text
 from controller.registry.admission import check_flow, check_iteration, check_job, check_name
 from controller.registry.errors import InvalidFieldError
-from controller.registry.graph_admission import check_graph
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.requests import FlowRequest, JobRequest, NicReference
 from controller.store.rows import DamagedRowError, Finite, StoredRow, Text, checked_json, checked_row, naming, shown
 from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, SILENCE, TASK_GRAPH
 from policies.flows import FlowKey
 from policies.job import Profile
-from policies.task_graph import TaskGraph
+from policies.task_graph import TaskGraph, check_sends
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
@@ -164,7 +163,7 @@ def _graph_from(found: Row[Any], flow_groups: Sequence[RegisteredFlowGroup]) -> 
     row = checked_row(_GraphRow, TASK_GRAPH.name, found.job, found)
     with naming(TASK_GRAPH.name, found.job, "body: "):
         graph = graph_from_text(row.body)
-        check_graph(graph, flow_groups)
+        check_sends(graph, [len(group.flows) for group in flow_groups])
     return graph
 
 

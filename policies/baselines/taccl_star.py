@@ -21,7 +21,7 @@ from policies.arrays import FloatArray
 from policies.coflows import JobCoflow, job_coflows
 from policies.flows import Flow, FlowKey
 from policies.job import Job
-from policies.lone_paths import jobs_faster_on_hashed_paths
+from policies.lone_paths import is_slower_than_hashed, jobs_that_meet_no_other
 from policies.plan import Plan
 from policies.plan_builder import equal_classes, plan_in_order
 from policies.policy import Policy
@@ -65,9 +65,10 @@ def _least_loaded_paths(snapshot: Snapshot) -> dict[FlowKey, Path]:
                 path = chosen[flow.key] = _least_loaded(flow, loads_s, rates_bps)
                 links = list(path)
                 loads_s[links] += flow.size_bytes * 8 / rates_bps[links]
-    by_job = [[chosen[flow.key] for flow in job.flows] for job in snapshot.jobs]
-    for number in jobs_faster_on_hashed_paths(snapshot, by_job):
-        chosen |= {flow.key: flow.hashed_path for flow in snapshot.jobs[number].flows}
+    for number in jobs_that_meet_no_other(snapshot):
+        job = snapshot.jobs[number]
+        if is_slower_than_hashed(job, [chosen[flow.key] for flow in job.flows], snapshot.links):
+            chosen |= {flow.key: flow.hashed_path for flow in job.flows}
     return chosen
 
 

@@ -7,14 +7,13 @@ then to the earlier candidate. ``Congestion`` lists what a load may be.
 
 from collections.abc import Sequence
 from enum import StrEnum
-from itertools import chain, pairwise
 
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray, LinkArray
 from policies.intensity import Iteration, intensity, iterations, most_intense_first
 from policies.jit import Kernel
-from policies.lone_paths import jobs_faster_on_hashed_paths
+from policies.lone_paths import is_slower_than_hashed, jobs_that_meet_no_other
 from policies.snapshot import Snapshot
 from policies.traffic import Traffic
 
@@ -54,14 +53,20 @@ def select_paths(snapshot: Snapshot, congestion: Congestion = Congestion.UTILISA
     rates = np.ones_like(link_rates_bps) if congestion is Congestion.FLOWS else link_rates_bps
     foreign = snapshot.foreign_utilisation if congestion is Congestion.UTILISATION else np.zeros(len(rates))
     selected = least_congested(traffic, by_intensity, amounts(traffic, alone, congestion), rates, foreign)
-    paths, first_flow = selected.first_paths, selected.first_flow.tolist()
-    by_job = [paths[begin:end] for begin, end in pairwise(first_flow)]
-    on_hashed = jobs_faster_on_hashed_paths(snapshot, by_job)
-    if not on_hashed:
+    return _kept_on_hashed(snapshot, selected)
+
+
+def _kept_on_hashed(snapshot: Snapshot, selected: Traffic) -> Traffic:
+    """Return jobs on the selected paths, or on the hash's where they meet no other and are faster there."""
+    alone = jobs_that_meet_no_other(snapshot)
+    if not alone:
         return selected
-    for number in on_hashed:
-        by_job[number] = [flow.hashed_path for flow in snapshot.jobs[number].flows]
-    path_of = {flow.key: path for flow, path in zip(selected.flows, chain.from_iterable(by_job), strict=True)}
+    paths, first_flow = selected.first_paths, selected.first_flow.tolist()
+    for number in alone:
+        job, of_job = snapshot.jobs[number], slice(first_flow[number], first_flow[number + 1])
+        if is_slower_than_hashed(job, paths[of_job], snapshot.links):
+            paths[of_job] = [flow.hashed_path for flow in job.flows]
+    path_of = {flow.key: path for flow, path in zip(selected.flows, paths, strict=True)}
     return Traffic.with_paths(snapshot.jobs, lambda flow: (path_of[flow.key],))
 
 

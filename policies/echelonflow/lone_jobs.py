@@ -19,10 +19,6 @@ from policies.snapshot import Links
 if TYPE_CHECKING:
     from policies.model.routed_flows import RoutedFlows
 
-_SLOWER = 1.0005
-"""Half of a thousandth more is not slower: the model only knows roughly how long packets take to arrive."""
-_LATENCY_S = 5e-6
-
 _Pattern = tuple[int, ...]
 
 
@@ -53,20 +49,22 @@ class LoneJob:
         if not (any(levels) or any(orders)):
             return False
         alike = (0,) * len(plans)
-        return not self._time_s(job, levels, orders) < _SLOWER * self._time_s(job, alike, alike)
+        # The model imports numba, which takes longer than a decision.
+        from policies.model.alone import SLOWER
+
+        return not self._time_s(job, levels, orders) < SLOWER * self._time_s(job, alike, alike)
 
     def _time_s(self, job: Job, levels: _Pattern, orders: _Pattern) -> float:
         """Return the time of an iteration where classes have these levels and orders."""
         if (levels, orders) not in self._times_s:
-            # The model imports numba, which takes longer than a decision.
-            from policies.model.alone import alone_s
+            from policies.model.alone import LATENCY_S, alone_s
             from policies.model.routed_flows import RoutedFlows
 
             if self._routed is None:
                 paths = [flow.hashed_path for flow in job.flows]
                 self._routed = RoutedFlows.of([job], [paths], self.links.rates_bps, [self.classes])
             by_class = np.array(levels, dtype=np.int64), np.array(orders, dtype=np.int64)
-            self._times_s[levels, orders] = alone_s(job, self._routed, *by_class, _LATENCY_S)
+            self._times_s[levels, orders] = alone_s(job, self._routed, *by_class, LATENCY_S)
         return self._times_s[levels, orders]
 
 

@@ -1,21 +1,36 @@
 """How fast a job is alone on its paths, and whether the levels of its own flows slow it down."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from policies.arrays import IntArray
+from policies.arrays import FloatArray, IntArray
 from policies.job import Job
 from policies.model.picoseconds import PS_PER_S
 from policies.model.playing_jobs import PlayingJobs
 from policies.model.routed_flows import RoutedFlows
 from policies.task_graph import Computation
+from topologies.fabric import Path
 
+SLOWER = 1.0005
+"""Half of a thousandth more is not slower: the model only knows roughly how long packets take to arrive."""
+LATENCY_S = 5e-6
+"""About how long packets take. With none at all, more tasks end at the same moment than in a network."""
 _ITERATIONS = 3
 """The first one is not measured."""
 _LONGEST_S = 4e6
 """Picoseconds are counted up to about twice this time."""
+
+
+def time_on_s(job: Job, paths: Sequence[Path], rates_bps: FloatArray) -> float:
+    """Return the time of an iteration of a job alone whose flows take these paths and are all alike.
+
+    ``rates_bps`` has by link its rate.
+    """
+    alike = np.zeros(len(job.flow_groups), dtype=np.int64)
+    return alone_s(job, RoutedFlows.of([job], [paths], rates_bps), alike, alike, LATENCY_S)
 
 
 def alone_s(job: Job, routed: RoutedFlows, levels: IntArray, orders: IntArray, latency_s: float = 0.0) -> float:

@@ -1,6 +1,7 @@
 """The tasks of several jobs as arrays, for the compiled loop."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ _NUM_FACTORS = 4_093
 _MAX_DEVIATIONS = 3.0
 
 
+@cache
 def _stretch(jitter: float) -> FloatArray:
     """Return factors that are normal around 1, cut off at three deviations; a single one where nothing is jittered."""
     if not jitter:

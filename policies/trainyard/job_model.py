@@ -1,13 +1,14 @@
 """The model of a component: its jobs play their task graphs under one assignment after another."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from policies.arrays import FloatArray
 from policies.job import Job
-from policies.model.alone import alone_s
+from policies.model.alone import LATENCY_S, alone_s
 from policies.model.playing_jobs import PlayingJobs
 from policies.model.routed_flows import RoutedFlows
 from policies.trainyard.assignment import Assignment, JobPaths
@@ -16,8 +17,7 @@ from policies.trainyard.score import Score, Scorer
 
 _MOST_ITERATIONS = 4_000
 """Of one job in one run."""
-LINK_DELAY_S = 1e-6
-LATENCY_S = 5e-6
+_LINK_DELAY_S = 1e-6
 """Snapshots know no delays. With none at all, more tasks would end at the same moment than in a network."""
 _PILOT_ITERATIONS = 2.0
 _HOPELESS = 4.0
@@ -33,23 +33,21 @@ Part = tuple[int, ...]
 """Numbers of jobs that share links, directly or through each other."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """An assignment with what it is worth.
 
     Attributes:
         assignment: The assignment.
         early: Its score after the first part of the run.
-        served: By job, the share of its iterations alone that it gets; None where the run ended early.
-        score: The score of the whole run; None where it ended early.
+        served: By job, the share of its iterations alone that it gets.
+        score: The score of the whole run.
     """
 
-    def __init__(
-        self, assignment: Assignment, early: Score, served: FloatArray | None = None, score: Score | None = None
-    ) -> None:
-        self.assignment = assignment
-        self.early = early
-        self.served = served
-        self.score = score
+    assignment: Assignment
+    early: Score
+    served: FloatArray
+    score: Score
 
 
 class JobModel:
@@ -91,7 +89,7 @@ class JobModel:
         self._begins_s = np.mod(arrivals_s - arrivals_s.min(), alone_s)
         self._options = options
         self._horizon_s = self._warm_up_s = self._early_s = 0.0
-        self._known: dict[Assignment, Scored] = {}
+        self._known: dict[Assignment, Scored | None] = {}
         self._links: dict[tuple[int, JobPaths], frozenset[int]] = {}
         self._routed: dict[tuple[Part, tuple[JobPaths, ...]], RoutedFlows] = {}
         self._early: dict[tuple[object, ...], FloatArray] = {}
@@ -130,34 +128,41 @@ class JobModel:
         """Return whether an assignment has been played."""
         return assignment in self._known
 
-    def play(self, assignment: Assignment, rival: Scored | None = None) -> Scored:
-        """Return what an assignment is worth, also when the budget is used up.
+    def play(self, assignment: Assignment) -> Scored:
+        """Return what an assignment is worth, also when the budget is used up."""
+        played = self._known.get(assignment) or self._play(assignment, None)
+        assert played is not None, "only what has a rival ends early"
+        return played
 
-        The run ends early where it is clearly worse than the rival.
-        """
-        if (known := self._known.get(assignment)) is not None and (known.score is not None or rival is not None):
-            return known
+    def challenge(self, assignment: Assignment, rival: Scored) -> Scored | None:
+        """Return what an assignment is worth, or None: the run ends early where it is clearly worse than the rival."""
+        if assignment not in self._known:
+            self._play(assignment, rival)
+        return self._known[assignment]
+
+    def _play(self, assignment: Assignment, rival: Scored | None) -> Scored | None:
         before = self._num_played
         parts = [(part, self._routed_on(part, assignment)) for part in self._parts(assignment.paths)]
         keys = [(part, routed.shape, *self._order(part, assignment)) for part, routed in parts]
+        begun: dict[tuple[object, ...], PlayingJobs] = {}
         early, whole = np.zeros(len(self._jobs)), np.zeros(len(self._jobs))
-        unfinished = {}
         for (part, routed), key in zip(parts, keys, strict=True):
-            if key not in self._early or (key not in self._whole and rival is None):
-                playing = unfinished[key] = self._playing(part, routed, assignment)
-                self._early[key] = self._served(part, playing, self._early_s)
+            if key not in self._early:
+                begun[key] = self._playing(part, routed, assignment)
+                self._early[key] = self._served(part, begun[key], self._early_s)
             early[list(part)] = self._early[key]
-        played = Scored(assignment, self.scorer.score(early))
-        if rival is None or not _is_clearly_worse(played.early, rival.early, self._options.early_margin):
+        score = self.scorer.score(early)
+        if rival is not None and _is_clearly_worse(score, rival.early, self._options.early_margin):
+            played = None
+        else:
             for (part, routed), key in zip(parts, keys, strict=True):
                 if key not in self._whole:
-                    playing = unfinished.setdefault(key, self._playing(part, routed, assignment))
-                    self._whole[key] = self._served(part, playing, self._horizon_s)
-                    if playing.iterations.min() < _LEAST_ITERATIONS:
-                        self._whole[key] = self._served(part, playing, self._horizon_s * _LONGER)
+                    if key not in begun:
+                        begun[key] = self._playing(part, routed, assignment)
+                    self._whole[key] = self._to_the_end(part, begun[key])
                 whole[list(part)] = self._whole[key]
-            played.served, played.score = whole, self.scorer.score(whole)
-        self._steps_left -= sum(playing.steps for playing in unfinished.values())
+            played = Scored(assignment, score, whole, self.scorer.score(whole))
+        self._steps_left -= sum(playing.steps for playing in begun.values())
         self.runs += self._num_played > before
         self._known[assignment] = played
         return played
@@ -206,6 +211,12 @@ class JobModel:
         jitter = self._options.compute_jitter if len(part) > 1 else 0.0
         return PlayingJobs(graphs, self._begins_s[list(part)], *of_flows, jitter)
 
+    def _to_the_end(self, part: Part, playing: PlayingJobs) -> FloatArray:
+        served = self._served(part, playing, self._horizon_s)
+        if playing.iterations.min() < _LEAST_ITERATIONS:
+            return self._served(part, playing, self._horizon_s * _LONGER)
+        return served
+
     def _served(self, part: Part, playing: PlayingJobs, until_s: float) -> FloatArray:
         """Continue a run; return by job the share of its iterations alone that it has done after the warm-up."""
         playing.run(until_s)
@@ -215,7 +226,7 @@ class JobModel:
     def _routed_on(self, part: Part, assignment: Assignment) -> RoutedFlows:
         key = part, tuple(assignment.paths[job] for job in part)
         if key not in self._routed:
-            jobs, delays_s = [self._jobs[job] for job in part], np.full(len(self._rates_bps), LINK_DELAY_S)
+            jobs, delays_s = [self._jobs[job] for job in part], np.full(len(self._rates_bps), _LINK_DELAY_S)
             self._routed[key] = RoutedFlows.of(jobs, key[1], self._rates_bps, delays_s=delays_s)
         return self._routed[key]
 

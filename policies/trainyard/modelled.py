@@ -8,13 +8,12 @@ import numpy as np
 from policies.arrays import FloatArray, IntArray
 from policies.crux.policy import crux
 from policies.job import Job
-from policies.model.alone import alone_s
-from policies.model.routed_flows import RoutedFlows
+from policies.model.alone import time_on_s
 from policies.snapshot import Snapshot
 from policies.trainyard.assignment import Assignment, JobPaths
 from policies.trainyard.component import Component, Settings, may_move, ruled_paths
 from policies.trainyard.due_share import least_shares
-from policies.trainyard.job_model import LATENCY_S, JobModel, Scored
+from policies.trainyard.job_model import JobModel, Scored
 from policies.trainyard.options import PathRule
 from policies.trainyard.order import smith_ratios
 from policies.trainyard.outcome import JobOutcome
@@ -75,8 +74,7 @@ def decide_by_model(
         return _outcomes(modelled, best, best, in_force)
     kept = _kept(modelled, in_force)
     best = modelled.search.best_from([kept.assignment, *known], starts)
-    assert kept.score is not None
-    is_worth_it = best.score is not None and best.score.is_better_than(kept.score, options.min_gain)
+    is_worth_it = best.score.is_better_than(kept.score, options.min_gain)
     return _outcomes(modelled, best if is_worth_it else kept, kept, in_force)
 
 
@@ -102,9 +100,7 @@ def modelled_component(
     scorer = Scorer(contention.work / times_s, least if len(jobs) > 1 else np.zeros(1), options.max_slowdown)
     by = room_bps, evaluations, options.model_steps, options.min_evaluations, options.model
     model = JobModel(jobs, times_s, scorer, *by)
-    hashed = tuple(tuple(flow.hashed_path for flow in job.flows) for job in jobs)
-    one_level = (settings.num_levels - 1,) * sum(len(job.flow_groups) for job in jobs)
-    if not model.begin(Assignment(hashed, (), ()).with_levels(one_level, settings.num_levels)):
+    if not model.begin(_unsteered(jobs, settings.num_levels)):
         return None
     search = PlanSearch(
         *(jobs, model, times_s, rates_bps, foreign, settings.num_levels),
@@ -120,11 +116,7 @@ def _alone_s(job: Job, known: JobOutcome | None, rates_bps: FloatArray) -> float
         return known.alone_s
     spread = choose_paths([job], {}, rates_bps, PathRule.SMITH_SPREAD)[job.name].paths
     hashed = tuple(flow.hashed_path for flow in job.flows)
-    none = np.zeros(len(job.flow_groups), dtype=np.int64)
-    return min(
-        alone_s(job, RoutedFlows.of([job], [paths], rates_bps), none, none, LATENCY_S)
-        for paths in dict.fromkeys((hashed, tuple(spread)))
-    )
+    return min(time_on_s(job, paths, rates_bps) for paths in dict.fromkeys((hashed, tuple(spread))))
 
 
 def of_levels(modelled: Modelled, levels: IntArray) -> Assignment:
@@ -144,22 +136,27 @@ def _starts(modelled: Modelled, foreign: FloatArray) -> tuple[list[Assignment], 
     def by_group(values: IntArray) -> list[int]:
         return np.repeat(values, num_groups).tolist()
 
-    hashed = tuple(tuple(flow.hashed_path for flow in job.flows) for job in jobs)
-    one_level = [num_levels - 1] * sum(num_groups)
-    unsteered = Assignment(hashed, (), ()).with_levels(one_level, num_levels)
+    unsteered = _unsteered(jobs, num_levels)
     crux_paths, levels, ranks = _crux(jobs, settings, foreign)
     of_crux = Assignment(crux_paths, tuple(by_group(levels)), tuple(by_group(ranks)))
     of_rules = (tuple(tuple(paths[job.name].paths) for job in jobs) for paths in ruled_paths(jobs, settings, foreign))
     apart = tuple(_gathered(job, number) for number, job in enumerate(jobs))
     orders = [by_group(levels) for order in search.orders() for levels in search.level_starts(order)]
     if settings.options.may_share:
-        orders.insert(0, one_level)
+        orders.insert(0, list(unsteered.levels))
     starts = [
         replace(unsteered, paths=paths).with_tiers(tiers, num_levels)
-        for paths in dict.fromkeys((crux_paths, hashed, apart, *of_rules))
+        for paths in dict.fromkeys((crux_paths, unsteered.paths, apart, *of_rules))
         for tiers in orders
     ]
     return ([unsteered, of_crux], starts) if settings.options.may_share else (starts[:1], starts[1:])
+
+
+def _unsteered(jobs: Sequence[Job], num_levels: int) -> Assignment:
+    """Return the hash's paths, and one level for all."""
+    hashed = tuple(tuple(flow.hashed_path for flow in job.flows) for job in jobs)
+    one_level = [num_levels - 1] * sum(len(job.flow_groups) for job in jobs)
+    return Assignment(hashed, (), ()).with_levels(one_level, num_levels)
 
 
 def _gathered(job: Job, number: int) -> JobPaths:
@@ -204,8 +201,6 @@ def _kept(modelled: Modelled, in_force: Mapping[str, JobOutcome]) -> Scored:
         for level in reversed(range(num_levels)):
             of_groups = [level if group in groups else known for group, known in enumerate(kept.assignment.levels)]
             other = modelled.model.play(kept.assignment.with_levels(of_groups, num_levels))
-            assert other.score is not None
-            assert kept.score is not None
             if other.score.is_better_than(kept.score, 0.0):
                 kept = other
     return kept
@@ -217,8 +212,6 @@ def _outcomes(
     """Return the outcome of each job."""
     jobs, settings, assignment = modelled.component.jobs, modelled.settings, decided.assignment
     search, scorer = modelled.component.search, modelled.model.scorer
-    assert decided.served is not None
-    assert kept.served is not None
     before = kept.served * scorer.worth
     lacks, excess = scorer.lacks(decided.served), scorer.excess(decided.served)
     ratios = smith_ratios(search.contention)

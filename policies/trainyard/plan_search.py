@@ -30,6 +30,7 @@ _OWN_WEIGHTS = (1.0, 4.0)
 _LEAST_USED_WEIGHT = 4
 """How often a job gets the least used paths, beside once those of each start."""
 _MANY = 1_000
+"""How often paths are chosen anew, roughly: machine code pays."""
 _ONE_GROUP = 0.3
 """How often a step gathers the flows of one group instead of all flows of a job."""
 _IDLE_STEPS = 20
@@ -79,10 +80,7 @@ class PlanSearch:
         self._amounts = [amount / time_s for amount, time_s in zip(amounts, alone_s.tolist(), strict=True)]
         self._alike = [(number, alike) for number, job in enumerate(jobs) for alike in _alike_flows(job)]
         self._movable = sorted({number for number, _ in self._alike})
-        self._units = [
-            (number, unit) for number, job in enumerate(jobs) for unit in _units(job, model.groups_of[number])
-        ]
-
+        self._units = [unit for number, job in enumerate(jobs) for unit in _units(job, model.groups_of[number])]
         steps: list[tuple[Callable[[Scored], Assignment | None], int]] = [(self._move_job, 3), (self._exchange, 1)]
         if self._units:
             steps.append((self._move_groups, 2))
@@ -103,15 +101,11 @@ class PlanSearch:
             best = self._better(best, self._model.play(other))
         for start in self._starts:
             if self._model.has_budget and not self._model.knows(start) and not self._model.harms(start):
-                best = self._better(best, self._model.play(start, best))
-        best = self._climb(best)
-        assert best.score is not None
-        return self._permuted(best) if best.score.margin < 0 else best
+                best = self._better(best, self._model.challenge(start, best))
+        return self._climb(self._permuted(best) if best.score.margin < 0 else best)
 
-    def _better(self, best: Scored, other: Scored) -> Scored:
-        assert best.score is not None
-        is_better = other.score is not None and other.score.is_better_than(best.score, _MIN_GAIN)
-        return other if is_better else best
+    def _better(self, best: Scored, other: Scored | None) -> Scored:
+        return other if other is not None and other.score.is_better_than(best.score, _MIN_GAIN) else best
 
     def _climb(self, best: Scored) -> Scored:
         """Walk on from the best, also along steps that change nothing; and from near it where that leads nowhere."""
@@ -132,9 +126,8 @@ class PlanSearch:
             other = self._step(here)
             if other is None or self._model.knows(other) or self._model.harms(other):
                 continue
-            played = self._model.play(other, here)
-            assert here.score is not None
-            if played.score is None or here.score.is_better_than(played.score, 0.0):
+            played = self._model.challenge(other, here)
+            if played is None or here.score.is_better_than(played.score, 0.0):
                 continue
             here = played
             if self._better(best, here) is here:
@@ -156,21 +149,22 @@ class PlanSearch:
         return step(here)
 
     def _permuted(self, best: Scored) -> Scored:
-        """Try all orders of few jobs."""
+        """Try all orders of few jobs, as far as the budget lasts."""
         numbers = [number for number, groups in enumerate(self._model.groups_of) if len(groups)]
         for order in permutations(numbers) if len(numbers) <= _MAX_PERMUTED else ():
             tiers = [0] * len(best.assignment.levels)
             for tier, number in enumerate(order):
                 for group in self._model.groups_of[number]:
                     tiers[group] = tier
-            best = self._better(best, self._model.play(best.assignment.with_tiers(tiers, self._num_levels)))
+            if self._model.has_budget:
+                best = self._better(best, self._model.play(best.assignment.with_tiers(tiers, self._num_levels)))
         return best
 
     def _move_job(self, here: Scored) -> Assignment | None:
         return self._moved(here, self._chance.choice(self._model.groups_of))
 
     def _move_groups(self, here: Scored) -> Assignment | None:
-        return self._moved(here, self._chance.choice(self._units)[1])
+        return self._moved(here, self._chance.choice(self._units))
 
     def _moved(self, here: Scored, groups: Sequence[int]) -> Assignment | None:
         moved = list(moved_tiers(here.assignment.levels, groups, may_share=self._may_share))
@@ -212,8 +206,7 @@ class PlanSearch:
         load = np.zeros(len(self._rates_bps))
         for amount, path in zip(self._amounts[number].tolist(), here.assignment.paths[number], strict=True):
             load[list(path)] += amount
-        served = 1.0 if here.served is None else here.served[number]
-        return np.asarray(load / self._rates_bps * served)
+        return np.asarray(load / self._rates_bps * here.served[number])
 
     def _move_flows(self, here: Scored) -> Assignment:
         """Give the flows between two NICs another path, or one of them alone."""

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,19 +36,12 @@ CASE = Scenario.model_validate(
 )
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """What ``ModelledWorth`` is to have one day: a model's iteration times."""
-
-    iteration_s: dict[str, float] = field(default_factory=dict)
-
-
 def predicting(**iteration_s: float) -> Policy:
     """``ecmp``, with predictions."""
     ecmp = find_policy("ecmp")
 
     def predicted(snapshot: Snapshot) -> Plan:
-        return replace(ecmp.decide(snapshot), worth=Predicted(iteration_s))  # type: ignore[arg-type]
+        return replace(ecmp.decide(snapshot), worth=ModelledWorth(1.0, 1.0, iteration_s))
 
     return replace(ecmp, decide=predicted)
 

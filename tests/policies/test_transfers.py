@@ -92,7 +92,7 @@ def test_the_guess_lets_an_iteration_without_computation_begin() -> None:
     ("transfer", "problem"),
     [
         (Transfer((0, 2)), r"job 'a': task_graph.tasks\[1\].flows: the job has flows 0 to 1, not 2"),
-        (Transfer((1,)), "job 'a': task_graph: no transfer sends 1 of the job's 2 flows"),
+        (Transfer((1,)), "job 'a': task_graph.tasks: no transfer sends 1 of the job's 2 flows"),
     ],
 )
 def test_a_graph_that_does_not_send_the_jobs_flows_is_refused(transfer: Transfer, problem: str) -> None:
