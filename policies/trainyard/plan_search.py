@@ -219,17 +219,22 @@ class PlanSearch:
         return here.assignment.with_paths(number, tuple(paths))
 
     def _gather(self, here: Scored) -> Assignment:
-        """Give all flows of a job, or those of one group, paths of few numbers: all, or spread over some of them."""
+        """Give all flows of a job, or those of one group, paths of few numbers.
+
+        The flows between two NICs either spread over these paths, or all take one of them.
+        """
         number = self._chance.choice(self._movable)
         job, paths = self._jobs[number], list(here.assignment.paths[number])
         num_paths = max(len(flow.candidates) for flow in job.flows if flow.sends)
         taken = self._chance.sample(range(num_paths), self._chance.randint(1, num_paths))
         group = self._chance.choice(job.flow_groups).name if self._chance.random() < _ONE_GROUP else None
+        spread = self._chance.random() < 0.5
         for alike in (alike for owner, alike in self._alike if owner == number):
             candidates = job.flows[alike[0]].candidates
+            by_turn = taken if spread else [self._chance.choice(taken)]
             for turn, position in enumerate(alike):
                 if group is None or job.flows[position].key.group == group:
-                    paths[position] = candidates[taken[turn % len(taken)] % len(candidates)]
+                    paths[position] = candidates[by_turn[turn % len(by_turn)] % len(candidates)]
         return here.assignment.with_paths(number, tuple(paths))
 
 
