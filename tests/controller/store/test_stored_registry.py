@@ -16,42 +16,32 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, event, select
+from sqlalchemy import Connection, event
 
 from controller.errors import StoreError, UnknownOutcomeError
-from controller.registry import journal
 from controller.registry.errors import CommitError, RegistrationError
-from controller.registry.jobs import RegisteredFlowGroup, RegisteredJob, StoredJob
+from controller.registry.jobs import RegisteredJob, StoredJob
 from controller.registry.journal import JobChange, JobOverwrite
 from controller.registry.registry import Registry
 from controller.registry.requests import (
     FlowGroupRequest,
-    FlowRequest,
     InstanceRequest,
     JobRequest,
-    NicReference,
     TaskGraphRequest,
     TransferRequest,
 )
-from controller.store import jobs
-from controller.store.jobs import stage_groups, write_changes
-from controller.store.schema import TASK_GRAPH
+from controller.store.jobs import write_changes
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.flows import FlowKey
 from policies.job import Profile
 from policies.task_graph import Computation
-from tests.controller.record.lives import Life
 from tests.controller.store.registering import held
-from tests.patience import until
+from tests.controller.store.requests import FABRIC, LEASE_S, amend, flow, in_parts_of
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
 
-FABRIC = ClosSpecification(
-    kind="clos", tors=2, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
-).build()
-LEASE_S = 10.0
 _ADDRESSES = [FABRIC.nics[host][0].address for host in FABRIC.hosts]
 
 Step = Callable[[Registry], object]
@@ -102,10 +92,6 @@ def written() -> Iterator[Written]:
         store.database.close()
 
 
-def _flow(ends: tuple[int, int], size_bytes: int, held: int | None) -> FlowRequest:
-    return FlowRequest(*(NicReference(f"h{end}", 0) for end in ends), size_bytes, 0.5, None, held)
-
-
 class Fate(Enum):
     """What becomes of a write."""
 
@@ -124,7 +110,7 @@ _ENDS = {"g": (0, 2), "h": (2, 0), "i": (0, 2)}
 def _groups(draw: st.DrawFn) -> FlowGroupRequest:
     name = draw(st.sampled_from(sorted(_ENDS)))
     flows = draw(st.lists(st.tuples(st.integers(0, 1 << 63), st.none() | st.just(50_000)), max_size=3))
-    return FlowGroupRequest(name, tuple(_flow(_ENDS[name], *flow) for flow in flows))
+    return FlowGroupRequest(name, tuple(flow(_ENDS[name], *drawn) for drawn in flows))
 
 
 @st.composite
@@ -133,12 +119,6 @@ def _graphs(draw: st.DrawFn) -> TaskGraphRequest:
     names = draw(st.sets(st.sampled_from(sorted(_ENDS))))
     sent = (TransferRequest(name, after=(0,)) for name in sorted(names))
     return TaskGraphRequest((Computation(draw(st.floats(0.1, 1.0))), *sent), draw(st.booleans()))
-
-
-def _amend(registry: Registry, name: str, profile: Profile, graph: TaskGraphRequest) -> bool:
-    admission = registry.admitting(name, graph)
-    admission.admit()
-    return registry.report_profile(name, profile, admission)
 
 
 _PROFILES = st.builds(Profile, st.floats(0, 10), st.floats(0, 1), st.floats(0, 1e9))
@@ -170,7 +150,7 @@ def _steps(draw: st.DrawFn) -> Step:
             return lambda registry: registry.renew(name, 3.0)
         case 8:
             amended = draw(_graphs())
-            return lambda registry: _amend(registry, name, profile, amended)
+            return lambda registry: amend(registry, name, profile, amended)
     port = draw(st.integers(50_000, 50_002))
     changes = {
         FlowKey(job, group, 0): FiveTuple(*(_ADDRESSES[end] for end in ends), UDP_PROTOCOL, port, 4791)
@@ -190,7 +170,7 @@ def _assert_alike(one: Registry, other: Registry) -> None:
     """By what they hold and by what they answer: the same source ports are free."""
     assert one.jobs == other.jobs
     request = JobRequest("new", ("h0", "h2"), 1, Profile(1.0, 0.5, 1.0))
-    flows = FlowGroupRequest("g", tuple(_flow(ends, 1, None) for ends in ((0, 2), (2, 0)) for _ in range(8)))
+    flows = FlowGroupRequest("g", tuple(flow(ends, 1, None) for ends in ((0, 2), (2, 0)) for _ in range(8)))
     for registry in (one, other):
         registry.register_job(request, 0.0)
     assert one.register_flow_groups("new", [flows]) == other.register_flow_groups("new", [flows])
@@ -198,12 +178,6 @@ def _assert_alike(one: Registry, other: Registry) -> None:
 
 _PARTS = pytest.mark.parametrize("rows", [1_000, 1], ids=["at once", "in parts"])
 """From how many rows on a registration is large, and written in parts."""
-
-
-@contextmanager
-def _in_parts_of(rows: int) -> Iterator[None]:
-    with patch.object(journal, "_ROWS_PER_BATCH", rows), patch.object(jobs, "ROWS_PER_TRANSACTION", rows):
-        yield
 
 
 @pytest.mark.slow
@@ -214,7 +188,7 @@ def test_acknowledged_changes_survive_a_crash_at_any_byte(
     rows: int, batches: list[tuple[list[Step], bool]], data: st.DataObject
 ) -> None:
     async def scenario() -> None:
-        with _in_parts_of(rows), written() as files:
+        with in_parts_of(rows), written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
             model = Registry(FABRIC, LEASE_S)
             files.note(registry)
@@ -254,7 +228,7 @@ def test_acknowledged_changes_survive_a_crash_at_any_byte(
 @given(st.lists(st.tuples(st.lists(_steps(), min_size=1, max_size=4), st.sampled_from(Fate)), max_size=6))
 def test_an_uncertain_commit_is_overwritten_by_the_next(rows: int, batches: list[tuple[list[Step], Fate]]) -> None:
     async def scenario() -> None:
-        with _in_parts_of(rows), written() as files:
+        with in_parts_of(rows), written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
             write, fates = files.store.database.write, [fate for _, fate in batches]
 
@@ -302,7 +276,7 @@ def test_a_refused_withdrawal_leaves_lease_and_source_ports() -> None:
         with written() as files:
             registry = files.store.registry(FABRIC, LEASE_S)
             registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
-            ring = FlowGroupRequest("ring", (_flow((0, 2), 1, None),))
+            ring = FlowGroupRequest("ring", (flow((0, 2), 1, None),))
             registry.register_flow_groups("gpt", [ring])
             await registry.commit()
             registry.renew("gpt", 4.0)
@@ -334,7 +308,7 @@ def test_a_full_disk_is_named_and_committed_jobs_stay() -> None:
             registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
             await registry.commit()
             before, most_pages = registry.jobs, 1
-            ring = FlowGroupRequest("ring", tuple(_flow((0, 2), 1, None) for _ in range(500)))
+            ring = FlowGroupRequest("ring", tuple(flow((0, 2), 1, None) for _ in range(500)))
             registry.register_flow_groups("gpt", [ring])
             with pytest.raises(CommitError, match="not stored: the controller's database fails"):
                 await registry.commit()
@@ -357,146 +331,6 @@ def test_the_tenant_of_a_job_is_stored(address: str) -> None:
         assert store.registry(FABRIC, LEASE_S).jobs == (job,)
         await store.database.write(partial(write_changes, [JobOverwrite("gpt", replace(job, tenant="speech"))]))
         assert store.registry(FABRIC, LEASE_S).jobs == (replace(job, tenant="speech"),)
-        await store.close()
-
-    asyncio.run(scenario())
-
-
-def test_a_graph_is_stored_replaced_and_goes_with_its_job(address: str) -> None:
-    async def scenario() -> None:
-        store = Store.open(address, DrivenClock())
-        registry = store.registry(FABRIC, LEASE_S)
-        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
-        graph = TaskGraphRequest((Computation(1 / 3), *(TransferRequest(f"g{number}") for number in range(5))))
-        registry.register_flow_groups("gpt", _many("g", 5), graph)
-        await registry.commit()
-        assert registry.jobs[0].task_graph is not None
-        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
-        _amend(registry, "gpt", Profile(1.0, 0.5, 1.0), replace(graph, is_guessed=True))
-        await registry.commit()
-        assert registry.jobs[0].task_graph.is_guessed
-        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
-        registry.register_flow_groups("gpt", _many("h", 9))
-        await registry.commit()
-        assert registry.jobs[0].task_graph is None
-        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
-        _amend(registry, "gpt", Profile(1.0, 0.5, 1.0), _sending(registry, "gpt"))
-        await registry.commit()
-        registry.deregister("gpt")
-        await registry.commit()
-        rows = store.database.read(lambda connection: connection.execute(select(TASK_GRAPH)).all())
-        assert rows == []
-        await store.close()
-
-    with _in_parts_of(3):
-        asyncio.run(scenario())
-
-
-def _sending(registry: Registry, name: str) -> TaskGraphRequest:
-    job = registry.job(name)
-    assert job is not None
-    return TaskGraphRequest((Computation(0.5), *(TransferRequest(group.name) for group in job.flow_groups)))
-
-
-def test_the_grace_is_a_duration_that_ends_however_the_clock_steps(address: str) -> None:
-    year_s = 365 * 86_400.0
-
-    async def scenario() -> None:
-        first = Store.open(address, DrivenClock(year_s))  # its clock is a year ahead
-        assert first.grace_s(10.0) == 10.0
-        await first.close()
-        second = Store.open(address, DrivenClock(0.0))
-        assert second.grace_s(10.0) == 10.0
-        await second.record_grace(4.0)
-        assert second.grace_s(10.0) == 4.0
-        assert second.grace_s(3.0) == 3.0  # never more than a lease
-        await second.record_grace(0.0)
-        await second.close()
-        third = Store.open(address, DrivenClock(-year_s))
-        assert third.grace_s(10.0) == 0.0
-        await third.close()
-
-    asyncio.run(scenario())
-
-
-def test_what_is_left_of_the_grace_is_stored_while_it_runs_down(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        life = Life(tmp_path / "t.db", "ecmp")
-        life.start()
-        recording = asyncio.create_task(life.controller.record_silences())
-        life.clock.advance_to(life.clock.now_s() + 0.5)
-        await until(lambda: life.store.grace_s(2.0) == 1.5)
-        life.clock.advance_to(life.clock.now_s() + 5.0)
-        await life.controller.planner.settle()
-        assert not life.southbound.keeps_found
-        await until(lambda: life.store.grace_s(2.0) == 0.0)
-        recording.cancel()
-        await life.store.close()
-        life.start()  # a restart: what no job asks for is deleted with the first Plan
-        await life.controller.planner.settle()
-        assert not life.southbound.keeps_found
-        await life.end()
-
-    asyncio.run(scenario())
-
-
-def _many(prefix: str, number: int) -> list[FlowGroupRequest]:
-    return [FlowGroupRequest(f"{prefix}{position}", (_flow((0, 2), 1, None),)) for position in range(number)]
-
-
-def test_a_large_registration_is_there_whole_or_not_at_all(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        store = Store.open(address, DrivenClock())
-        registry = store.registry(FABRIC, LEASE_S)
-        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
-        registry.register_flow_groups("gpt", _many("first", 2))
-        await registry.commit()
-        num_writes = 0
-        write = store.database.write
-
-        async def dying(work: Callable[[Connection], Any]) -> Any:
-            nonlocal num_writes
-            num_writes += 1
-            # After every part there is the job as it was, for a controller that starts then.
-            assert len(store.registry(FABRIC, LEASE_S).jobs[0].flow_groups) == 2
-            if num_writes == 3:
-                raise StoreError("the disk is full")
-            return await write(work)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(store.database, "write", dying)
-            registry.register_flow_groups("gpt", _many("lost", 10))
-            with pytest.raises(CommitError):
-                await registry.commit("gpt")
-        assert num_writes == 3
-        assert len(registry.jobs[0].flow_groups) == 2
-        # What is left of it is in nobody's way: neither of a large one, nor of a small one, nor of the job's end.
-        registry.register_flow_groups("gpt", _many("second", 7))
-        await registry.commit("gpt")
-        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
-        assert len(registry.jobs[0].flow_groups) == 9
-        registry.deregister("gpt")
-        await registry.commit()
-        assert store.registry(FABRIC, LEASE_S).jobs == ()
-        await store.close()
-
-    with _in_parts_of(3):
-        asyncio.run(scenario())
-
-
-def test_a_small_registration_replaces_what_is_left_of_a_large_one(address: str) -> None:
-    async def scenario() -> None:
-        store = Store.open(address, DrivenClock())
-        registry = store.registry(FABRIC, LEASE_S)
-        registry.register_job(JobRequest("gpt", ("h0", "h2"), 16, Profile(1.0, 0.5, 1.0)), 0.0)
-        await registry.commit()
-        before = registry.jobs[0]
-        left = replace(before, flow_groups=tuple(RegisteredFlowGroup(f"g{number}", ()) for number in range(5)))
-        await store.database.write(partial(stage_groups, JobChange("gpt", before, left), 0))
-        assert store.registry(FABRIC, LEASE_S).jobs == (before,)
-        registry.register_flow_groups("gpt", _many("small", 2))
-        await registry.commit()
-        assert store.registry(FABRIC, LEASE_S).jobs == registry.jobs
         await store.close()
 
     asyncio.run(scenario())
