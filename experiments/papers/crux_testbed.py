@@ -13,7 +13,7 @@ from typing import Annotated
 from experiments.papers.evaluation import Evaluation, Option, require_known
 from experiments.papers.table_cells import DASH, percent_or_dash, share_bar
 from experiments.report.findings import BarChart, Findings, FindingsTable
-from experiments.report.numbers import percent, signed
+from experiments.report.numbers import count, percent, signed, slowdown
 from experiments.scenarios.backend import Backend, RunError, run_on
 from experiments.scenarios.results import RunResult
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
@@ -51,13 +51,14 @@ ASSUMPTIONS = (
     "Topology, GPUs of each job and hardware of hosts are the paper's.",
     "The paper prints neither the jobs' compute times nor their volumes. Ours come from one table for all mixes, sized "
     "so that utilisation without scheduling is near the paper's (workloads/models.py, docs/models.md).",
-    "This does not determine ResNet's compute time: it was chosen with Crux's gain in Figure 21 in view (decision "
-    "0064).",
+    "This does not determine ResNet's compute time: it was chosen with Crux's gain in Figure 21 in view "
+    "(docs/models.md).",
     "The placement of jobs is ours too. GPT has one host under each ToR that it uses; other jobs have adjacent hosts.",
     "A seed sets the fabric's ECMP hash and the policies' random choices; seeds start at 1.",
     "The paper's utilisation is read off its figures, to about one point; it does not publish the spread over hashes.",
     "Utilisation is measured from the first arrival to the first departure, without the first iteration of each job.",
     "Iteration times are compared with the paper's completion times; a model's is the mean over its jobs.",
+    "The worst job is the one with the largest slowdown, the iteration time over that of the ideal, with any seed.",
     "The limit is the smaller of ideal and fluid bound. The window cuts iterations, so a run may exceed it slightly.",
 )
 _OF_BACKEND = {
@@ -72,7 +73,8 @@ class PolicyMeasured:
     """One mix under one policy: utilisation by seed, and means over the seeds.
 
     ``limit`` is the smaller of ideal and fluid bound. ``changes`` are the changes of mean iteration time against the
-    first policy, by model, as fractions.
+    first policy, by model, as fractions. ``worst_speed`` is the least of a job with any seed (1 / slowdown, 0 where it
+    is starved), and ``starved_jobs`` counts those with all seeds.
     """
 
     policy: str
@@ -81,6 +83,8 @@ class PolicyMeasured:
     limit: float
     gap_closed: float | None
     changes: dict[str, float]
+    worst_speed: float | None
+    starved_jobs: int
 
     @property
     def utilisation(self) -> float:
@@ -126,6 +130,8 @@ def _of_policy(policy: str, results: Sequence[RunResult], reference: Sequence[Ru
         limit=statistics.mean(min(one.ideal_gpu_utilisation, one.fluid_bound_gpu_utilisation) for one in results),
         gap_closed=(statistics.mean(utilisations) - without) / (ideal - without) if ideal > without else None,
         changes={model: time_s / before[model] - 1 for model, time_s in after.items() if model in before},
+        worst_speed=min((result.worst_speed for result in results if result.worst_speed is not None), default=None),
+        starved_jobs=sum(result.starved_jobs for result in results),
     )
 
 
@@ -149,11 +155,13 @@ def _utilisation(mixes: Iterable[MixMeasured]) -> FindingsTable:
             percent_or_dash(_published_utilisation(mix.published, of.policy)),
             percent(of.ideal),
             percent(mix.published.ideal),
+            slowdown(of.worst_speed),
+            count(of.starved_jobs),
         )
         for mix in mixes
         for of in mix.policies
     )
-    columns = ("Mix", "Policy", "Ours", "Deviation", "Paper", "Ideal, ours", "Ideal, paper")
+    columns = ("Mix", "Policy", "Ours", "Deviation", "Paper", "Ideal, ours", "Ideal, paper", "Worst job", "Starved")
     return FindingsTable("GPU utilisation", columns, rows)
 
 
@@ -288,6 +296,8 @@ class CruxTestbed(Evaluation[MixCase, tuple[RunResult, ...], MixMeasured]):
                     "share_of_limit": of.share_of_limit,
                     "gap_closed": of.gap_closed,
                     "iteration_time_changes": of.changes,
+                    "worst_speed": of.worst_speed,
+                    "starved_jobs": of.starved_jobs,
                 }
                 for of in measured.policies
             ],

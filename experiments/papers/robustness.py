@@ -13,7 +13,7 @@ from experiments.papers.evaluation import Evaluation, Option, require_known
 from experiments.papers.random_jobs import FabricName, random_mix
 from experiments.papers.table_cells import DASH, share_bar
 from experiments.report.findings import BarChart, Findings, FindingsTable
-from experiments.report.numbers import count, signed
+from experiments.report.numbers import count, signed, slowdown
 from experiments.scenarios.backend import Backend, run_on
 from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import ProfileError, Scenario
@@ -81,10 +81,20 @@ class RobustnessCase:
 
 
 @dataclass(frozen=True, slots=True)
+class RunMeasured:
+    """One run: utilisation over the limit, the speed of the slowest job (1 / slowdown), and how many jobs starve."""
+
+    share: float
+    worst_speed: float | None
+    starved_jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class DisturbanceMeasured:
     """One policy under one disturbance: utilisation over the limit, by mixes and seeds.
 
     The losses are against the same runs undisturbed, None where none of these is measured yet. All are fractions of 1.
+    ``worst_speed`` is that of the slowest job of all runs, and ``starved_jobs`` counts those of all runs.
     """
 
     disturbance: str
@@ -97,6 +107,8 @@ class DisturbanceMeasured:
     by_mix: dict[str, float]
     mean_loss: float | None
     worst_loss: float | None
+    worst_speed: float | None
+    starved_jobs: int
 
 
 def _table(
@@ -121,9 +133,13 @@ def _change(of: DisturbanceMeasured) -> str:
     return f"{signed(-of.mean_loss * 100, 1)}/{signed(-of.worst_loss * 100, 1)}"
 
 
+def _worst_job(of: DisturbanceMeasured) -> str:
+    return f"{slowdown(of.worst_speed)}/{count(of.starved_jobs)}"
+
+
 @dataclass(frozen=True)
-class Robustness(Evaluation[RobustnessCase, float, DisturbanceMeasured]):
-    """The evaluation ``robustness``. The result of a case is its utilisation over the limit."""
+class Robustness(Evaluation[RobustnessCase, RunMeasured, DisturbanceMeasured]):
+    """The evaluation ``robustness``."""
 
     unit = "runs"
 
@@ -145,32 +161,39 @@ class Robustness(Evaluation[RobustnessCase, float, DisturbanceMeasured]):
         ]
 
     @staticmethod
-    def measure(case: RobustnessCase) -> float:
+    def measure(case: RobustnessCase) -> RunMeasured:
         """Run a case. Raises RunError."""
         result = run_on(Backend.SIMULATOR, case.scenario, case.policy, on_progress=lambda *_: None)
-        return result.gpu_utilisation / min(result.ideal_gpu_utilisation, result.fluid_bound_gpu_utilisation)
+        share = result.gpu_utilisation / min(result.ideal_gpu_utilisation, result.fluid_bound_gpu_utilisation)
+        return RunMeasured(share, result.worst_speed, result.starved_jobs)
 
     def group(self, case: RobustnessCase) -> Hashable:
         """Report mixes and seeds together."""
         return case.disturbance, case.policy
 
-    def combine(self, cases: Sequence[RobustnessCase], results: Mapping[RobustnessCase, float]) -> DisturbanceMeasured:
+    def combine(
+        self, cases: Sequence[RobustnessCase], results: Mapping[RobustnessCase, RunMeasured]
+    ) -> DisturbanceMeasured:
         """Combine mixes and seeds."""
-        worst = min(cases, key=lambda case: (results[case], case.mix, case.seed))
+        shares = {case: result.share for case, result in results.items()}
+        worst = min(cases, key=lambda case: (shares[case], case.mix, case.seed))
         undisturbed = {case: replace(case, disturbance=NONE) for case in cases}
-        losses = [results[before] - results[case] for case, before in undisturbed.items() if before in results]
-        by_mix = {mix: [results[case] for case in cases if case.mix == mix] for mix in MIXES}
+        losses = [shares[before] - shares[case] for case, before in undisturbed.items() if before in shares]
+        by_mix = {mix: [shares[case] for case in cases if case.mix == mix] for mix in MIXES}
+        speeds = [speed for case in cases if (speed := results[case].worst_speed) is not None]
         return DisturbanceMeasured(
             disturbance=worst.disturbance,
             policy=worst.policy,
             num_runs=len(cases),
-            mean=statistics.mean(results[case] for case in cases),
-            worst=results[worst],
+            mean=statistics.mean(shares[case] for case in cases),
+            worst=shares[worst],
             worst_mix=worst.mix,
             worst_seed=worst.seed,
-            by_mix={mix: statistics.mean(shares) for mix, shares in by_mix.items() if shares},
+            by_mix={mix: statistics.mean(of_mix) for mix, of_mix in by_mix.items() if of_mix},
             mean_loss=statistics.mean(losses) if losses else None,
             worst_loss=max(losses, default=None),
+            worst_speed=min(speeds, default=None),
+            starved_jobs=sum(results[case].starved_jobs for case in cases),
         )
 
     def json_object(self, measured: DisturbanceMeasured) -> dict[str, object]:
@@ -186,6 +209,7 @@ class Robustness(Evaluation[RobustnessCase, float, DisturbanceMeasured]):
             tables=(
                 _table("Share of the limit in percent, mean/worst", measured, _share),
                 _table("Change against undisturbed runs in points, mean/worst", measured, _change),
+                _table("Slowdown of the slowest job of all runs/starved jobs", measured, _worst_job),
             ),
             charts=(BarChart("trainyard: mean share of the limit", tuple(ours)),),
             assumptions=ASSUMPTIONS,

@@ -63,8 +63,8 @@ def _plain(cells: tuple[str, ...]) -> str:
 def test_tables_have_the_paper_beside_ours(mix: MixMeasured) -> None:
     found = CruxTestbed().findings([mix])
     utilisation, limits, changes = ([_plain(row) for row in table.rows] for table in found.tables)
-    assert utilisation[1] == "fig20|crux|75.0 %|7.1|78.5 %|90.0 %|82.0 %"
-    assert utilisation[2] == "fig20|trainyard|80.0 %|0.0|-|90.0 %|82.0 %"
+    assert utilisation[1] == "fig20|crux|75.0 %|7.1|78.5 %|90.0 %|82.0 %|2.50|0"
+    assert utilisation[2] == "fig20|trainyard|80.0 %|0.0|-|90.0 %|82.0 %|2.50|0"
     assert limits[0] == "fig20|crux|2|80.0 %|93.8 %|57.1 %|78.8 %"
     assert changes[0] == "fig20|gpt|-25.0 %|-25.0 %|-18.0 %"
     assert "seeds 1 to 2" in found.title

@@ -9,6 +9,7 @@ from experiments.papers.robustness import (
     DisturbanceMeasured,
     Robustness,
     RobustnessCase,
+    RunMeasured,
 )
 from tests.experiments.papers.combining import combine_all
 from workloads.validation import find_problems
@@ -35,7 +36,7 @@ def test_cases_leave_out_ecmp_where_a_disturbance_cannot_affect_it() -> None:
 def test_disturbances_left_out_for_ecmp_change_nothing() -> None:
     """One of each kind, on a mix in which hashes collide."""
     shares = {
-        disturbance: Robustness.measure(RobustnessCase("random on fewer-uplinks", 2, ECMP, disturbance))
+        disturbance: Robustness.measure(RobustnessCase("random on fewer-uplinks", 2, ECMP, disturbance)).share
         for disturbance in ("none", "all three 50%", "2 levels", "jitter 10%")
     }
     undisturbed, jitter = shares.pop("none"), shares.pop("jitter 10%")
@@ -55,7 +56,8 @@ def test_shares_and_losses_follow_from_the_runs() -> None:
         RobustnessCase("fig22", 1, CRUX, late): 0.5,
     }
     evaluation = Robustness()
-    ecmp, crux, delayed = combine_all(evaluation, shares)
+    runs = {case: RunMeasured(share, share / 2, int(share < 0.55)) for case, share in shares.items()}
+    ecmp, crux, delayed = combine_all(evaluation, runs)
     assert (ecmp.policy, ecmp.mean_loss, crux.mean, crux.worst_loss) == (ECMP, 0.0, pytest.approx(0.9), 0.0)
     assert delayed == DisturbanceMeasured(
         disturbance=late,
@@ -69,12 +71,15 @@ def test_shares_and_losses_follow_from_the_runs() -> None:
         # Of fig22 there is no run undisturbed.
         mean_loss=pytest.approx((0.3 + 0.1 + 0.2) / 3),
         worst_loss=pytest.approx(0.3),
+        worst_speed=0.25,
+        starved_jobs=1,
     )
     assert evaluation.json_object(delayed)["worst_mix"] == "fig22"
-    shown, changes = evaluation.findings([ecmp, crux, delayed]).tables
+    shown, changes, worst_jobs = evaluation.findings([ecmp, crux, delayed]).tables
     assert shown.columns == ("Disturbance", *POLICIES)
     dash = "\N{EN DASH}"
     assert shown.rows == (("none", "40.0/40.0", "90.0/90.0", dash, dash), (late, dash, "65.0/50.0", dash, dash))
+    assert worst_jobs.rows[1][2] == "4.00/1"
     assert changes.rows[1][2] == "\N{MINUS SIGN}20.0/\N{MINUS SIGN}30.0"
 
 
