@@ -65,7 +65,7 @@ class Mix:
 
 def measure(drawing: Path, policy: str, seed: int) -> Mix:
     """Measure one mix."""
-    drawn = _loaded(drawing)
+    drawn = loaded(drawing)
     by_policy = {}
     for name in (*BASELINES, policy):
         runs = [
@@ -110,7 +110,7 @@ def well_predicted(result: RunResult, plan: Plan | None) -> list[bool]:
 
 def best_known(drawing: Path, num_plans: int, seed: int) -> dict[int, float]:
     """Return by run seed the best GPU utilisation that is known of a mix: of a search, or of a shipped policy."""
-    drawn = _loaded(drawing)
+    drawn = loaded(drawing)
     best = {}
     for run_seed in RUN_SEEDS:
         scenario = Scenario.model_validate(drawn.mix(seed, run_seed))
@@ -142,7 +142,8 @@ def _alone(drawn: ModuleType, seed: int) -> tuple[float, str]:
     return worst
 
 
-def _loaded(drawing: Path) -> ModuleType:
+def loaded(drawing: Path) -> ModuleType:
+    """Return the program that draws mixes."""
     specification = importlib.util.spec_from_file_location("drawing", drawing)
     assert specification is not None
     assert specification.loader is not None
