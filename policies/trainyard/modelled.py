@@ -18,9 +18,11 @@ from policies.trainyard.options import PathRule
 from policies.trainyard.order import smith_ratios
 from policies.trainyard.outcome import JobOutcome
 from policies.trainyard.path_choice import PathChoice, choose_paths, path_choices
-from policies.trainyard.plan_search import PlanSearch
+from policies.trainyard.plan_search import MIN_GAIN, PlanSearch
 from policies.trainyard.score import Scorer
 
+_LEAST_GAIN = 1e-3
+"""Over no steering and Crux's plan. Jittered computations differ by so much that the model cannot tell less."""
 _LEAST_ROOM = 0.05
 """Of a link's rate, is left to the jobs in the model, whatever others send."""
 
@@ -71,6 +73,7 @@ def decide_by_model(
     known, starts = _starts(modelled, foreign) if may_move(jobs, options) or not in_force else ([], [])
     if not in_force:
         best = modelled.search.best_from(known, starts)
+        best = _settled(modelled, best, [modelled.model.play(plan) for plan in known])
         return _outcomes(modelled, best, best, in_force)
     kept = _kept(modelled, in_force)
     best = modelled.search.best_from([kept.assignment, *known], starts)
@@ -150,6 +153,26 @@ def _starts(modelled: Modelled, foreign: FloatArray) -> tuple[list[Assignment], 
         for tiers in orders
     ]
     return ([unsteered, of_crux], starts) if settings.options.may_share else (starts[:1], starts[1:])
+
+
+def _settled(modelled: Modelled, best: Scored, known: Sequence[Scored]) -> Scored:
+    """Return the best plan where it gains enough over those known, else the best of these.
+
+    Of known plans that are equally good, the one counts that loads the links most evenly: where jobs send more than
+    they tell, flows collide on the hash's paths, for which the model has seen room enough.
+    """
+    top = known[0]
+    for plan in known[1:]:
+        is_as_good = not top.score.is_better_than(plan.score, MIN_GAIN)
+        if plan.score.is_better_than(top.score, MIN_GAIN) or (is_as_good and _is_more_even(modelled, plan, top)):
+            top = plan
+    return best if best.score.is_better_than(top.score, _LEAST_GAIN) else top
+
+
+def _is_more_even(modelled: Modelled, plan: Scored, other: Scored) -> bool:
+    """Return whether a plan loads links more evenly: the sum of the squares of their utilisations is less."""
+    one, two = (modelled.search.utilisation(each) for each in (plan, other))
+    return float(one @ one) < float(two @ two) * (1 - MIN_GAIN)
 
 
 def _unsteered(jobs: Sequence[Job], num_levels: int) -> Assignment:

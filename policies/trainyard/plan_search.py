@@ -19,7 +19,7 @@ from policies.traffic import Traffic
 from policies.trainyard.assignment import Assignment, JobPaths, moved_tiers
 from policies.trainyard.job_model import JobModel, Scored
 
-_MIN_GAIN = 1e-6
+MIN_GAIN = 1e-6
 """Relative gain that a step needs: the model is no more exact than that."""
 _FEW_GROUPS = 6
 """Groups of a job with at most so many move one by one too."""
@@ -105,7 +105,7 @@ class PlanSearch:
         return self._climb(self._permuted(best) if best.score.margin < 0 else best)
 
     def _better(self, best: Scored, other: Scored | None) -> Scored:
-        return other if other is not None and other.score.is_better_than(best.score, _MIN_GAIN) else best
+        return other if other is not None and other.score.is_better_than(best.score, MIN_GAIN) else best
 
     def _climb(self, best: Scored) -> Scored:
         """Walk on from the best, also along steps that change nothing; and from near it where that leads nowhere."""
@@ -200,6 +200,10 @@ class PlanSearch:
         first, amounts = np.zeros(1, dtype=np.int64), self._amounts[number]
         by = amounts, self._rates_bps, placed, 2, self._chance.choice(_OWN_WEIGHTS)
         return tuple(least_congested(self._traffic[number], first, *by, calls=_MANY).first_paths)
+
+    def utilisation(self, here: Scored) -> FloatArray:
+        """Return by link the share of time for which the jobs use it."""
+        return np.sum([self._utilisation(number, here) for number in range(len(self._jobs))], axis=0)
 
     def _utilisation(self, number: int, here: Scored) -> FloatArray:
         """Return by link the share of time for which a job uses it."""
