@@ -70,6 +70,7 @@ class WireCounts:
 class WiredFabric(EmulatedFabric):
     """Switches of a topology, with hosts that are reached through real interfaces.
 
+    Frames pass as soon as ``is_passing``, while ``serve`` runs; somebody else has the fabric who holds ``exclusive``.
     Rates of the topology are those of frames, without preamble and gap. A link is up while its interface is there, up,
     and has a carrier; a link that ``set_link`` takes down takes its interface down.
 
@@ -127,6 +128,7 @@ class WiredFabric(EmulatedFabric):
         self._failure: BaseException | None = None
         self._has_paused = asyncio.Event()
         self._has_news = asyncio.Event()
+        self.is_passing = asyncio.Event()
         self.exclusive = PausingLock(self)
 
     # ---- passing ----------------------------------------------------------------------------------------------------
@@ -151,6 +153,7 @@ class WiredFabric(EmulatedFabric):
                 self._update_link(link)
             self._update_wires()
             self.resume()
+            self.is_passing.set()
             while True:
                 await self._has_news.wait()
                 async with self.exclusive:

@@ -123,6 +123,7 @@ class StandaloneEmulator:
                     between_slices=emulated.breathe,
                 )
                 passing = asyncio.create_task(emulated.serve(service.deliver))
+                await emulated.is_passing.wait()
             else:
                 exclusive = asyncio.Lock()
 
