@@ -121,16 +121,18 @@ def _plan(
     """Return the Plan that tells apart so much of every job."""
     weights = weights_of(coflows, options.weight)
     ranked = units([coflow.job for coflow in coflows], partings)
-    occupied = occupied_seconds(snapshot, [unit.flows for unit in ranked])
-    sending = np.flatnonzero(np.diff(occupied.indptr))
-    key_s = bottleneck_times(occupied)[sending]
+    occupied = occupied_seconds(snapshot, [group.flows for unit in ranked for group in unit.groups])
+    first_group = np.cumsum([0, *(len(unit.groups) for unit in ranked)])
+    ends = occupied.indptr[first_group]
+    sending = np.flatnonzero(np.diff(ends))
+    # Groups that are ranked together seldom come together: each delays others by its own time.
+    key_s = np.maximum.reduceat(bottleneck_times(occupied), first_group[sending]) if len(sending) else np.empty(0)
     if options.rank is not Rank.GAMMA:
         key_s = _keys_s(options.rank, snapshot, [ranked[number] for number in sending])
     owners = np.array([ranked[number].owner for number in sending], dtype=np.int64)
     order = group_order(options.rank, key_s, weights[owners])
     in_order = formations(ranked, partings, sending[order], key_s[order])
     stages_of = [formation.stages for formation in in_order]
-    ends = occupied.indptr
     links_of = [
         np.unique(np.concatenate([occupied.indices[ends[number] : ends[number + 1]] for number in formation.numbers]))
         for formation in in_order
@@ -236,7 +238,8 @@ def _reason(rank: Rank, key_s: float, first: Sequence[FlowGroup], job: Job, leve
     num_groups = len(job.flow_groups)
     if len(first) > 1:
         why = "would slow it down" if Parting.first(job) is not Parting.NOTHING else "need to know what waits for them"
-        return f"Its traffic {key}{parted}. Ranks for each of its {num_groups} groups {why}."
+        what = "largest group" if rank is Rank.GAMMA else "traffic"
+        return f"Its {what} {key}{parted}. Ranks for each of its {num_groups} groups {why}."
     of = f", first of its {num_groups}" if num_groups > 1 else ""
     return f"Its group {first[0].name!r} {key}{of}{parted}."
 

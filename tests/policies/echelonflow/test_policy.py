@@ -395,7 +395,7 @@ def test_groups_whose_ranks_would_slow_their_job_go_by_when_its_task_graph_needs
     plan = echelonflow(Snapshot(0.0, make_links(GBPS), (sharded(is_overlapped=is_overlapped),)))
     assert [flow.level for flow in plan.flows.values()] == levels
     assert plan.jobs[0].reason == (
-        f"Its traffic needs its bottleneck link 28 s an iteration; its flows have levels 7 to {min(levels)}."
+        f"Its largest group needs its bottleneck link 16 s an iteration; its flows have levels 7 to {min(levels)}."
         " Ranks for each of its 2 groups would slow it down."
     )
 
@@ -406,3 +406,11 @@ def test_groups_keep_their_ranks_where_links_are_fast_enough() -> None:
     for rate_bps, levels in ((GBPS, [7, 6, 5]), (1e6 * GBPS, [6, 5, 7])):
         plan = echelonflow(Snapshot(0.0, make_links(rate_bps), (job,)))
         assert [flow.level for flow in plan.flows.values()] == levels
+
+
+@pytest.mark.parametrize(("size_bytes", "first"), [(1.9e9, "b"), (2.1e9, "a")])
+def test_groups_that_are_ranked_together_go_by_the_largest_of_them(size_bytes: float, first: str) -> None:
+    """Its groups need 16 and 12 s, and 28 s together; the other job's only group needs about 16 s."""
+    other = make_job("b", [(size_bytes, ((0,),))])
+    plan = echelonflow(Snapshot(0.0, make_links(GBPS), (sharded(is_overlapped=True), other)))
+    assert min(plan.jobs, key=lambda job: job.rank).name == first
