@@ -33,11 +33,11 @@ def become_real_time(lock_file: Path | None = None) -> IO[str]:
     Raises:
         RealTimeError: It is not permitted, there is one core only, or another process holds the lock.
     """
+    lock = _locked(lock_file or Path(tempfile.gettempdir()) / "trainyard-real-time.lock")
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
+        lock.close()
         raise RealTimeError("real time needs two cores, of which one stays free")
-    path = lock_file or Path(tempfile.gettempdir()) / "trainyard-real-time.lock"
-    lock = _locked(path)
     try:
         resource.setrlimit(resource.RLIMIT_RTTIME, (_SOFT_US, _HARD_US))
         _for_all_threads(lambda thread: os.sched_setaffinity(thread, cores[:-1]))

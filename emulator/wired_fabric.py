@@ -37,6 +37,17 @@ _PACKETS = 32_768
 _BREATH_S = 0.0005
 """So long frames pass at least between two slices of a long request."""
 _STARTS_WITHIN_S = 60.0
+_LOOK_S = 1.0
+_WARN_AGAIN_S = 60.0
+_WARNINGS = {
+    "jumbo": "are longer than the MTU of the wires: turn off segmentation offload at their senders"
+    " (ethtool -K INTERFACE tso off gso off), or raise --mtu",
+    "unfinished": "came without checksums: turn off checksum offload at their senders (ethtool -K INTERFACE tx off)",
+    "missed": "were lost, because the emulator could not read them in time",
+    "unsent": "to hosts were lost: the kernel did not take them",
+    "no_memory": "were lost for lack of memory",
+}
+"""By count, what has become of so many frames."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -124,6 +135,7 @@ class WiredFabric(EmulatedFabric):
         self._attach(mtu_bytes)
         self._thread: threading.Thread | None = None
         self._pauses = 0
+        self._warned: dict[str, tuple[int, float]] = {}
         self._has_ended = False
         self._failure: BaseException | None = None
         self._has_paused = asyncio.Event()
@@ -151,20 +163,30 @@ class WiredFabric(EmulatedFabric):
                 await self._has_paused.wait()
             for link in self._links:
                 self._update_link(link)
+            self._carriers = {link: self.interfaces.is_up(name) for link, name in self._links.items()}
+            for link in [link for link, is_up in self._carriers.items() if not is_up]:
+                _LOG.warning("interface %s of %s has no carrier", self._links[link], nic_name(self.fabric, link))
+                for direction in (link, self.fabric.reverse(link)):
+                    super()._update_link(direction)
             self._update_wires()
             self.resume()
             self.is_passing.set()
             while True:
-                await self._has_news.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._has_news.wait(), _LOOK_S)
+                self._require_alive()
+                self._warn()
+                if not self._has_news.is_set():
+                    continue
                 async with self.exclusive:
                     self._has_news.clear()
-                    self._require_alive()
                     self._update_wires()
                     self._collect()
                 deliver(self.packets_in())
         finally:
             loop.remove_reader(self._answer_bell)
             loop.remove_reader(self.interfaces.changes)
+            _LOG.info("frames: %s", self.wire_counts)
             self._end()
 
     async def pause(self) -> None:
@@ -297,6 +319,15 @@ class WiredFabric(EmulatedFabric):
             self._has_paused.set()
         if self._state.wires[w.HAS_TOLD] or self._failure is not None:
             self._has_news.set()
+
+    def _warn(self) -> None:
+        """Say what goes wrong with frames; of each kind once a minute."""
+        counts, now_s = self.wire_counts, time.monotonic()
+        for name, text in _WARNINGS.items():
+            count, (known, quiet_until_s) = getattr(counts, name), self._warned.get(name, (0, 0.0))
+            if count > known and now_s >= quiet_until_s:
+                _LOG.warning("%d frames %s", count - known, text)
+                self._warned[name] = count, now_s + _WARN_AGAIN_S
 
     def _link_changes(self) -> None:
         """React to the kernel's news of interfaces, whatever they say."""

@@ -157,13 +157,14 @@ def test_a_frame_goes_where_the_program_says_and_keeps_its_vlan_tag(private: Pat
     run(scenario)
 
 
-def test_frames_that_are_too_long_are_lost_and_counted(private: Path) -> None:
+def test_frames_that_are_too_long_are_lost_counted_and_told(private: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with wired(private, mtu_bytes=1500) as found:
             found.ends[0].send(request(0, port=2, payload=bytes(3000)))
             (passed,) = await found.answers(request(0, port=2, payload=b"\xab" * 1506), 1)
             assert passed.octets.endswith(b"\xab" * 1506)
             assert (found.fabric.wire_counts.jumbo, found.fabric.wire_counts.received) == (1, 1)
+            await until(lambda: "1 frames are longer than the MTU" in caplog.text)
 
     run(scenario)
 
