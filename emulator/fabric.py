@@ -335,11 +335,15 @@ class EmulatedFabric:
     def _cpu_link(self, switch: str) -> int:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
 
-    def _update_link(self, link: int) -> None:
-        """Set a link up if its cable is wanted and the switches at its ends are on."""
+    def _link_is_up(self, link: int) -> bool:
+        """Return whether a link's cable is wanted and the switches at its ends are on."""
         end = self.fabric.links[link]
         switches = [self.switches[name] for name in (end.source, end.destination) if name in self.switches]
-        up = self._is_wanted[link] and all(switch.power.is_on for switch in switches)
+        return self._is_wanted[link] and all(switch.power.is_on for switch in switches)
+
+    def _update_link(self, link: int) -> None:
+        """Set a link up or down, as it now should be."""
+        end, up = self.fabric.links[link], self._link_is_up(link)
         self._state.links[link, s.LINK_UP] = up
         if not up:
             flush(self._state, link)

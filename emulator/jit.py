@@ -52,3 +52,8 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
 
 prefetch: Callable[[NDArray[Any], Any], None] = cast(Any, intrinsic(_prefetch))
 """Prefetch an array item into the processor's cache without waiting; any index is allowed, even out of range."""
+
+
+def external(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    """Return a function of the C library, for machine code; ``errno`` is not to be had."""
+    return cast(Callable[..., Any], types.ExternalFunction(name, result(*arguments)))

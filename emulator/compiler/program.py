@@ -9,6 +9,7 @@ The generated module defines
 - ``transmit(phv, octets, at, stored, port, times and depths…, memory, block)``: egress, checksums, deparse; returns
   the number of bytes before the payload, or DROPPED or TOO_LARGE.
 - ``run(...)``: the event loop of ``emulator.engine`` with these two compiled into it.
+- ``serve(...)``, where real interfaces are attached: the loop in wall-clock time, with their frames.
 
 A program that copies packets or sends them through again (``emulator.compiler.replication``) also has
 ``receive_again``, which starts with the metadata of the row, and ``finish``, which follows ``transmit`` after egress.
@@ -155,8 +156,10 @@ class Program:
         return cast(Callable[..., Any], self.module.run)
 
 
-def compile_program(text: str, *, drop_port: int = DROP_PORT) -> Program:
+def compile_program(text: str, *, drop_port: int = DROP_PORT, is_wired: bool = False) -> Program:
     """Compile BMv2 JSON; packets to be dropped get ``drop_port`` as their egress port.
+
+    The program of a fabric with real interfaces must be ``is_wired``; any other one is faster without.
 
     Raises UnsupportedError for a construct that the emulator does not execute. Raises ValueError for text that is not
     BMv2 JSON, for a reference to a missing object, and for an invalid drop port.
@@ -170,14 +173,14 @@ def compile_program(text: str, *, drop_port: int = DROP_PORT) -> Program:
     try:
         check_parts(program)
         validate(program)
-        return _compiled(program, drop_port)
+        return _compiled(program, drop_port, is_wired=is_wired)
     except (CorruptProgramError, NotBmv2Error):
         raise
     except _SHAPELESS as error:
         raise CorruptProgramError(f"a part has the wrong form ({type(error).__name__}: {error})") from error
 
 
-def _compiled(program: Json, drop_port: int) -> Program:
+def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     copies = replicates(program)
     program = with_clock(program)
     if copies:
@@ -218,7 +221,7 @@ def _compiled(program: Json, drop_port: int) -> Program:
         payload_word=layout.payload_word,
     )
     header += "".join(f"{name} = {value}\n" for name, value in constants.items())
-    source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop_source(replicates=copies)}"
+    source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop_source(replicates=copies, is_wired=is_wired)}"
     return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, drop_port, source)
 
 

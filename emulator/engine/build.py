@@ -92,6 +92,8 @@ def first_state(
         captures=np.zeros((_CAPTURES, 3), dtype=np.int64),
         kicks=np.zeros(len(links), dtype=np.int64),
         trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
+        wires=np.zeros(0, dtype=np.int64),
+        payloads=np.zeros(0, dtype=np.uint8),
     )
     return with_packets(state, _FIRST_PACKETS)
 

@@ -2,20 +2,22 @@
 
 It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
 ``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
-``# end`` appear only in programs that copy packets.
+``# end`` appear only in programs that copy packets, those between ``# wires`` and ``# end`` only where real interfaces
+are attached.
 """
 
 import re
 
 from emulator.engine.replication import REPLICATION_SOURCE
 
-_REPLICATION = re.compile(r"^ *# replication\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^ *# (replication|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
-def loop_source(*, replicates: bool) -> str:
+def loop_source(*, replicates: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
-    loop = _REPLICATION.sub(r"\1" if replicates else "", _LOOP_SOURCE)
-    return f"{REPLICATION_SOURCE}\n{loop}" if replicates else loop
+    wanted = {"replication": replicates, "wires": is_wired}
+    parts = [REPLICATION_SOURCE] * replicates + [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
+    return "\n".join(_SECTION.sub(lambda found: found[2] if wanted[found[1]] else "", part) for part in parts)
 
 
 _LOOP_SOURCE = '''
@@ -43,6 +45,15 @@ def arrive(state, memory, link, packet):
         return
     switch = state.links[link, LINK_DESTINATION_SWITCH]
     if switch == NONE:
+        # wires
+        if state.links[link, LINK_WIRE] != 0:
+            send_frame(state, link, packet)
+            return
+        if state.scalars[CAPTURES] + 1 == len(state.captures):
+            state.wires[UNHEARD] += 1
+            release_packet(state, packet)
+            return
+        # end
         deliver(state, link, packet)
         return
     scalars = state.scalars
@@ -162,4 +173,55 @@ def run(state, memory, until_ps):
             kick(state, place)
         else:
             arrive(state, memory, place, take_from_link(state, place))
+'''
+
+_SERVE_SOURCE = '''
+from emulator.engine.wires import *
+
+SLEEP_NS, SHORTEST_SLEEP_NS, LONGEST_WAIT_NS = 100_000, 1_000, 1_000_000_000
+
+
+@njit(cache=True, **OPTIONS)
+def arm_all(state):
+    """Take packets for the first frames."""
+    for row in range(BATCH):
+        arm(state, row)
+
+
+@njit(cache=True, **OPTIONS)
+def serve(state, memory):
+    """Pass frames as the machine's clock goes on, until Python wants the engine to stop.
+
+    Where it wants a pause, packets wait in the kernel meanwhile. Every round sleeps, so that a process with a real-time
+    priority leaves its processor to others.
+    """
+    scalars, wires = state.scalars, state.wires
+    while True:
+        request = wires[REQUEST]
+        while request > 0:
+            if wires[PAUSED] != request:
+                wires[PAUSED] = request
+                tell(state)
+            wait(state, np.int64(-1), np.int64(1))
+            request = wires[REQUEST]
+        if request == STOP:
+            return
+        scalars[IDLE_UNTIL_PS] = NONE
+        run(state, memory, max(wall_ps(state), scalars[NOW_PS]))
+        flush_frames(state)
+        if scalars[CAPTURES] > 0 and wires[HAS_TOLD] == 0:
+            wires[HAS_TOLD] = 1
+            tell(state)
+        received = receive_frames(state)
+        if received == BATCH:
+            sleep(state, SHORTEST_SLEEP_NS)
+        elif received > 0:
+            sleep(state, SLEEP_NS)
+        else:
+            next_ps = min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY]) >> 1
+            wait_ns = min((next_ps - wall_ps(state)) // 1000, LONGEST_WAIT_NS)
+            if wait_ns > SLEEP_NS:
+                wait(state, wait_ns, np.int64(2 if has_memory_for_frames(state) else 1))
+            else:
+                sleep(state, max(wait_ns, SHORTEST_SLEEP_NS))
 '''

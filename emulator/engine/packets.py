@@ -71,18 +71,25 @@ def _release_captured(state: State) -> None:
 
 
 def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
-    """Return and free the packets that reached hosts and control planes: link, time, stored bytes and length."""
+    """Return and free the packets that reached hosts and control planes: link, time, known bytes and length."""
     captures = state.captures[: state.scalars[CAPTURES]]
     packets = captures[:, CAPTURE_PACKET]
     starts = 8 * (packets * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
-    ends = starts + state.packets[packets, PACKET_STORED]
+    stored = state.packets[packets, PACKET_STORED]
+    payloads = packets * (len(state.payloads) // max(len(state.packets), 1))
     found = [
-        (link, time_ps, state.octets[start:end].tobytes(), length)
-        for link, time_ps, start, end, length in zip(
+        (
+            link,
+            time_ps,
+            state.octets[start : start + kept].tobytes() + state.payloads[payload : payload + length - kept].tobytes(),
+            length,
+        )
+        for link, time_ps, start, kept, payload, length in zip(
             captures[:, CAPTURE_LINK].tolist(),
             captures[:, CAPTURE_TIME_PS].tolist(),
             starts.tolist(),
-            ends.tolist(),
+            stored.tolist(),
+            payloads.tolist(),
             state.packets[packets, PACKET_LENGTH].tolist(),
             strict=True,
         )

@@ -13,8 +13,16 @@ SESSION = U(0x7fff)
 def replicate(state, memory, switch, packet, place):
     """Put a copy of a packet into a queue for every replica of a group or session, and release it."""
     rows = state.words
+    # wires
+    if not has_memory_for_copies(state):
+        release_packet(state, packet)
+        return
+    # end
     for number in range(np.int64(memory[place + REPLICAS_COUNT])):
         other = copy_packet(state, packet)
+        # wires
+        copy_payload(state, packet, other)
+        # end
         row = row_of(state, other)
         ask_nothing(rows, row)
         at = place + REPLICAS + number * REPLICA_WORDS
@@ -41,6 +49,9 @@ def clone(state, memory, switch, packet, at_ingress):
         state.drops[switch, TOO_MANY_PASSES] += 1
         return
     other = copy_packet(state, packet)
+    # wires
+    copy_payload(state, packet, other)
+    # end
     to = row_of(state, other)
     if at_ingress:
         length, port = state.packets[other, PACKET_LENGTH], rows[row + ARRIVAL_PORT_WORD]
@@ -63,6 +74,9 @@ def pass_again(state, switch, packet, fields, instance, time_ps):
         state.drops[switch, TOO_MANY_PASSES] += 1
     else:
         other = copy_packet(state, packet)
+        # wires
+        copy_payload(state, packet, other)
+        # end
         to = row_of(state, other)
         renew(rows, to, row, fields, instance)
         rows[to + PACKET_LENGTH_WORD] = U(state.packets[packet, PACKET_LENGTH])

@@ -58,7 +58,8 @@ LINK_PACKETS: Final = 17
 LINK_BYTES: Final = 18
 LINK_SENT_BYTES: Final = 19
 QUEUE_COLUMNS: Final = 5
-LINK_COLUMNS: Final = LINK_HEAD + QUEUES * QUEUE_COLUMNS
+LINK_WIRE: Final = LINK_HEAD + QUEUES * QUEUE_COLUMNS  # index of the real interface at its end, 0: none
+LINK_COLUMNS: Final = LINK_WIRE + 1
 
 # Flows of the hosts' transport; numbers count packets from the flow's first one.
 FLOW_SOURCE_LINK: Final = 0
@@ -136,6 +137,7 @@ class State(NamedTuple):
     """All arrays of a fabric except the switches' memory. Python may change them only between runs of the engine.
 
     ``packets`` has a row per packet; ``words`` and ``octets`` are views of the same memory as words and bytes.
+    ``wires`` and ``payloads`` are those of ``emulator.engine.wires``, empty where no real interface is attached.
     """
 
     scalars: NDArray[np.int64]
@@ -156,3 +158,5 @@ class State(NamedTuple):
     captures: NDArray[np.int64]
     kicks: NDArray[np.int64]
     trace: NDArray[np.int64]
+    wires: NDArray[np.int64]
+    payloads: NDArray[np.uint8]

@@ -14,7 +14,7 @@ from emulator.p4runtime.device import Device, SendPacket
 from emulator.p4runtime.errors import not_found, require_success, resource_exhausted, unimplemented
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.read import reading, responses
-from emulator.p4runtime.slicing import MAX_STEPS, in_slices
+from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices
 from emulator.p4runtime.stream import StreamSession
 from emulator.p4runtime.write import writing
 from emulator.switch import EmulatedSwitch
@@ -35,7 +35,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     service holds ``exclusive`` while it reads or writes switches, and never while it awaits anything. The fabric's
     clock takes the same lock to advance, so a batch takes effect between two packets. ``send_packet`` is the fabric's
     ``packet_out``, called while ``exclusive`` is held; without it a PacketOut is refused. The caller must pass packets
-    from CPU ports to ``deliver``. Raises ValueError if two switches have the same id.
+    from CPU ports to ``deliver``. ``between_slices`` is awaited, with ``exclusive`` held, between parts of a long
+    request. Raises ValueError if two switches have the same id.
     """
 
     def __init__(
@@ -44,7 +45,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         program: Pipeline,
         exclusive: asyncio.Lock,
         send_packet: SendPacket | None = None,
+        *,
+        between_slices: BetweenSlices = give_way,
     ) -> None:
+        self._between_slices = between_slices
         self._devices: dict[int, Device] = {}
         for switch in switches:
             if switch.device_id in self._devices:
@@ -100,7 +104,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             if len(request.updates) > MAX_STEPS:
                 raise resource_exhausted(f"a write of more than {MAX_STEPS:,} entities")
             results: list[p4r.Error] = []
-            await in_slices(writing(target, request.updates, results), "a write")
+            await in_slices(writing(target, request.updates, results), "a write", self._between_slices)
             require_success("updates", results)
         return p4r.WriteResponse()
 
@@ -115,7 +119,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             async with self._exclusive:
                 _require_default_role(request.role)
                 target = self._device(request.device_id).require_target()
-                await in_slices(reading(target, request.entities, entities, results), "a read")
+                await in_slices(reading(target, request.entities, entities, results), "a read", self._between_slices)
             try:
                 async with asyncio.timeout(_TAKEN_WITHIN_S):
                     for response in responses(entities):

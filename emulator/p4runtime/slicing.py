@@ -2,19 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from emulator.p4runtime.errors import resource_exhausted
 
 MAX_STEPS = 100_000
 """Entities that a read may return, or updates that a write may have: more than a switch holds."""
 MAX_CPU_S = 5.0
-_SLICE = 100
-"""Steps of a slice, which take about 5 ms."""
+_SLICE = 20
+"""Steps of a slice, which take about a millisecond."""
+
+BetweenSlices = Callable[[], Awaitable[None]]
 
 
-async def in_slices(steps: Iterator[None], what: str) -> None:
-    """Take all steps.
+async def give_way() -> None:
+    """Let the server answer others."""
+    await asyncio.sleep(0)
+
+
+async def in_slices(steps: Iterator[None], what: str, between_slices: BetweenSlices = give_way) -> None:
+    """Take all steps, and await ``between_slices`` every now and then.
 
     Raises:
         RequestError: RESOURCE_EXHAUSTED after MAX_STEPS, or MAX_CPU_S of the processor's time.
@@ -28,5 +35,5 @@ async def in_slices(steps: Iterator[None], what: str) -> None:
             left_s -= time.thread_time() - began_s
             if left_s < 0:
                 raise resource_exhausted(f"{what} that takes longer than {MAX_CPU_S:g} s")
-            await asyncio.sleep(0)
+            await between_slices()
             began_s = time.thread_time()

@@ -1,6 +1,7 @@
 """``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 from emulator.ports import CPU_PORT, DROP_PORT
 from hostlib.addresses import check_host_port, is_loopback
 from p4src import P4INFO, PROGRAM
+from topologies.fabric import Fabric
 from topologies.files import FileError, read_text
 from topologies.logs import log_to_stderr
 from trainyard.cli.exits import fail, refuse
@@ -50,8 +52,27 @@ CaOption = Annotated[
 InsecureOption = Annotated[
     bool, typer.Option("--insecure", help="Serve without TLS at an address that others can reach.")
 ]
+WireOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--wire", metavar="NIC=INTERFACE", help="Real interface of a host's NIC, such as h0.0=veth0. May be repeated."
+    ),
+]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--netns", metavar="NAME", help="Network namespace of the interfaces: a name, or a file.")
+]
+MtuOption = Annotated[
+    int | None, typer.Option("--mtu", min=68, max=9000, help="Longest IP packet in bytes. Default: the interfaces'.")
+]
+QueueOption = Annotated[
+    int | None, typer.Option("--queue-bytes", min=1, help="What each queue holds, with --wire. Default: 3,000,000.")
+]
+RealTimeOption = Annotated[
+    bool, typer.Option("--real-time", help="With --wire: real-time priority for this process. Leaves one core free.")
+]
 
 _HIGHEST_TCP_PORT = 65535
+_NAMED_NAMESPACES = Path("/var/run/netns")
 
 
 def emulator(
@@ -66,8 +87,16 @@ def emulator(
     tls_key: KeyOption = None,
     tls_ca: CaOption = None,
     insecure: InsecureOption = False,
+    wire: WireOption = None,
+    netns: NamespaceOption = None,
+    mtu: MtuOption = None,
+    queue_bytes: QueueOption = None,
+    real_time: RealTimeOption = False,
 ) -> None:
-    """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT."""
+    """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.
+
+    With --wire its hosts are real: frames of network interfaces pass the switches.
+    """
     try:
         accepted = load_topology(topology)
     except ScenarioError as error:
@@ -88,11 +117,16 @@ def emulator(
         refuse("--tls-certificate, --tls-key and --tls-ca: expected all three or none")
     if not (any(tls_files) or insecure or is_loopback(listen)):
         refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
+    interfaces = _interfaces(built, wire or [])
+    if not interfaces and (netns or mtu or queue_bytes or real_time):
+        refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --wire only")
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
+    from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
-    from trainyard.cli.standalone_emulator import ClockEndError, StandaloneEmulator
+    from emulator.wired_fabric import QUEUE_BYTES
+    from trainyard.cli.standalone_emulator import ClockEndError, StandaloneEmulator, Wires
 
     tls = None
     if tls_certificate and tls_key and tls_ca:
@@ -102,9 +136,15 @@ def emulator(
         except ValueError as error:
             refuse(f"TLS: {error}")
 
+    namespace = None if netns is None else Path(netns) if "/" in netns else _NAMED_NAMESPACES / netns
+    wires = Wires(interfaces, namespace, mtu, queue_bytes or QUEUE_BYTES, real_time) if interfaces else None
     try:
         with progress("compiling the pipeline"):
-            standalone = StandaloneEmulator(built, p4info_text, json_text, cpu_port=cpu_port, drop_port=drop_port)
+            standalone = StandaloneEmulator(
+                *(built, p4info_text, json_text), cpu_port=cpu_port, drop_port=drop_port, wires=wires
+            )
+    except InterfaceError as error:
+        refuse(f"--wire: {error}")
     except ValueError as error:
         refuse(f"{p4info} and {json}: {error}")
     log_to_stderr()
@@ -112,6 +152,23 @@ def emulator(
         asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
     except (OSError, ClockEndError) as error:
         fail(f"the emulator failed: {error}")
+
+
+def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], str]:
+    """Return the interfaces by host and number of its NIC."""
+    found: dict[tuple[str, int], str] = {}
+    for wire in wires:
+        nic, _, interface = wire.partition("=")
+        host, _, number = nic.rpartition(".")
+        if not (interface and number.isdecimal() and int(number) < len(fabric.nics.get(host, ()))):
+            hosts = ", ".join(f"{nic.host}.{nic.index}" for nics in fabric.nics.values() for nic in nics)
+            refuse(f"--wire: expected NIC=INTERFACE with one of the NICs {hosts}, got {wire!r}")
+        if (host, int(number)) in found:
+            refuse(f"--wire: {nic} has two interfaces")
+        if interface in found.values():
+            refuse(f"--wire: {interface} is the interface of two NICs")
+        found[host, int(number)] = interface
+    return found
 
 
 def _read(path: Path) -> str:

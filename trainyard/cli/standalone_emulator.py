@@ -2,9 +2,13 @@
 
 import asyncio
 import gc
+import logging
 import signal
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
@@ -17,8 +21,33 @@ from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
 from emulator.ports import CPU_PORT, DROP_PORT
+from emulator.real_time import RealTimeError, become_ordinary, become_real_time
 from emulator.wall_clock import WallClock
+from emulator.wired_fabric import QUEUE_BYTES, WiredFabric
 from topologies.fabric import Fabric
+
+_SWITCH_INTERVAL_S = 0.0005
+"""So long the thread that passes frames waits for another thread's Python."""
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """Real interfaces, in place of hosts.
+
+    Attributes:
+        interfaces: By host and number of its NIC, the name of an interface.
+        namespace: A file of their network namespace; None: that of the process.
+        mtu_bytes: The longest IP packet; None: that of the interfaces.
+        queue_bytes: What each queue of the fabric holds.
+        is_real_time: Whether the process is to have real-time priority.
+    """
+
+    interfaces: Mapping[tuple[str, int], str]
+    namespace: Path | None = None
+    mtu_bytes: int | None = None
+    queue_bytes: int = QUEUE_BYTES
+    is_real_time: bool = False
 
 
 class ClockEndError(Exception):
@@ -34,21 +63,41 @@ class StandaloneEmulator:
         json: BMv2 JSON of the same pipeline. It is compiled here.
         cpu_port: Port of packets from and to the controller.
         drop_port: Egress port of packets that the pipeline drops.
+        wires: Real interfaces; None: the fabric has no hosts.
 
     Raises:
+        InterfaceError: An interface is not there, or may not be used.
         ValueError: The pipeline is corrupt, the emulator cannot run it, a table cannot hold one of its entries, or a
             switch has a cable at ``cpu_port`` or ``drop_port``.
     """
 
     def __init__(
-        self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int = CPU_PORT, drop_port: int = DROP_PORT
+        self,
+        fabric: Fabric,
+        p4info: str,
+        json: str,
+        *,
+        cpu_port: int = CPU_PORT,
+        drop_port: int = DROP_PORT,
+        wires: Wires | None = None,
     ) -> None:
+        self._wires = wires
         try:
             self._pipeline: Pipeline = compiled_pipeline(p4info, json.encode())
-            self._emulated = EmulatedFabric(fabric, compile_program(json, drop_port=drop_port), cpu_port=cpu_port)
+            program = compile_program(json, drop_port=drop_port, is_wired=wires is not None)
+            if wires is None:
+                self._emulated = EmulatedFabric(fabric, program, cpu_port=cpu_port)
+                self._emulated.run(0)
+            else:
+                self._emulated = WiredFabric(
+                    *(fabric, program, wires.interfaces),
+                    namespace=wires.namespace,
+                    mtu_bytes=wires.mtu_bytes,
+                    queue_limit_bytes=wires.queue_bytes,
+                    cpu_port=cpu_port,
+                )
         except (RequestError, SwitchError, UnsupportedError) as error:
             raise ValueError(str(error)) from error
-        self._emulated.run(0)
 
     async def serve(self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None) -> None:
         """Serve P4Runtime until SIGTERM or SIGINT; prints the addresses once every switch answers.
@@ -65,28 +114,57 @@ class StandaloneEmulator:
         """
         # Else the garbage collector visits what compiling has left, which takes 0.2 s while controllers wait.
         gc.freeze()
-        exclusive = asyncio.Lock()
         emulated = self._emulated
-
-        def send_packet(switch: str, octets: bytes) -> None:
-            emulated.packet_out(switch, octets)
-            clock.wake()
-
-        service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, send_packet)
-        clock = WallClock(emulated, exclusive, service.deliver)
-        host, _, first_port = address.rpartition(":")
         async with AsyncExitStack() as stack:
+            if isinstance(emulated, WiredFabric):
+                sys.setswitchinterval(_SWITCH_INTERVAL_S)
+                service = P4RuntimeService(
+                    *(emulated.switches.values(), self._pipeline, emulated.exclusive, emulated.packet_out),
+                    between_slices=emulated.breathe,
+                )
+                passing = asyncio.create_task(emulated.serve(service.deliver))
+                await emulated.is_passing.wait()
+            else:
+                exclusive = asyncio.Lock()
+
+                def send_packet(switch: str, octets: bytes) -> None:
+                    emulated.packet_out(switch, octets)
+                    clock.wake()
+
+                service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, send_packet)
+                clock = WallClock(emulated, exclusive, service.deliver)
+                passing = asyncio.create_task(self._to_the_end(clock))
+            host, _, first_port = address.rpartition(":")
             if port_per_switch:
                 ports = await stack.enter_async_context(serve_each(service, host, int(first_port), tls))
             else:
                 ports = dict.fromkeys(emulated.switches, await stack.enter_async_context(serve(service, address, tls)))
-            passing = asyncio.create_task(clock.run(END_PS))
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, passing.cancel)
+            if self._wires is not None and self._wires.is_real_time:
+                self._become_real_time()
             self._print_addresses({name: f"{host}:{port}" for name, port in ports.items()})
             with suppress(asyncio.CancelledError):
                 await passing
-                raise ClockEndError("the clock has reached its end, 26.7 days after the start")
+
+    @staticmethod
+    async def _to_the_end(clock: WallClock) -> None:
+        await clock.run(END_PS)
+        raise ClockEndError("the clock has reached its end, 26.7 days after the start")
+
+    def _become_real_time(self) -> None:
+        """Ask for real time, or warn; the process has it until it ends, or until it hogs its core."""
+
+        def end() -> None:
+            become_ordinary()
+            _LOG.warning("real time has ended: the emulator has not left its core for 200 ms")
+
+        try:
+            self._real_time_lock = become_real_time()
+        except RealTimeError as error:
+            _LOG.warning("%s; the emulator goes on without", error)
+            return
+        asyncio.get_running_loop().add_signal_handler(signal.SIGXCPU, end)
 
     def _print_addresses(self, addresses: Mapping[str, str]) -> None:
         switches = self._emulated.switches.values()

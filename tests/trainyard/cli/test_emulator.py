@@ -24,8 +24,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
         pass
 
     class StandaloneEmulator:
-        def __init__(self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int) -> None:
-            assert (cpu_port, drop_port) == (510, 511)
+        def __init__(
+            self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int, wires: object
+        ) -> None:
+            assert (cpu_port, drop_port, wires) == (510, 511, None)
             assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
             self._fabric = fabric
 
@@ -40,6 +42,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
     module = ModuleType("trainyard.cli.standalone_emulator")
     module.StandaloneEmulator = StandaloneEmulator  # type: ignore[attr-defined]
     module.ClockEndError = ClockEndError  # type: ignore[attr-defined]
+    module.Wires = object  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "trainyard.cli.standalone_emulator", module)
     return fabrics
 
@@ -176,3 +179,24 @@ def test_an_entry_of_the_program_that_cannot_be_is_told_in_one_line(
     result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *files)
     assert result.exit_code == 2
     assert "field 'hdr.key.port' of table 'ingress.constant' has no range from 9 to 5" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--wire", "h9.0=veth0"], "--wire: expected NIC=INTERFACE with one of the NICs h0.0, h1.0, h2.0, h3.0, got"),
+        (["--wire", "h0.1=veth0"], "got 'h0.1=veth0'"),
+        (["--wire", "h0.0"], "got 'h0.0'"),
+        (["--wire", "h0.0=a", "--wire", "h0.0=b"], "--wire: h0.0 has two interfaces"),
+        (["--wire", "h0.0=a", "--wire", "h1.0=a"], "--wire: a is the interface of two NICs"),
+        (["--real-time"], "--netns, --mtu, --queue-bytes and --real-time: expected with --wire only"),
+        (["--netns", "lab"], "expected with --wire only"),
+        (["--wire", "h0.0=a", "--mtu", "9001"], "--mtu"),
+    ],
+)
+def test_wires_that_cannot_be_are_refused(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]], options: list[str], problem: str
+) -> None:
+    ended = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *options)
+    assert (ended.exit_code, served) == (2, [])
+    assert problem in ended.stderr

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Two real hosts, network namespaces with a stack of their own, over two emulated switches and their controller.
+# Run it as root, from the checkout; it needs iproute2 and ethtool. With a command, it runs that in host h0:
+#
+#     sudo docs/examples/real-hosts.sh ping -c 3 10.0.1.1
+set -euo pipefail
+
+# All of it is inside namespaces of its own: nothing stays behind, however it ends.
+if [[ "${INSIDE:-}" != yes ]]; then
+    INSIDE=yes exec unshare --net --mount --pid --fork --kill-child --mount-proc "$0" "$@"
+fi
+bin="$PWD/.venv/bin"
+mkdir -p /run/netns
+mount -t tmpfs none /run/netns
+ip link set lo up
+
+for number in 0 1; do
+    host="h$number"
+    ip netns add "$host"
+    ip link add "f$number" type veth peer name eth0 netns "$host"
+    ip netns exec "$host" ethtool --offload eth0 tx off gso off tso off gro off >/dev/null
+    ip netns exec "$host" sysctl --quiet --write net.ipv6.conf.all.disable_ipv6=1
+    ip -n "$host" link set lo up
+    # The fabric's addresses: host number n has 10.0.n.1, and its MAC ends likewise. Switches answer no ARP.
+    ip -n "$host" link set eth0 address "02:00:00:00:0$number:01" up
+    ip -n "$host" address add "10.0.$number.1/32" dev eth0
+    ip -n "$host" neighbour add 10.255.255.254 lladdr 06:00:00:00:00:01 dev eth0 nud permanent
+    ip -n "$host" route add 10.0.0.0/8 via 10.255.255.254 dev eth0 onlink
+done
+
+"$bin/trainyard" emulator --topology docs/examples/real-hosts-fabric.yaml --wire h0.0=f0 --wire h1.0=f1 &
+"$bin/trainyard" controller --config docs/examples/real-hosts-controller.yaml &
+
+# A page that h1 serves can be fetched as soon as the controller has written base routing.
+ip netns exec h1 "$bin/python" -m http.server 8000 --bind 10.0.1.1 --directory docs/examples >/dev/null 2>&1 &
+fetch='import sys, urllib.request; sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1], timeout=2).read())'
+until ip netns exec h0 "$bin/python" -c "$fetch" http://10.0.1.1:8000/fabric.yaml >/dev/null 2>&1; do
+    sleep 1
+done
+echo "h0 has fetched a page from h1 through the switches"
+if (($#)); then
+    ip netns exec h0 "$@"
+fi

@@ -1,0 +1,415 @@
+"""An emulated fabric whose hosts are real: frames of network interfaces pass its switches in wall-clock time.
+
+Every NIC of a host may have an interface, a *wire*: what arrives there joins the queue of the host's link, and what
+reaches the NIC leaves through it. A thread of machine code passes frames; it pauses where somebody else needs the
+fabric (``exclusive``), and the kernel keeps what arrives meanwhile.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.compiler.program import Program
+from emulator.engine import state as s
+from emulator.engine import wires as w
+from emulator.engine.packets import with_packets
+from emulator.fabric import EmulatedFabric, HostOptions, wire_overhead
+from emulator.interfaces import InterfaceError, Interfaces, missed_frames, watch
+from emulator.observations import PacketIn
+from emulator.ports import CPU_PORT
+from topologies.addressing import FiveTuple
+from topologies.fabric import Fabric
+
+QUEUE_BYTES = 3_000_000
+"""What a queue holds unless told otherwise: 120 ms at 200 Mbit/s. TCP starves others' queues where they are shorter."""
+
+_PACKETS = 32_768
+"""Frames in the fabric at a time. Their memory cannot grow, because the kernel writes into it."""
+_BREATH_S = 0.0005
+"""So long frames pass at least between two slices of a long request."""
+_STARTS_WITHIN_S = 60.0
+_LOOK_S = 1.0
+_WARN_AGAIN_S = 60.0
+_WARNINGS = {
+    "jumbo": "are longer than the MTU of the wires: turn off segmentation offload at their senders"
+    " (ethtool -K INTERFACE tso off gso off), or raise --mtu",
+    "unfinished": "came without checksums: turn off checksum offload at their senders (ethtool -K INTERFACE tx off)",
+    "missed": "were lost, because the emulator could not read them in time",
+    "unsent": "to hosts were lost: the kernel did not take them",
+    "no_memory": "were lost for lack of memory",
+}
+"""By count, what has become of so many frames."""
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WireCounts:
+    """Frames since the start.
+
+    Attributes:
+        received: From hosts.
+        sent: To hosts.
+        unsent: Lost, because the kernel did not take them: it lacked memory, or the interface was down.
+        missed: Lost, because the fabric did not read them in time.
+        jumbo: Lost, because they were longer than the MTU.
+        runt: Lost, because they were shorter than an Ethernet header.
+        unfinished: Whose checksums the sender left to hardware that is not there.
+        no_memory: Lost copies, and packets of control planes, for lack of memory.
+        unheard: Lost packets to control planes, because too many came at once.
+    """
+
+    received: int
+    sent: int
+    unsent: int
+    missed: int
+    jumbo: int
+    runt: int
+    unfinished: int
+    no_memory: int
+    unheard: int
+
+
+class WiredFabric(EmulatedFabric):
+    """Switches of a topology, with hosts that are reached through real interfaces.
+
+    Frames pass as soon as ``is_passing``, while ``serve`` runs; somebody else has the fabric who holds ``exclusive``.
+    Rates of the topology are those of frames, without preamble and gap. A link is up while its interface is there, up,
+    and has a carrier; a link that ``set_link`` takes down takes its interface down.
+
+    Args:
+        fabric: The topology.
+        program: A program that was compiled with ``is_wired``.
+        wires: By host and number of its NIC, the name of an interface.
+        namespace: A file of the interfaces' network namespace; None: that of the process.
+        mtu_bytes: The longest IP packet; None: that of the interfaces, the longest where they differ.
+        queue_limit_bytes: What each queue holds.
+        cpu_port: Connects every switch to its control plane.
+
+    Raises:
+        InterfaceError: An interface is not there or has another one's wire, or real interfaces are not permitted.
+        ValueError: A wire names no NIC of the topology, or a port is taken.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        program: Program,
+        wires: Mapping[tuple[str, int], str],
+        *,
+        namespace: Path | None = None,
+        mtu_bytes: int | None = None,
+        queue_limit_bytes: int = QUEUE_BYTES,
+        cpu_port: int = CPU_PORT,
+    ) -> None:
+        options = HostOptions()
+        super().__init__(
+            fabric,
+            program,
+            options,
+            rate_scale=wire_overhead(options),
+            queue_limit_bytes=queue_limit_bytes,
+            cpu_port=cpu_port,
+        )
+        self._links = {link_of(fabric, *nic): name for nic, name in wires.items()}
+        if len(set(wires.values())) < len(wires):
+            raise InterfaceError("an interface can be the wire of one NIC only")
+        self.interfaces = Interfaces(namespace)
+        self._indexes = dict.fromkeys(wires.values(), 0)
+        self._carriers = dict.fromkeys(self._links, True)
+        for name in wires.values():
+            if self.interfaces.index(name) is None:
+                raise InterfaceError(f"there is no interface {name!r}")
+        mtu_bytes = mtu_bytes or max((self.interfaces.mtu_bytes(name) for name in wires.values()), default=1500)
+        self._packets = self.interfaces.packet_socket()
+        self._bell, self._answer_bell = (os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(2))
+        self._state = with_packets(self._state, _PACKETS)
+        self._attach(mtu_bytes)
+        self._thread: threading.Thread | None = None
+        self._pauses = 0
+        self._warned: dict[str, tuple[int, float]] = {}
+        self._has_ended = False
+        self._failure: BaseException | None = None
+        self._has_paused = asyncio.Event()
+        self._has_news = asyncio.Event()
+        self.is_passing = asyncio.Event()
+        self.exclusive = PausingLock(self)
+
+    # ---- passing ----------------------------------------------------------------------------------------------------
+
+    async def serve(self, deliver: Callable[[Iterable[PacketIn]], None]) -> None:
+        """Pass frames until cancelled; hand packets for control planes to ``deliver``. Call it once.
+
+        Raises:
+            RuntimeError: The engine has failed.
+        """
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._answer_bell, self._hear)
+        loop.add_reader(self.interfaces.changes, self._link_changes)
+        self._state.wires[w.START_NS] = time.monotonic_ns() - self.now_ps // 1000
+        self._state.wires[w.REQUEST] = self._pauses = 1
+        self._thread = threading.Thread(target=self._pass, name="frames", daemon=True)
+        self._thread.start()
+        try:
+            async with asyncio.timeout(_STARTS_WITHIN_S):
+                await self._has_paused.wait()
+            for link in self._links:
+                self._update_link(link)
+            self._carriers = {link: self.interfaces.is_up(name) for link, name in self._links.items()}
+            for link in [link for link, is_up in self._carriers.items() if not is_up]:
+                _LOG.warning("interface %s of %s has no carrier", self._links[link], nic_name(self.fabric, link))
+                for direction in (link, self.fabric.reverse(link)):
+                    super()._update_link(direction)
+            self._update_wires()
+            self.resume()
+            self.is_passing.set()
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._has_news.wait(), _LOOK_S)
+                self._require_alive()
+                self._warn()
+                if not self._has_news.is_set():
+                    continue
+                async with self.exclusive:
+                    self._has_news.clear()
+                    self._update_wires()
+                    self._collect()
+                deliver(self.packets_in())
+        finally:
+            loop.remove_reader(self._answer_bell)
+            loop.remove_reader(self.interfaces.changes)
+            _LOG.info("frames: %s", self.wire_counts)
+            self._end()
+
+    async def pause(self) -> None:
+        """Have the engine wait. Raises RuntimeError where it has failed."""
+        if self._thread is None:
+            return
+        self._pauses += 1
+        self._has_paused.clear()
+        self._ask(self._pauses)
+        await self._has_paused.wait()
+        self._require_alive()
+
+    def resume(self) -> None:
+        """Have the engine go on, with what has changed."""
+        if self._thread is None:
+            return
+        state = self._state
+        state.ready[:] = [switch.is_ready for switch in self.switches.values()]
+        state.wires[w.HAS_TOLD] = 0
+        # A larger arena lies elsewhere: the engine begins again with it.
+        self._ask(w.GO if self._served is self._arena.words else w.STOP)
+
+    async def breathe(self) -> None:
+        """Let frames pass for a moment, while ``exclusive`` is held."""
+        self.resume()
+        await asyncio.sleep(_BREATH_S)
+        await self.pause()
+
+    @property
+    def wire_counts(self) -> WireCounts:
+        """What has passed the wires so far."""
+        self._missed += missed_frames(self._packets)
+        wires = self._state.wires
+        of = {name: int(wires[getattr(w, name.upper())]) for name in WireCounts.__slots__ if name != "missed"}
+        return WireCounts(missed=self._missed, **of)
+
+    # ---- what differs from virtual time -----------------------------------------------------------------------------
+
+    def run(self, until_ps: int) -> tuple[()]:
+        """Refuse: time passes by itself."""
+        raise ValueError(f"a fabric with real interfaces follows the machine's clock, not to {until_ps} ps")
+
+    def add_flow(self, five_tuple: FiveTuple) -> int:
+        """Refuse: the hosts are real."""
+        raise ValueError(f"a fabric with real interfaces has no hosts of its own, for {five_tuple}")
+
+    def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
+        """Lose and count a packet where memory is short."""
+        if length not in (None, len(octets)):
+            raise ValueError(f"a frame of {length} bytes has all of them, not {len(octets)}")
+        if self._state.scalars[s.FREE_PACKETS] < 2 * s.RESERVE:
+            self._state.wires[w.NO_MEMORY] += 1
+        else:
+            super()._inject(link, octets)
+
+    def _link_is_up(self, link: int) -> bool:
+        carrier = self._carriers.get(link, self._carriers.get(self.fabric.reverse(link), True))
+        return carrier and super()._link_is_up(link)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _attach(self, mtu_bytes: int) -> None:
+        """Lay out the memory that the kernel reads and writes."""
+        state, num_packets = self._state, len(self._state.packets)
+        longest = mtu_bytes + w.ETHERNET_BYTES + w.TAG_BYTES
+        first = min(s.OCTETS - w.TAG_BYTES, max(int(state.scalars[s.PARSE_BYTES]), s.TEMPLATE))
+        room = -(-max(longest - first, 1) // 64) * 64
+        state = state._replace(
+            wires=np.zeros(w.WIRE_WORDS, dtype=np.int64), payloads=np.zeros(num_packets * room, dtype=np.uint8)
+        )
+        wires, at = state.wires, state.wires.ctypes.data
+        wires[[w.SOCKET, w.BELL, w.ANSWER_BELL]] = self._packets.fileno(), self._bell, self._answer_bell
+        wires[[w.FIRST_BYTES, w.PAYLOAD_BYTES, w.LONGEST]] = first, room, longest
+        wires[[w.WIRES_AT, w.OCTETS_AT, w.PAYLOADS_AT]] = at, state.octets.ctypes.data, state.payloads.ctypes.data
+        readable = 1 << 32  # POLLIN
+        wires[w.POLLED], wires[w.POLLED + 1] = self._bell | readable, self._packets.fileno() | readable
+        for row in range(w.BATCH):
+            for headers, vectors, names in (
+                (w.RX_HEADERS, w.RX_VECTORS, w.RX_NAMES),
+                (w.TX_HEADERS, w.TX_VECTORS, w.TX_NAMES),
+            ):
+                header = headers + 8 * row
+                wires[header : header + 4] = at + 8 * (names + 4 * row), w.NAME_BYTES, at + 8 * (vectors + 4 * row), 2
+            header = w.RX_HEADERS + 8 * row
+            wires[header + 4 : header + 6] = at + 8 * (w.RX_CONTROLS + 8 * row), w.CONTROL_BYTES
+        self._state = state
+        self._served = self._arena.words
+        self._missed = 0
+        self.program.module.arm_all(state)
+        # Compiled now, because nobody is to wait for it once frames pass.
+        wires[w.REQUEST] = w.STOP
+        self.program.module.serve(state, self._served)
+
+    def _pass(self) -> None:
+        """Run the engine, in its thread."""
+        try:
+            while not self._has_ended:
+                self._served = self._arena.words
+                if self._state.wires[w.REQUEST] == w.STOP:
+                    self._state.wires[w.REQUEST] = w.GO
+                self.program.module.serve(self._state, self._served)
+        except BaseException as error:
+            self._failure = error
+            os.eventfd_write(self._answer_bell, 1)
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._ask(w.STOP)
+        if self._thread is not None:
+            self._thread.join()
+        self._thread = None
+        self._packets.close()
+        self.interfaces.close()
+        os.close(self._bell)
+        os.close(self._answer_bell)
+
+    def _ask(self, request: int) -> None:
+        self._state.wires[w.REQUEST] = request
+        os.eventfd_write(self._bell, 1)
+
+    def _require_alive(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError(f"the emulator's engine has failed: {self._failure}") from self._failure
+
+    def _hear(self) -> None:
+        """React to the engine's bell: it has paused, or has packets for control planes."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._answer_bell)
+        if self._state.wires[w.PAUSED] == self._pauses or self._failure is not None:
+            self._has_paused.set()
+        if self._state.wires[w.HAS_TOLD] or self._failure is not None:
+            self._has_news.set()
+
+    def _warn(self) -> None:
+        """Say what goes wrong with frames; of each kind once a minute."""
+        counts, now_s = self.wire_counts, time.monotonic()
+        for name, text in _WARNINGS.items():
+            count, (known, quiet_until_s) = getattr(counts, name), self._warned.get(name, (0, 0.0))
+            if count > known and now_s >= quiet_until_s:
+                _LOG.warning("%d frames %s", count - known, text)
+                self._warned[name] = count, now_s + _WARN_AGAIN_S
+
+    def _link_changes(self) -> None:
+        """React to the kernel's news of interfaces, whatever they say."""
+        with suppress(BlockingIOError, OSError):
+            while self.interfaces.changes.recv(65536):
+                pass
+        self._has_news.set()
+
+    def _update_wires(self) -> None:
+        """Take links up and down as interfaces are, and know interfaces that have come back under another index."""
+        wires, changed = self._state.wires, False
+        for link, name in self._links.items():
+            index = self.interfaces.index(name) or 0
+            if index != self._indexes[name]:
+                changed = True
+                self._indexes[name] = index
+                self._state.links[self.fabric.reverse(link), s.LINK_WIRE] = index
+            has_carrier = self.interfaces.is_up(name)
+            if has_carrier != self._carriers[link]:
+                self._carriers[link] = has_carrier
+                what = "is up" if has_carrier else "is down" if index else "is gone"
+                _LOG.warning("interface %s of %s %s", name, nic_name(self.fabric, link), what)
+                for direction in (link, self.fabric.reverse(link)):
+                    super()._update_link(direction)
+        if changed:
+            wires[w.INTERFACES :] = 0
+            for link, name in self._links.items():
+                if self._indexes[name]:
+                    row = _free_row(wires, self._indexes[name])
+                    wires[row], wires[row + 1] = self._indexes[name], link
+            watch(self._packets, filter(None, self._indexes.values()))
+
+    def _update_link(self, link: int) -> None:
+        """Set a link, and the interface at its end as the link is wanted."""
+        super()._update_link(link)
+        of_host = link if link in self._links else self.fabric.reverse(link)
+        if of_host in self._links and self._thread is not None:
+            both = (of_host, self.fabric.reverse(of_host))
+            wanted = all(super(WiredFabric, self)._link_is_up(one) for one in both)
+            self.interfaces.set_up(self._links[of_host], up=wanted)
+
+
+class PausingLock(asyncio.Lock):
+    """Held while a wired fabric stands still."""
+
+    def __init__(self, fabric: WiredFabric) -> None:
+        super().__init__()
+        self._fabric = fabric
+
+    async def acquire(self) -> bool:  # type: ignore[override]
+        """Have the fabric pause."""
+        await super().acquire()
+        try:
+            await self._fabric.pause()
+        except BaseException:
+            self.release()
+            raise
+        return True
+
+    def release(self) -> None:
+        """Have the fabric go on."""
+        self._fabric.resume()
+        super().release()
+
+
+def _free_row(wires: NDArray[np.int64], interface: int) -> int:
+    """Return the word of the table of interfaces at which one may be put."""
+    row = interface % w.INTERFACE_ROWS
+    while wires[w.INTERFACES + 2 * row]:
+        row = (row + 1) % w.INTERFACE_ROWS
+    return w.INTERFACES + 2 * row
+
+
+def link_of(fabric: Fabric, host: str, nic: int) -> int:
+    """Return the link from a host's NIC. Raises ValueError where there is no such NIC."""
+    for found in fabric.nics.get(host, ()):
+        if found.index == nic:
+            return found.link
+    raise ValueError(f"the topology has no NIC {host}.{nic}")
+
+
+def nic_name(fabric: Fabric, link: int) -> str:
+    """Return the name of the NIC from which a link leads: ``HOST.NUMBER``."""
+    found = fabric.links[link]
+    return f"{found.source}.{found.source_port}"
