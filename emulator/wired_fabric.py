@@ -12,11 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from emulator.compiler.program import Program
 from emulator.engine import state as s
@@ -26,6 +22,8 @@ from emulator.fabric import EmulatedFabric, HostOptions, wire_overhead
 from emulator.interfaces import InterfaceError, Interfaces, missed_frames, watch
 from emulator.observations import PacketIn
 from emulator.ports import CPU_PORT
+from emulator.wire_counts import Warner, WireCounts
+from emulator.wire_memory import attached, know_interfaces
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
@@ -38,44 +36,7 @@ _BREATH_S = 0.0005
 """So long frames pass at least between two slices of a long request."""
 _STARTS_WITHIN_S = 60.0
 _LOOK_S = 1.0
-_WARN_AGAIN_S = 60.0
-_WARNINGS = {
-    "jumbo": "are longer than the MTU of the wires: turn off segmentation offload at their senders"
-    " (ethtool -K INTERFACE tso off gso off), or raise --mtu",
-    "unfinished": "came without checksums: turn off checksum offload at their senders (ethtool -K INTERFACE tx off)",
-    "missed": "were lost, because the emulator could not read them in time",
-    "unsent": "to hosts were lost: the kernel did not take them",
-    "no_memory": "were lost for lack of memory",
-}
-"""By count, what has become of so many frames."""
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class WireCounts:
-    """Frames since the start.
-
-    Attributes:
-        received: From hosts.
-        sent: To hosts.
-        unsent: Lost, because the kernel did not take them: it lacked memory, or the interface was down.
-        missed: Lost, because the fabric did not read them in time.
-        jumbo: Lost, because they were longer than the MTU.
-        runt: Lost, because they were shorter than an Ethernet header.
-        unfinished: Whose checksums the sender left to hardware that is not there.
-        no_memory: Lost copies, and packets of control planes, for lack of memory.
-        unheard: Lost packets to control planes, because too many came at once.
-    """
-
-    received: int
-    sent: int
-    unsent: int
-    missed: int
-    jumbo: int
-    runt: int
-    unfinished: int
-    no_memory: int
-    unheard: int
 
 
 class WiredFabric(EmulatedFabric):
@@ -132,10 +93,17 @@ class WiredFabric(EmulatedFabric):
         self._packets = self.interfaces.packet_socket()
         self._bell, self._answer_bell = (os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(2))
         self._state = with_packets(self._state, _PACKETS)
-        self._attach(mtu_bytes)
+        files = self._packets.fileno(), self._bell, self._answer_bell
+        self._state = attached(self._state, *files, mtu_bytes)
+        self._served = self._arena.words
+        self._missed = 0
+        self._warner = Warner()
+        program.module.arm_all(self._state)
+        # Compiled now, because nobody is to wait for it once frames pass.
+        self._state.wires[w.REQUEST] = w.STOP
+        program.module.serve(self._state, self._served)
         self._thread: threading.Thread | None = None
         self._pauses = 0
-        self._warned: dict[str, tuple[int, float]] = {}
         self._has_ended = False
         self._failure: BaseException | None = None
         self._has_paused = asyncio.Event()
@@ -175,7 +143,7 @@ class WiredFabric(EmulatedFabric):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._has_news.wait(), _LOOK_S)
                 self._require_alive()
-                self._warn()
+                self._warner.look(self.wire_counts)
                 if not self._has_news.is_set():
                     continue
                 async with self.exclusive:
@@ -248,38 +216,6 @@ class WiredFabric(EmulatedFabric):
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _attach(self, mtu_bytes: int) -> None:
-        """Lay out the memory that the kernel reads and writes."""
-        state, num_packets = self._state, len(self._state.packets)
-        longest = mtu_bytes + w.ETHERNET_BYTES + w.TAG_BYTES
-        first = min(s.OCTETS - w.TAG_BYTES, max(int(state.scalars[s.PARSE_BYTES]), s.TEMPLATE))
-        room = -(-max(longest - first, 1) // 64) * 64
-        state = state._replace(
-            wires=np.zeros(w.WIRE_WORDS, dtype=np.int64), payloads=np.zeros(num_packets * room, dtype=np.uint8)
-        )
-        wires, at = state.wires, state.wires.ctypes.data
-        wires[[w.SOCKET, w.BELL, w.ANSWER_BELL]] = self._packets.fileno(), self._bell, self._answer_bell
-        wires[[w.FIRST_BYTES, w.PAYLOAD_BYTES, w.LONGEST]] = first, room, longest
-        wires[[w.WIRES_AT, w.OCTETS_AT, w.PAYLOADS_AT]] = at, state.octets.ctypes.data, state.payloads.ctypes.data
-        readable = 1 << 32  # POLLIN
-        wires[w.POLLED], wires[w.POLLED + 1] = self._bell | readable, self._packets.fileno() | readable
-        for row in range(w.BATCH):
-            for headers, vectors, names in (
-                (w.RX_HEADERS, w.RX_VECTORS, w.RX_NAMES),
-                (w.TX_HEADERS, w.TX_VECTORS, w.TX_NAMES),
-            ):
-                header = headers + 8 * row
-                wires[header : header + 4] = at + 8 * (names + 4 * row), w.NAME_BYTES, at + 8 * (vectors + 4 * row), 2
-            header = w.RX_HEADERS + 8 * row
-            wires[header + 4 : header + 6] = at + 8 * (w.RX_CONTROLS + 8 * row), w.CONTROL_BYTES
-        self._state = state
-        self._served = self._arena.words
-        self._missed = 0
-        self.program.module.arm_all(state)
-        # Compiled now, because nobody is to wait for it once frames pass.
-        wires[w.REQUEST] = w.STOP
-        self.program.module.serve(state, self._served)
-
     def _pass(self) -> None:
         """Run the engine, in its thread."""
         try:
@@ -320,15 +256,6 @@ class WiredFabric(EmulatedFabric):
         if self._state.wires[w.HAS_TOLD] or self._failure is not None:
             self._has_news.set()
 
-    def _warn(self) -> None:
-        """Say what goes wrong with frames; of each kind once a minute."""
-        counts, now_s = self.wire_counts, time.monotonic()
-        for name, text in _WARNINGS.items():
-            count, (known, quiet_until_s) = getattr(counts, name), self._warned.get(name, (0, 0.0))
-            if count > known and now_s >= quiet_until_s:
-                _LOG.warning("%d frames %s", count - known, text)
-                self._warned[name] = count, now_s + _WARN_AGAIN_S
-
     def _link_changes(self) -> None:
         """React to the kernel's news of interfaces, whatever they say."""
         with suppress(BlockingIOError, OSError):
@@ -353,11 +280,7 @@ class WiredFabric(EmulatedFabric):
                 for direction in (link, self.fabric.reverse(link)):
                     super()._update_link(direction)
         if changed:
-            wires[w.INTERFACES :] = 0
-            for link, name in self._links.items():
-                if self._indexes[name]:
-                    row = _free_row(wires, self._indexes[name])
-                    wires[row], wires[row + 1] = self._indexes[name], link
+            know_interfaces(wires, {self._indexes[name]: link for link, name in self._links.items()})
             watch(self._packets, filter(None, self._indexes.values()))
 
     def _update_link(self, link: int) -> None:
@@ -391,14 +314,6 @@ class PausingLock(asyncio.Lock):
         """Have the fabric go on."""
         self._fabric.resume()
         super().release()
-
-
-def _free_row(wires: NDArray[np.int64], interface: int) -> int:
-    """Return the word of the table of interfaces at which one may be put."""
-    row = interface % w.INTERFACE_ROWS
-    while wires[w.INTERFACES + 2 * row]:
-        row = (row + 1) % w.INTERFACE_ROWS
-    return w.INTERFACES + 2 * row
 
 
 def link_of(fabric: Fabric, host: str, nic: int) -> int:

@@ -203,7 +203,7 @@ class PlanSearch:
 
     def utilisation(self, here: Scored) -> FloatArray:
         """Return by link the share of time for which the jobs use it."""
-        return np.sum([self._utilisation(number, here) for number in range(len(self._jobs))], axis=0)
+        return np.asarray(sum(self._utilisation(number, here) for number in range(len(self._jobs))))
 
     def _utilisation(self, number: int, here: Scored) -> FloatArray:
         """Return by link the share of time for which a job uses it."""
