@@ -19,7 +19,7 @@ for number in 0 1; do
     ip netns add "$host"
     ip link add "f$number" type veth peer name eth0 netns "$host"
     ip netns exec "$host" ethtool --offload eth0 tx off gso off tso off gro off >/dev/null
-    ip netns exec "$host" sysctl --quiet --write net.ipv6.conf.all.disable_ipv6=1
+    ip netns exec "$host" sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6'
     ip -n "$host" link set lo up
     # The fabric's addresses: host number n has 10.0.n.1, and its MAC ends likewise. Switches answer no ARP.
     ip -n "$host" link set eth0 address "02:00:00:00:0$number:01" up
