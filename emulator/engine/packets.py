@@ -75,25 +75,16 @@ def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
     captures = state.captures[: state.scalars[CAPTURES]]
     packets = captures[:, CAPTURE_PACKET]
     starts = 8 * (packets * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
-    stored = state.packets[packets, PACKET_STORED]
-    payloads = packets * (len(state.payloads) // max(len(state.packets), 1))
-    found = [
-        (
-            link,
-            time_ps,
-            state.octets[start : start + kept].tobytes() + state.payloads[payload : payload + length - kept].tobytes(),
-            length,
-        )
-        for link, time_ps, start, kept, payload, length in zip(
-            captures[:, CAPTURE_LINK].tolist(),
-            captures[:, CAPTURE_TIME_PS].tolist(),
-            starts.tolist(),
-            stored.tolist(),
-            payloads.tolist(),
-            state.packets[packets, PACKET_LENGTH].tolist(),
-            strict=True,
-        )
-    ]
+    ends = starts + state.packets[packets, PACKET_STORED]
+    lengths = state.packets[packets, PACKET_LENGTH]
+    known = [state.octets[start:end].tobytes() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    if len(state.payloads):
+        firsts = packets * (len(state.payloads) // len(state.packets))
+        lasts = firsts + lengths - (ends - starts)
+        bounds = zip(known, firsts.tolist(), lasts.tolist(), strict=True)
+        known = [octets + state.payloads[first:last].tobytes() for octets, first, last in bounds]
+    columns = captures[:, CAPTURE_LINK].tolist(), captures[:, CAPTURE_TIME_PS].tolist(), known, lengths.tolist()
+    found = list(zip(*columns, strict=True))
     _release_captured(state)
     return found
 
