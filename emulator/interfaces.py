@@ -117,7 +117,7 @@ class Interfaces:
         if flags is None or (flags & _IS_UP != 0) == up:
             return
         wanted = flags | _IS_UP if up else flags & ~_IS_UP
-        request = struct.pack("16sh22x", name.encode(), wanted)
+        request = struct.pack("16sH22x", name.encode(), wanted)
         try:
             fcntl.ioctl(self._control, _SET_FLAGS, request)
         except OSError as error:
@@ -141,6 +141,8 @@ class Interfaces:
         return None if answer is None else int(struct.unpack_from("H", answer, _NAME_BYTES)[0])
 
     def _ask(self, what: int, name: str) -> bytes | None:
+        if len(name.encode()) >= _NAME_BYTES:
+            return None  # the kernel knows no such names
         try:
             return fcntl.ioctl(self._control, what, struct.pack("16s24x", name.encode()))
         except OSError as error:
@@ -179,8 +181,11 @@ def _packet_socket() -> socket.socket:
     watch(opened, ())
     for option, value in ((_IGNORE_OUTGOING, 1), (_QDISC_BYPASS, 1), (_AUXILIARY_DATA, 1)):
         opened.setsockopt(_SOL_PACKET, option, value)
-    for option in (_SEND_BUFFER_FORCE, _RECEIVE_BUFFER_FORCE):
-        opened.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+    for forced, option in ((_SEND_BUFFER_FORCE, socket.SO_SNDBUF), (_RECEIVE_BUFFER_FORCE, socket.SO_RCVBUF)):
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
+        except PermissionError:  # as much as the machine allows everybody
+            opened.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
     _bind_to_all(opened)
     return opened
 

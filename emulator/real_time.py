@@ -21,38 +21,38 @@ class RealTimeError(Exception):
     """The machine does not permit it; the text says why."""
 
 
-def become_real_time(lock_file: Path | None = None) -> IO[str]:
-    """Give all threads of this process real-time priority. The caller must treat SIGXCPU with ``become_ordinary``.
+class RealTime:
+    """Real-time priority of all threads of this process, from now on until ``end``. The caller must end it at SIGXCPU.
 
     Args:
         lock_file: Held by the one process of a machine that may be real-time; None: a file that all users share.
 
-    Returns:
-        The lock, to be kept open as long as the process is real-time.
-
     Raises:
         RealTimeError: It is not permitted, there is one core only, or another process holds the lock.
     """
-    lock = _locked(lock_file or Path(tempfile.gettempdir()) / "trainyard-real-time.lock")
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        lock.close()
-        raise RealTimeError("real time needs two cores, of which one stays free")
-    try:
-        resource.setrlimit(resource.RLIMIT_RTTIME, (_SOFT_US, _HARD_US))
-        _for_all_threads(lambda thread: os.sched_setaffinity(thread, cores[:-1]))
-        policy, priority = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
-        _for_all_threads(lambda thread: os.sched_setscheduler(thread, policy, priority))
-    except (OSError, ValueError) as error:
-        become_ordinary()
-        lock.close()
-        raise RealTimeError(f"real time is not permitted: {error}") from error
-    return lock
 
+    def __init__(self, lock_file: Path | None = None) -> None:
+        self._lock = _locked(lock_file or Path(tempfile.gettempdir()) / "trainyard-real-time.lock")
+        self._cores = sorted(os.sched_getaffinity(0))
+        if len(self._cores) < 2:
+            self._lock.close()
+            raise RealTimeError("real time needs two cores, of which one stays free")
+        try:
+            resource.setrlimit(resource.RLIMIT_RTTIME, (_SOFT_US, _HARD_US))
+            policy, priority = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
+            _for_all_threads(lambda thread: os.sched_setscheduler(thread, policy, priority))
+            _for_all_threads(lambda thread: os.sched_setaffinity(thread, self._cores[:-1]))
+        except (OSError, ValueError) as error:
+            self.end()
+            raise RealTimeError(f"real time is not permitted: {error}") from error
 
-def become_ordinary() -> None:
-    """Give all threads of this process ordinary scheduling again."""
-    _for_all_threads(lambda thread: os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0)))
+    def end(self) -> None:
+        """Give all threads ordinary scheduling and all cores again, and leave real time to others."""
+        # Who may not raise priorities may not clear the flag either.
+        policy = os.SCHED_OTHER | os.SCHED_RESET_ON_FORK
+        _for_all_threads(lambda thread: os.sched_setscheduler(thread, policy, os.sched_param(0)))
+        _for_all_threads(lambda thread: os.sched_setaffinity(thread, self._cores))
+        self._lock.close()
 
 
 def _for_all_threads(work: Callable[[int], None]) -> None:
@@ -66,7 +66,8 @@ def _for_all_threads(work: Callable[[int], None]) -> None:
 def _locked(path: Path) -> IO[str]:
     try:
         # A file of another user can be locked too, if it may be read.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags if path.exists() else flags | os.O_CREAT, 0o644)
     except OSError as error:
         raise RealTimeError(f"{path}: {error.strerror}") from error
     lock = os.fdopen(descriptor)

@@ -12,6 +12,7 @@ _WARNINGS = {
     "missed": "were lost, because the emulator could not read them in time",
     "unsent": "to hosts were lost: the kernel did not take them",
     "no_memory": "were lost for lack of memory",
+    "unwired": "reached NICs that have no interface, and were lost",
 }
 """By count, what has become of so many frames."""
 _LOG = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class WireCounts:
         runt: Lost, because they were shorter than an Ethernet header.
         unfinished: Whose checksums the sender left to hardware that is not there.
         no_memory: Lost copies, and packets of control planes, for lack of memory.
+        unwired: Lost, because they reached a NIC that has no interface.
         unheard: Lost packets to control planes, because too many came at once.
     """
 
@@ -41,6 +43,7 @@ class WireCounts:
     runt: int
     unfinished: int
     no_memory: int
+    unwired: int
     unheard: int
 
 

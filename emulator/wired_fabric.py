@@ -17,7 +17,10 @@ from pathlib import Path
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine import wires as w
-from emulator.engine.packets import with_packets
+from emulator.engine.events import END_PS
+from emulator.engine.packets import take_captured, with_packets
+from emulator.engine.queues import flush
+from emulator.engine.transport import compile_inject
 from emulator.fabric import EmulatedFabric, HostOptions, wire_overhead
 from emulator.interfaces import InterfaceError, Interfaces, missed_frames, watch
 from emulator.observations import PacketIn
@@ -99,7 +102,10 @@ class WiredFabric(EmulatedFabric):
         self._missed = 0
         self._warner = Warner()
         program.module.arm_all(self._state)
-        # Compiled now, because nobody is to wait for it once frames pass.
+        # All is compiled now, because nobody is to wait for it once frames pass.
+        take_captured(self._state)
+        flush(self._state, 0)
+        compile_inject(self._state)
         self._state.wires[w.REQUEST] = w.STOP
         program.module.serve(self._state, self._served)
         self._thread: threading.Thread | None = None
@@ -114,7 +120,9 @@ class WiredFabric(EmulatedFabric):
     # ---- passing ----------------------------------------------------------------------------------------------------
 
     async def serve(self, deliver: Callable[[Iterable[PacketIn]], None]) -> None:
-        """Pass frames until cancelled; hand packets for control planes to ``deliver``. Call it once.
+        """Pass frames until cancelled, or until the clock ends. Call it once.
+
+        Packets for control planes are handed to ``deliver``.
 
         Raises:
             RuntimeError: The engine has failed.
@@ -122,27 +130,17 @@ class WiredFabric(EmulatedFabric):
         loop = asyncio.get_running_loop()
         loop.add_reader(self._answer_bell, self._hear)
         loop.add_reader(self.interfaces.changes, self._link_changes)
-        self._state.wires[w.START_NS] = time.monotonic_ns() - self.now_ps // 1000
-        self._state.wires[w.REQUEST] = self._pauses = 1
-        self._thread = threading.Thread(target=self._pass, name="frames", daemon=True)
-        self._thread.start()
         try:
-            async with asyncio.timeout(_STARTS_WITHIN_S):
-                await self._has_paused.wait()
-            for link in self._links:
-                self._update_link(link)
-            self._carriers = {link: self.interfaces.is_up(name) for link, name in self._links.items()}
-            for link in [link for link, is_up in self._carriers.items() if not is_up]:
-                _LOG.warning("interface %s of %s has no carrier", self._links[link], nic_name(self.fabric, link))
-                for direction in (link, self.fabric.reverse(link)):
-                    super()._update_link(direction)
-            self._update_wires()
-            self.resume()
+            async with self.exclusive, asyncio.timeout(_STARTS_WITHIN_S):
+                await self._start()
             self.is_passing.set()
             while True:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._has_news.wait(), _LOOK_S)
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._has_news.wait()
                 self._require_alive()
+                if self.now_ps >= END_PS:
+                    return
                 self._warner.look(self.wire_counts)
                 if not self._has_news.is_set():
                     continue
@@ -154,13 +152,31 @@ class WiredFabric(EmulatedFabric):
         finally:
             loop.remove_reader(self._answer_bell)
             loop.remove_reader(self.interfaces.changes)
-            _LOG.info("frames: %s", self.wire_counts)
+            with suppress(OSError):
+                _LOG.info("frames: %s", self.wire_counts)
             self._end()
+
+    async def _start(self) -> None:
+        """Start the engine's thread, in a pause, and bring links and interfaces into line."""
+        self._state.wires[w.START_NS] = time.monotonic_ns() - self.now_ps // 1000
+        self._state.wires[w.REQUEST] = self._pauses = 1
+        self._thread = threading.Thread(target=self._pass, name="frames", daemon=True)
+        self._thread.start()
+        await self._has_paused.wait()
+        for link in self._links:
+            self._update_link(link)
+        self._carriers = {link: self.interfaces.is_up(name) for link, name in self._links.items()}
+        for link in [link for link, is_up in self._carriers.items() if not is_up]:
+            _LOG.warning("interface %s of %s has no carrier", self._links[link], nic_name(self.fabric, link))
+            for direction in (link, self.fabric.reverse(link)):
+                super()._update_link(direction)
+        self._update_wires()
 
     async def pause(self) -> None:
         """Have the engine wait. Raises RuntimeError where it has failed."""
         if self._thread is None:
             return
+        self._require_alive()
         self._pauses += 1
         self._has_paused.clear()
         self._ask(self._pauses)
@@ -219,10 +235,12 @@ class WiredFabric(EmulatedFabric):
     def _pass(self) -> None:
         """Run the engine, in its thread."""
         try:
-            while not self._has_ended:
-                self._served = self._arena.words
+            while True:
                 if self._state.wires[w.REQUEST] == w.STOP:
                     self._state.wires[w.REQUEST] = w.GO
+                if self._has_ended:
+                    return
+                self._served = self._arena.words
                 self.program.module.serve(self._state, self._served)
         except BaseException as error:
             self._failure = error
@@ -234,6 +252,7 @@ class WiredFabric(EmulatedFabric):
         if self._thread is not None:
             self._thread.join()
         self._thread = None
+        self._has_paused.set()  # nobody waits for an engine that is gone
         self._packets.close()
         self.interfaces.close()
         os.close(self._bell)

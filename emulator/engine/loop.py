@@ -49,8 +49,8 @@ def arrive(state, memory, link, packet):
         if state.links[link, LINK_WIRE] != 0:
             send_frame(state, link, packet)
             return
-        if state.scalars[CAPTURES] + 1 == len(state.captures):
-            state.wires[UNHEARD] += 1
+        if state.links[link, LINK_ADDRESS] != CONTROL_PLANE or state.scalars[CAPTURES] + 1 == len(state.captures):
+            state.wires[UNHEARD if state.links[link, LINK_ADDRESS] == CONTROL_PLANE else UNWIRED] += 1
             release_packet(state, packet)
             return
         # end
@@ -96,6 +96,12 @@ def start(state, memory, link):
             break
         load(state.phv, state.words, U(row_of(state, packet)))
         payload = np.int64(state.phv[PAYLOAD_WORD])
+        # wires
+        if payload > packets[packet, PACKET_STORED]:  # the program has parsed more than a packet holds of a frame
+            state.drops[switch, TOO_LONG] += 1
+            release_packet(state, packet)
+            continue
+        # end
         size = transmit(
             state.phv, state.octets, U(octets_of(state, packet)), packets[packet, PACKET_STORED],
             links[link, LINK_SOURCE_PORT], packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
@@ -179,6 +185,7 @@ _SERVE_SOURCE = '''
 from emulator.engine.wires import *
 
 SLEEP_NS, SHORTEST_SLEEP_NS, LONGEST_WAIT_NS = 100_000, 1_000, 1_000_000_000
+STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
 
 
 @njit(cache=True, **OPTIONS)
@@ -207,7 +214,8 @@ def serve(state, memory):
         if request == STOP:
             return
         scalars[IDLE_UNTIL_PS] = NONE
-        run(state, memory, max(wall_ps(state), scalars[NOW_PS]))
+        first_ps = max(scalars[NOW_PS], min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY]) >> 1)
+        run(state, memory, min(max(wall_ps(state), scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
         flush_frames(state)
         if scalars[CAPTURES] > 0 and wires[HAS_TOLD] == 0:
             wires[HAS_TOLD] = 1

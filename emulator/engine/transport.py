@@ -7,7 +7,10 @@ question. Packets keep their order, so the numbers missing from the answer are l
 8985, 6.2 and 7; the timer is InfiniBand's, which does not double).
 """
 
+from typing import Any, cast
+
 import numpy as np
+from numba import typeof
 from numpy.typing import NDArray
 
 from emulator.engine.events import NEVER_PS, schedule_timer
@@ -101,6 +104,12 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
     # The program may change all that it may parse.
     state.packets[packet, PACKET_STORED] = max(len(octets), min(length, state.scalars[PARSE_BYTES]))
     put_on_link(state, link, packet, state.scalars[NOW_PS])
+
+
+def compile_inject(state: State) -> None:
+    """Compile ``inject`` for a state, without a packet."""
+    arguments = state, 0, np.zeros(0, dtype=np.uint8), 0
+    cast(Any, inject).compile(tuple(map(typeof, arguments)))
 
 
 @compiled

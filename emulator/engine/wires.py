@@ -67,6 +67,7 @@ UNHEARD: Final = 27  # packets for a control plane that took none
 STALLED: Final = 28  # times at which nothing was read, for lack of memory
 UNKNOWN: Final = 29  # of an interface that is no wire
 LONGEST: Final = 30  # bytes of the longest frame
+UNWIRED: Final = 31  # reached a NIC without an interface
 # Arrays.
 RX_HEADERS: Final = 32
 TX_HEADERS: Final = RX_HEADERS + 8 * BATCH

@@ -275,6 +275,24 @@ def test_memory_that_runs_short_costs_copies_and_nothing_else(private: Path) -> 
     run(scenario)
 
 
+def test_what_reaches_a_nic_without_a_wire_is_lost_and_counted(private: Path) -> None:
+    async def scenario() -> None:
+        made = WiredFabric(topology(), program(), {("host1", 0): "f1", ("host2", 0): "f2"}, namespace=private)
+        serving = asyncio.create_task(made.serve(lambda _: None))
+        await made.is_passing.wait()
+        async with made.exclusive:
+            made.switches[SWITCH].clear()
+        with packets_of(private, "e1") as sender, packets_of(private, "e2") as receiver:
+            sender.send(request(0, port=3, payload=bytes(60)))
+            sender.send(request(0, port=2, payload=bytes(61)))
+            await until(lambda: _has_come(receiver, bytes(61)))
+        assert (made.wire_counts.unwired, made.captured()) == (1, ())
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("wires", "problem"),
     [

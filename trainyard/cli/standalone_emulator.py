@@ -5,7 +5,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
 from emulator.ports import CPU_PORT, DROP_PORT
-from emulator.real_time import RealTimeError, become_ordinary, become_real_time
+from emulator.real_time import RealTime, RealTimeError
 from emulator.wall_clock import WallClock
 from emulator.wired_fabric import QUEUE_BYTES, WiredFabric
 from topologies.fabric import Fabric
@@ -122,8 +122,12 @@ class StandaloneEmulator:
                     *(emulated.switches.values(), self._pipeline, emulated.exclusive, emulated.packet_out),
                     between_slices=emulated.breathe,
                 )
-                passing = asyncio.create_task(emulated.serve(service.deliver))
-                await emulated.is_passing.wait()
+                passing = asyncio.create_task(self._to_the_end(emulated.serve(service.deliver)))
+                begun = asyncio.create_task(emulated.is_passing.wait())
+                await asyncio.wait((passing, begun), return_when=asyncio.FIRST_COMPLETED)
+                if passing.done():
+                    begun.cancel()
+                    await passing
             else:
                 exclusive = asyncio.Lock()
 
@@ -133,7 +137,7 @@ class StandaloneEmulator:
 
                 service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, send_packet)
                 clock = WallClock(emulated, exclusive, service.deliver)
-                passing = asyncio.create_task(self._to_the_end(clock))
+                passing = asyncio.create_task(self._to_the_end(clock.run(END_PS)))
             host, _, first_port = address.rpartition(":")
             if port_per_switch:
                 ports = await stack.enter_async_context(serve_each(service, host, int(first_port), tls))
@@ -148,23 +152,24 @@ class StandaloneEmulator:
                 await passing
 
     @staticmethod
-    async def _to_the_end(clock: WallClock) -> None:
-        await clock.run(END_PS)
+    async def _to_the_end(passing: Awaitable[object]) -> None:
+        await passing
         raise ClockEndError("the clock has reached its end, 26.7 days after the start")
 
     def _become_real_time(self) -> None:
         """Ask for real time, or warn; the process has it until it ends, or until it hogs its core."""
-
-        def end() -> None:
-            become_ordinary()
-            _LOG.warning("real time has ended: the emulator has not left its core for 200 ms")
-
         try:
-            self._real_time_lock = become_real_time()
+            real_time = RealTime()
         except RealTimeError as error:
             _LOG.warning("%s; the emulator goes on without", error)
             return
-        asyncio.get_running_loop().add_signal_handler(signal.SIGXCPU, end)
+
+        def end(*_: object) -> None:
+            real_time.end()
+            _LOG.warning("real time has ended: the emulator has not left its core for 200 ms")
+
+        # Not by the event loop, which may be what does not leave the core.
+        signal.signal(signal.SIGXCPU, end)
 
     def _print_addresses(self, addresses: Mapping[str, str]) -> None:
         switches = self._emulated.switches.values()
