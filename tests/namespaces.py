@@ -1,7 +1,7 @@
-"""Network namespaces of tests' own: nothing in them reaches the machine's interfaces, and they end with the test."""
+"""Network namespaces that a test makes, joins by cables, and removes; they need root, and Linux."""
 
+import ctypes
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,64 +9,95 @@ from pathlib import Path
 
 import pytest
 
-from emulator.interfaces import inside
+from tests.patience import PATIENCE_S
 
-_LIVES_S = 600
-"""A namespace ends by then, whatever becomes of the test."""
-_PACKET_ALL = 3
+_NETWORK = 0x40000000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Namespaces:
+    """Namespaces by a test's own names for them."""
+
+    def __init__(self) -> None:
+        self._prefix = f"trainyard-{os.getpid()}-"
+        self._names: list[str] = []
+
+    def add(self, *names: str) -> None:
+        """Make namespaces. Raises RuntimeError where that is not allowed."""
+        for name in names:
+            _ip("netns", "add", self.full_name(name))
+            self._names.append(name)
+
+    def full_name(self, name: str) -> str:
+        """What ``ip netns`` calls it."""
+        return self._prefix + name
+
+    def cable(self, one: tuple[str, str], other: tuple[str, str]) -> None:
+        """A cable between two interfaces, each given as namespace and name, both up."""
+        ends = [("name", interface, "netns", self.full_name(namespace)) for namespace, interface in (one, other)]
+        _ip("link", "add", *ends[0], "type", "veth", "peer", *ends[1])
+        for namespace, interface in (one, other):
+            self.ip(namespace, "link", "set", interface, "up")
+
+    def ip(self, name: str, *arguments: str) -> str:
+        """``ip`` in a namespace; returns what it says."""
+        return _ip("-n", self.full_name(name), *arguments)
+
+    def command(self, name: str, *arguments: str) -> list[str]:
+        """A command line that runs another in a namespace."""
+        return ["ip", "netns", "exec", self.full_name(name), *arguments]
+
+    def run(self, name: str, *arguments: str) -> str:
+        """Run a command in a namespace; returns what it says. Raises RuntimeError where it fails."""
+        return _run(*self.command(name, *arguments))
+
+    @contextmanager
+    def entered(self, name: str) -> Iterator[None]:
+        """Sockets that this thread opens are the namespace's, for good."""
+        with Path("/proc/thread-self/ns/net").open() as home:
+            try:
+                with Path("/run/netns", self.full_name(name)).open() as inside:
+                    _enter(inside.fileno())
+                yield
+            finally:
+                _enter(home.fileno())
+
+    def remove(self) -> None:
+        """Remove all of them; processes in them are the test's to end before."""
+        for name in self._names:
+            subprocess.run(["ip", "netns", "delete", self.full_name(name)], check=False, timeout=PATIENCE_S)
 
 
 @contextmanager
-def namespace() -> Iterator[Path]:
-    """A new network namespace without IPv6, as a file; skips, saying so, where none can be made."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces are entered as root only: real interfaces are not tried")
-    holder = subprocess.Popen(
-        ["unshare", "--net", "sh", "-c", f"echo; exec sleep {_LIVES_S}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def namespaces(*names: str) -> Iterator[Namespaces]:
+    """Namespaces for as long as the context lasts; the test is skipped, and says so, where they cannot be made."""
+    made = Namespaces()
     try:
-        assert holder.stdout is not None
-        if not holder.stdout.readline():
-            assert holder.stderr is not None
-            pytest.skip(f"no network namespace can be made: {holder.stderr.read().strip()}")
-        file = Path(f"/proc/{holder.pid}/ns/net")
-        inside(file, _disable_ipv6)
-        yield file
+        try:
+            made.add(*names)
+        except (OSError, RuntimeError) as error:
+            pytest.skip(
+                f"no network namespaces here, which takes root and iproute2, so that this is not shown: {error}"
+            )
+        for name in names:
+            made.ip(name, "link", "set", "lo", "up")
+        yield made
     finally:
-        holder.kill()
-        holder.communicate()
+        made.remove()
 
 
-def ip(file: Path, *arguments: str) -> None:
-    """Run ``ip`` of iproute2 in a namespace."""
-    subprocess.run(["nsenter", f"--net={file}", "ip", *arguments], check=True)
+def _enter(descriptor: int) -> None:
+    if _LIBC.setns(descriptor, _NETWORK):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
 
 
-def veth(file: Path, host_end: str, fabric_end: str, mtu_bytes: int = 1500) -> None:
-    """Make a pair of interfaces, both up."""
-    mtu = ("mtu", str(mtu_bytes))
-    ip(file, "link", "add", host_end, *mtu, "type", "veth", "peer", "name", fabric_end, *mtu)
-    for name in (host_end, fabric_end):
-        ip(file, "link", "set", name, "up")
+def _ip(*arguments: str) -> str:
+    return _run("ip", *arguments)
 
 
-def packets_of(file: Path, interface: str) -> socket.socket:
-    """A socket that sends and receives the frames of an interface."""
-
-    def opened() -> socket.socket:
-        found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_PACKET_ALL))
-        found.setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
-        found.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE
-        found.bind((interface, _PACKET_ALL))
-        found.setblocking(False)
-        return found
-
-    return inside(file, opened)
-
-
-def _disable_ipv6() -> None:
-    for name in ("all", "default"):
-        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout

@@ -22,8 +22,8 @@ from emulator.wired_fabric import WiredFabric
 from tests.bmv2.replication_sessions import GROUP, MULTICAST, request
 from tests.bmv2.session import CPU_PORT, Packet
 from tests.bmv2.small_programs import REPLICATION, EmulatedProgram
-from tests.namespaces import ip, namespace, packets_of, veth
 from tests.patience import PATIENCE_S, until
+from tests.private_namespace import ip, namespace, packets_of, veth
 from topologies.fabric import Cable, Fabric
 
 HOSTS = ("host1", "host2", "host3")
