@@ -1,0 +1,1 @@
+"""Network namespaces in which real programs are the hosts of a fabric."""

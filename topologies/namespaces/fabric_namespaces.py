@@ -1,0 +1,162 @@
+"""The hosts of a fabric as network namespaces, whose cables end in one more: the fabric's."""
+
+import os
+import shutil
+import subprocess  # nosec B404 # runs our own programs and iproute2, without a shell
+import sys
+import tempfile
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from topologies.fabric import Fabric, Nic
+from topologies.namespaces import enter, keeper
+from topologies.namespaces.host_network import HostNic, NetworkError
+from topologies.namespaces.ownership import Ownership, remove_abandoned
+
+DEFAULT_MTU_BYTES = 9000
+_PATIENCE_S = 60.0
+_INTERFACE = "eth{}"
+
+
+class FabricNamespaces:
+    """A network namespace for every host, and one for the switches' ends of the hosts' cables, as a context manager.
+
+        with FabricNamespaces(fabric) as namespaces:
+            subprocess.run(namespaces.command("h0", "ping", "-c", "1", "h1"))
+
+    Something has to pass frames between the interfaces ``wires``, in the namespace ``fabric_file``: the emulator, with
+    ``trainyard emulator --wire``. A process of its own keeps the namespaces and removes them when this one ends, even
+    by SIGKILL. On entry, the namespaces of owners that are gone are removed. Without root all of it is inside
+    namespaces for users and mounts.
+
+    Args:
+        fabric: Its hosts get namespaces; its rates limit what hosts send.
+        mtu_bytes: The longest IP packet.
+    """
+
+    def __init__(self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES) -> None:
+        self.fabric = fabric
+        self.mtu_bytes = mtu_bytes
+        self.is_rootless = os.geteuid() != 0
+        self._ownership = Ownership.of_this_process()
+        self._names = {host: self._ownership.name(host, number) for number, host in enumerate(fabric.hosts)}
+        self.fabric_name = self._ownership.name(".fabric", len(fabric.hosts))
+        self._keeper: subprocess.Popen[str] | None = None
+        self._folder = ""
+
+    def __enter__(self) -> Self:
+        """Make the namespaces. Raises NetworkError where that is not permitted, or something is missing."""
+        if shutil.which("ip") is None or shutil.which("tc") is None:
+            raise NetworkError("ip or tc is not found: namespaces need iproute2")
+        if not self.is_rootless:
+            remove_abandoned()
+        self._start_keeper()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the namespaces; programs in them should have ended before."""
+        if self._keeper is not None:
+            kept, self._keeper = self._keeper, None
+            kept.communicate()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The name of every host's namespace, as ``ip netns`` has it."""
+        return self._names
+
+    @property
+    def wires(self) -> dict[tuple[str, int], str]:
+        """The interface at the switch's end of each NIC's cable, by host and number of the NIC."""
+        return {(nic.host, nic.index): self._fabric_end(nic) for nics in self.fabric.nics.values() for nic in nics}
+
+    @property
+    def fabric_file(self) -> Path:
+        """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
+        return Path("/run/netns", self.fabric_name)
+
+    def command(self, host: str, *arguments: str) -> list[str]:
+        """Return a command line that runs a command in a host; it ends with this process."""
+        return self._entering(("--network", self._names[host], "--files", self._folder), arguments)
+
+    def outside(self, *arguments: str) -> list[str]:
+        """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
+        return self._entering((), arguments)
+
+    def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the bytes that each NIC has sent and received so far, as interfaces count them."""
+        assert self._keeper is not None
+        # Of the namespace that the keeper is in.
+        lines = Path(f"/proc/{self._keeper.pid}/net/dev").read_text().splitlines()
+        counts = {name.strip(): row.split() for name, _, row in (line.partition(":") for line in lines)}
+        return {nic: (int(counts[name][0]), int(counts[name][8])) for nic, name in self.wires.items()}
+
+    def _entering(self, where: tuple[str, ...], arguments: tuple[str, ...]) -> list[str]:
+        assert self._keeper is not None
+        users = ("--keeper", str(self._keeper.pid)) if self.is_rootless else ()
+        owner = ("--owner", str(os.getpid()))
+        return [sys.executable, "-I", "-S", enter.__file__, *users, *where, *owner, "--", *arguments]
+
+    def _write_files(self) -> None:
+        """Write what programs in hosts have as ``/etc/hosts`` and ``/etc/resolv.conf``."""
+        folder = Path(self._folder)
+        hosts = [f"{IPv4Address(nics[0].address)} {host}" for host, nics in self.fabric.nics.items()]
+        (folder / "hosts").write_text("\n".join(("127.0.0.1 localhost", *hosts, "")))
+        # Refused at once: programs that look names up in vain would wait for seconds.
+        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        for name in ("hosts", "resolv.conf"):
+            (folder / name).chmod(0o644)
+        folder.chmod(0o755)
+
+    def _start_keeper(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="trainyard-")
+        self._write_files()
+        hosts = [self._host_plan(host) for host in self.fabric.hosts]
+        plan = keeper.Plan(self.fabric_name, hosts, self._folder, self.is_rootless)
+        self._keeper = kept = subprocess.Popen(  # nosec B603 # our own module
+            [sys.executable, "-P", "-m", keeper.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert kept.stdin is not None
+        assert kept.stdout is not None
+        kept.stdin.write(plan.to_json() + "\n")
+        kept.stdin.flush()
+        if kept.stdout.readline().strip() != keeper.READY:
+            _, complaint = kept.communicate(timeout=_PATIENCE_S)
+            self._keeper = None
+            raise NetworkError(f"namespaces cannot be made here: {complaint.strip()}")
+
+    def _host_plan(self, host: str) -> keeper.HostPlan:
+        nics = self.fabric.nics[host]
+        return keeper.HostPlan(
+            self._names[host],
+            [
+                HostNic(
+                    _INTERFACE.format(nic.index),
+                    _mac(nic.mac),
+                    str(IPv4Address(nic.address)),
+                    self.fabric.links[nic.link].rate_bps,
+                    self.mtu_bytes,
+                )
+                for nic in nics
+            ],
+            [self._fabric_end(nic) for nic in nics],
+        )
+
+    def _fabric_end(self, nic: Nic) -> str:
+        return f"h{self.fabric.host_index[nic.host]}-eth{nic.index}"
+
+
+def _mac(number: int) -> str:
+    return ":".join(f"{octet:02x}" for octet in number.to_bytes(6, "big"))

@@ -1,0 +1,204 @@
+"""Sets a network interface up as the NIC of a fabric's host; run inside the host's network namespace.
+
+All that must be right before TCP works well through emulated switches is here:
+
+- Switches answer no ARP: one permanent neighbour stands for the fabric, and all hosts are reached through it.
+- Switches see frames as they are: the interface may neither leave checksums to hardware nor join packets.
+- Nothing but the host's programs may speak: IPv6 is off.
+- A flow that a more urgent one has starved must come back at once: a short retransmission timeout, no slow start after
+  a pause, and Cubic, which fills long queues where BBR gives up.
+- A host waits for its own link: HTB holds it to the link's rate, with a queue for each level, the most urgent first.
+
+Mininet's hosts run this file by itself, so that it needs nothing but Python and iproute2.
+"""
+
+import ctypes
+import fcntl
+import json
+import socket
+import struct
+import subprocess  # nosec B404 # runs our own programs and iproute2, without a shell
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+NUM_LEVELS = 8
+GATEWAY = "10.255.255.254"
+"""Stands for the fabric, whose switches route by the destination's address alone."""
+GATEWAY_MAC = "06:00:00:00:00:01"
+FABRIC_PREFIX = "10.0.0.0/8"
+
+_ETHTOOL = 0x8946
+_OFFLOADS = {
+    "receive checksums": 0x15,
+    "checksums": 0x17,
+    "scatter-gather": 0x19,
+    "TSO": 0x1F,
+    "GSO": 0x24,
+    "GRO": 0x2C,
+}
+_IPV4_SETTINGS = {"tcp_slow_start_after_idle": "0", "tcp_no_metrics_save": "1"}
+_QUEUE_PACKETS = 200
+_LEAST_BPS = 100_000
+_SHARE_OF_RATE = 0.99
+"""So that a host's packets wait in its own queues, by level, and not in the first switch's."""
+_ETHERNET_BYTES = 14
+
+
+class NetworkError(Exception):
+    """An interface could not be set up; the text says why."""
+
+
+@dataclass(frozen=True)
+class HostNic:
+    """A NIC of a host.
+
+    Attributes:
+        interface: Name of its interface.
+        mac: Its MAC address, as text.
+        address: Its IPv4 address, as text.
+        rate_bps: What its link carries.
+        mtu_bytes: The longest IP packet.
+    """
+
+    interface: str
+    mac: str
+    address: str
+    rate_bps: float
+    mtu_bytes: int
+
+    @property
+    def level_classes(self) -> list[int]:
+        """The HTB classes of levels 0 to 7, as a socket's SO_PRIORITY takes them."""
+        return [0x10000 + class_of_level(level) for level in range(NUM_LEVELS)]
+
+
+def class_of_level(level: int) -> int:
+    """Return the minor number of a level's HTB class, whose major number is 1."""
+    return 0x10 + level
+
+
+def configure(nics: list[HostNic]) -> None:
+    """Set up the NICs of the host in whose network namespace this runs; the first one is used by default.
+
+    Raises:
+        NetworkError: Something is not permitted, or missing.
+    """
+    disable_ipv6()
+    for name, value in _IPV4_SETTINGS.items():
+        _write(Path("/proc/sys/net/ipv4", name), value)
+    run("ip", "link", "set", "lo", "up")
+    for nic in nics:
+        set_offloads_off(nic.interface)
+        for change in (("address", nic.mac), ("mtu", str(nic.mtu_bytes)), ("up",)):
+            run("ip", "link", "set", nic.interface, *change)
+        run("ip", "address", "replace", f"{nic.address}/32", "dev", nic.interface)
+        neighbour = ("neighbour", "replace", GATEWAY, "lladdr", GATEWAY_MAC, "dev", nic.interface, "nud", "permanent")
+        run("ip", *neighbour)
+        _limit_rate(nic)
+    for number, nic in enumerate(nics):
+        via = ("via", GATEWAY, "dev", nic.interface, "onlink", "src", nic.address)
+        tcp = ("congctl", "cubic", "rto_min", "10ms")
+        if number == 0:
+            run("ip", "route", "replace", FABRIC_PREFIX, *via, *tcp)
+        # A program that binds a NIC's address sends by that NIC.
+        table = str(100 + number)
+        run("ip", "route", "replace", FABRIC_PREFIX, *via, *tcp, "table", table)
+        run("ip", "rule", "add", "from", nic.address, "table", table)
+
+
+def disable_ipv6() -> None:
+    """Turn IPv6 off in this network namespace, where the kernel has it."""
+    for name in ("all", "default"):
+        setting = Path("/proc/sys/net/ipv6/conf", name, "disable_ipv6")
+        if setting.exists():
+            _write(setting, "1")
+
+
+def set_offloads_off(interface: str) -> None:
+    """Have an interface send frames as they are, with their checksums. Raises NetworkError where it refuses."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for name, command in _OFFLOADS.items():
+            value = ctypes.create_string_buffer(struct.pack("II", command, 0))
+            request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(value))
+            try:
+                fcntl.ioctl(control, _ETHTOOL, request)
+            except OSError as error:
+                raise NetworkError(f"{interface}: {name} cannot be turned off: {error.strerror}") from error
+
+
+def run(*command: str, given: str = "") -> str:
+    """Run a command and return what it says. Raises NetworkError with its complaint where it fails or is missing."""
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)  # nosec B603 # no shell
+    except FileNotFoundError:
+        raise NetworkError(f"{command[0]} is not found: namespaces need iproute2") from None
+    if done.returncode:
+        raise NetworkError(f"{' '.join(command)}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    return done.stdout
+
+
+def _limit_rate(nic: HostNic) -> None:
+    rate = f"{round(nic.rate_bps * _SHARE_OF_RATE)}bit"
+    frame_bytes = nic.mtu_bytes + _ETHERNET_BYTES
+    burst = str(max(2 * frame_bytes, round(nic.rate_bps / 8 / 1000)))  # what the link carries in a millisecond
+    device = ("dev", nic.interface)
+    lines = [
+        ("qdisc", "replace", *device, "root", "handle", "1:", "htb", "default", f"{class_of_level(0):x}"),
+        (
+            "class",
+            "add",
+            *device,
+            "parent",
+            "1:",
+            "classid",
+            "1:1",
+            "htb",
+            "rate",
+            rate,
+            "burst",
+            burst,
+            "cburst",
+            burst,
+        ),
+    ]
+    for level in range(NUM_LEVELS):
+        number = f"1:{class_of_level(level):x}"
+        least = f"{min(_LEAST_BPS, round(nic.rate_bps / 100))}bit"
+        order = ("prio", str(NUM_LEVELS - 1 - level), "quantum", str(frame_bytes))
+        share = ("htb", "rate", least, "ceil", rate, "burst", str(frame_bytes), "cburst", burst)
+        match = ("match", "ip", "dsfield", f"0x{level << 5:02x}", "0xe0")
+        lines += [
+            ("class", "add", *device, "parent", "1:1", "classid", number, *share, *order),
+            ("qdisc", "add", *device, "parent", number, "pfifo", "limit", str(_QUEUE_PACKETS)),
+            (
+                "filter",
+                "add",
+                *device,
+                "parent",
+                "1:",
+                "protocol",
+                "ip",
+                "prio",
+                str(1 + level),
+                "u32",
+                *match,
+                "flowid",
+                number,
+            ),
+        ]
+    run("tc", "-batch", "-", given="".join(" ".join(line) + "\n" for line in lines))
+
+
+def _write(setting: Path, value: str) -> None:
+    try:
+        setting.write_text(value)
+    except OSError as error:
+        raise NetworkError(f"{setting}: {error.strerror}") from error
+
+
+if __name__ == "__main__":
+    try:
+        configure([HostNic(**nic) for nic in json.loads(sys.argv[1])])
+    except NetworkError as error:
+        sys.exit(str(error))
