@@ -15,11 +15,13 @@ from workloads.placement import Placement
 from workloads.task_graph import FlowSpec, TaskGraph, compute_and_send
 from workloads.traffic_patterns import flows_between, transfers
 from workloads.workload import (
+    CommandWorkload,
     ContextParallelWorkload,
     DataParallelWorkload,
     ExpertParallelWorkload,
     FullyShardedWorkload,
     ParameterServerWorkload,
+    Phases,
     PhasesWorkload,
     PipelineWorkload,
     ShardedOptimizerWorkload,
@@ -28,13 +30,13 @@ from workloads.workload import (
 )
 
 PHASES_GROUP = "communication"
-"""Name of the flow group of a ``phases`` job."""
+"""Name of the flow group of a job that is described by its phases."""
 
 
 def expand(workload: Workload, placement: Placement) -> TaskGraph:
     """Return the task graph of one iteration on the given GPUs, with the ideal finish of every flow."""
     match workload:
-        case PhasesWorkload():
+        case PhasesWorkload() | CommandWorkload():
             graph = expand_phases(workload, placement)
         case DataParallelWorkload():
             graph = expand_data_parallel(workload, placement)
@@ -55,14 +57,14 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
     return arranged(graph)
 
 
-def expand_phases(workload: PhasesWorkload, placement: Placement) -> TaskGraph:
-    """Expand a ``phases`` workload: one compute phase, and one flow group that starts somewhere inside it."""
+def expand_phases(workload: Phases, placement: Placement) -> TaskGraph:
+    """Expand phases: one compute phase, and one flow group that starts somewhere inside it."""
     hosts = tuple(placement.gpus)
     flows = tuple(_flows(workload, hosts, placement))
     return compute_and_send(PHASES_GROUP, workload.compute_s, workload.comm_start, hosts, flows)
 
 
-def _flows(workload: PhasesWorkload, hosts: tuple[str, ...], placement: Placement) -> Iterator[FlowSpec]:
+def _flows(workload: Phases, hosts: tuple[str, ...], placement: Placement) -> Iterator[FlowSpec]:
     for transfer in transfers(workload, hosts):
         yield from flows_between(
             transfer.source, transfer.destination, transfer.bytes, workload.flows_per_pair, placement

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from workloads.replay import Iteration, JobReplay
+from workloads.replay import Iteration, JobHistory
 from workloads.scenario import Scenario
 
 
@@ -30,7 +30,7 @@ class Window:
         return max(0.0, min(end_s, self.to_s) - max(start_s, self.from_s))
 
 
-def run_window(scenario: Scenario, replays: Sequence[JobReplay]) -> Window:
+def run_window(scenario: Scenario, replays: Sequence[JobHistory]) -> Window:
     """Return the scenario's ``measure``, or the time from the first arrival to the first departure.
 
     Raises ValueError if there is no ``measure`` and no job has departed.
@@ -43,7 +43,7 @@ def run_window(scenario: Scenario, replays: Sequence[JobReplay]) -> Window:
     return Window(min(replay.job.specification.arrival_s for replay in replays), min(departures))
 
 
-def job_windows(scenario: Scenario, replays: Sequence[JobReplay], ideal_s: Mapping[str, float]) -> dict[str, Window]:
+def job_windows(scenario: Scenario, replays: Sequence[JobHistory], ideal_s: Mapping[str, float]) -> dict[str, Window]:
     """Return each job's part of the window: after its arrival and warm-up, until its departure.
 
     A warm-up lasts as long as its iterations take in the ideal, whatever they take in the run; otherwise a job would
@@ -63,7 +63,7 @@ def job_windows(scenario: Scenario, replays: Sequence[JobReplay], ideal_s: Mappi
     }
 
 
-def _job_window(window: Window, replay: JobReplay, warm_up_s: float) -> Window:
+def _job_window(window: Window, replay: JobHistory, warm_up_s: float) -> Window:
     arrival_s = replay.job.specification.arrival_s
     from_s = max(window.from_s, arrival_s)
     to_s = window.to_s if replay.departed_s is None else min(window.to_s, replay.departed_s)
@@ -71,17 +71,17 @@ def _job_window(window: Window, replay: JobReplay, warm_up_s: float) -> Window:
     return Window(min(from_s if warm_s >= to_s else warm_s, to_s), to_s)
 
 
-def allocated_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
+def allocated_gpu_seconds(replays: Sequence[JobHistory], windows: Mapping[str, Window]) -> dict[str, float]:
     """Return the GPU-seconds that each job holds inside its window."""
     return {replay.job.name: replay.job.gpus * windows[replay.job.name].length_s for replay in replays}
 
 
-def computing_gpu_seconds(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> dict[str, float]:
+def computing_gpu_seconds(replays: Sequence[JobHistory], windows: Mapping[str, Window]) -> dict[str, float]:
     """Return the GPU-seconds of each job inside its window, those of an iteration spread evenly over it."""
     return {replay.job.name: _spread_gpu_seconds(replay, windows[replay.job.name]) for replay in replays}
 
 
-def _spread_gpu_seconds(replay: JobReplay, window: Window) -> float:
+def _spread_gpu_seconds(replay: JobHistory, window: Window) -> float:
     computed: defaultdict[int, float] = defaultdict(float)
     for interval in replay.computing:
         computed[interval.iteration] += len(interval.hosts) * (interval.end_s - interval.start_s)
@@ -90,7 +90,7 @@ def _spread_gpu_seconds(replay: JobReplay, window: Window) -> float:
     )
 
 
-def _shares_inside(replay: JobReplay, window: Window) -> list[tuple[Iteration, float]]:
+def _shares_inside(replay: JobHistory, window: Window) -> list[tuple[Iteration, float]]:
     """Return the iterations of a job with the share of their time inside a window, also one that was withdrawn."""
     iterations = list(replay.iterations)
     last_s = iterations[-1].end_s if iterations else replay.job.specification.arrival_s
@@ -102,7 +102,7 @@ def _shares_inside(replay: JobReplay, window: Window) -> list[tuple[Iteration, f
     ]
 
 
-def gpu_utilisation(replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float:
+def gpu_utilisation(replays: Sequence[JobHistory], windows: Mapping[str, Window]) -> float:
     """Return computing over allocated GPU-seconds. Raises ValueError if no GPU is allocated in the windows."""
     allocated = sum(allocated_gpu_seconds(replays, windows).values())
     if not allocated:
@@ -116,7 +116,7 @@ def stretches(window: Window, moments: Iterable[float]) -> list[Window]:
     return [Window(*ends) for ends in pairwise((window.from_s, *cuts, window.to_s)) if ends[0] < ends[1]]
 
 
-def utilisation_in(part: Window, replays: Sequence[JobReplay], windows: Mapping[str, Window]) -> float | None:
+def utilisation_in(part: Window, replays: Sequence[JobHistory], windows: Mapping[str, Window]) -> float | None:
     """Return the GPU utilisation in a part of the jobs' windows as it happened; None if no GPU is allocated there.
 
     No iteration is spread: a part may be shorter than one.
@@ -138,7 +138,7 @@ def _common(own: Window, part: Window) -> Window:
     return Window(from_s, max(from_s, min(own.to_s, part.to_s)))
 
 
-def mean_iteration_time_s(replay: JobReplay, window: Window) -> float | None:
+def mean_iteration_time_s(replay: JobHistory, window: Window) -> float | None:
     """Return the mean over iterations that start and end inside the window; None if there is none."""
     times = [
         iteration.end_s - iteration.start_s
@@ -148,7 +148,7 @@ def mean_iteration_time_s(replay: JobReplay, window: Window) -> float | None:
     return sum(times) / len(times) if times else None
 
 
-def speed(replay: JobReplay, window: Window, ideal_s: float) -> float | None:
+def speed(replay: JobHistory, window: Window, ideal_s: float) -> float | None:
     """Return a job's iteration rate inside its window over that of the ideal: 1 / slowdown; None for an empty window.
 
     It is 0 for a starved job: the window is long enough for an iteration of the ideal, and none ends inside.

@@ -78,7 +78,23 @@ class Iteration:
     end_s: float
 
 
-class JobReplay:
+class JobHistory:
+    """What a job has done so far, by whoever runs it; ``departed_s`` is None until it has departed."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        self.job = job
+        self.computing: list[ComputeInterval] = []
+        self.communicating: list[CommunicationInterval] = []
+        self.iterations: list[Iteration] = []
+        self.departed_s: float | None = None
+
+    @property
+    def departed(self) -> bool:
+        """Whether the job has departed."""
+        return self.departed_s is not None
+
+
+class JobReplay(JobHistory):
     """The state of a job: returns what to start, takes what has ended, and keeps the record.
 
     The job departs after its ``iterations``, or after the iteration in which ``duration_s`` since its arrival ends.
@@ -96,25 +112,16 @@ class JobReplay:
         stretch: Callable[[int, int], float] = unstretched,
         downtime: HostDowntime = _NO_DOWNTIME,
     ) -> None:
-        self.job = job
+        super().__init__(job)
         self._downtime = downtime
         self._delay_s = delay_s
         self._stretch = stretch
-        self.computing: list[ComputeInterval] = []
-        self.communicating: list[CommunicationInterval] = []
-        self.iterations: list[Iteration] = []
-        self.departed_s: float | None = None
         self._started: dict[int, float] = {}
         self._waits_for: list[int] = []
         self._unfinished = 0
         self._iteration_start_s: float | None = None
         self._is_held = False
         self._last_s = job.specification.arrival_s
-
-    @property
-    def departed(self) -> bool:
-        """Whether the job has departed."""
-        return self.departed_s is not None
 
     def start(self, time_s: float) -> list[Action]:
         """Begin the first iteration, at the arrival or later."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from workloads.placement import Placement
 from workloads.task_graph import FlowSpec
-from workloads.workload import Pattern, PhasesWorkload, Transfer
+from workloads.workload import Pattern, Phases, Transfer
 
 
 def flows_between(
@@ -42,7 +42,7 @@ def all_to_all(
             yield from flows_between(source, destination, bytes_per_host / len(hosts), count, placement)
 
 
-def transfers(workload: PhasesWorkload, hosts: tuple[str, ...]) -> tuple[Transfer, ...]:
+def transfers(workload: Phases, hosts: tuple[str, ...]) -> tuple[Transfer, ...]:
     """Return the transfers of a ``phases`` workload, host to host."""
     if workload.flows is not None:
         return workload.flows

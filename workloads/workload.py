@@ -35,7 +35,7 @@ class Transfer(ScenarioModel):
     bytes: PositiveBytes
 
 
-class PhasesWorkload(ScenarioModel):
+class Phases(ScenarioModel):
     """One compute phase per iteration, and communication that starts after the fraction ``comm_start`` of it.
 
     The next iteration begins when both have ended. Traffic is either ``bytes`` per host and iteration, split evenly
@@ -43,7 +43,6 @@ class PhasesWorkload(ScenarioModel):
     (None: one per NIC that the job uses at the source). ``flops`` is what the whole job computes in one iteration.
     """
 
-    type: Literal["phases"]
     compute_s: PositiveSeconds
     comm_start: Fraction
     bytes: Bytes | None = None
@@ -62,6 +61,24 @@ class PhasesWorkload(ScenarioModel):
             if len(given) != (0 if flows is not None else 2):
                 raise ValueError("expected either both bytes and pattern, or flows alone")
         return flows
+
+
+class PhasesWorkload(Phases):
+    """A job that is described by its phases alone."""
+
+    type: Literal["phases"]
+
+
+class CommandWorkload(Phases):
+    """A program of the user's own, which runs on real hosts; other back ends play the phases that describe it.
+
+    ``command`` is the program and its arguments, started at every host of the job. In them ``{host}``, ``{rank}``,
+    ``{peers}``, ``{job}`` and ``{iterations}`` stand for the host's name, its place among the job's hosts, the names of
+    all of these, the job's name, and its number of iterations.
+    """
+
+    type: Literal["command"]
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class ModelWorkload(ScenarioModel):
@@ -196,6 +213,7 @@ class FullyShardedWorkload(ModelWorkload):
 
 Workload = Annotated[
     PhasesWorkload
+    | CommandWorkload
     | DataParallelWorkload
     | ShardedOptimizerWorkload
     | ParameterServerWorkload

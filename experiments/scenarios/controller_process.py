@@ -57,6 +57,11 @@ class ControllerProcess:
         self._process.kill()
         await self._process.wait()
 
+    async def wait(self) -> int:
+        """Wait until the process has ended; return its status."""
+        assert self._process is not None
+        return await self._process.wait()
+
     async def restart(self, start_s: float = 0.0) -> None:
         """Start another process at the same address after ``kill``; a driven clock begins at ``start_s``."""
         await self._start(self._config.model_copy(update={"listen": self.address}), start_s)

@@ -1,4 +1,4 @@
-"""The interfaces of the run loop: the network that carries the flows, the controller, and the hosts' probes."""
+"""The interfaces of the run loop: network, controller, the hosts' probes, and commands."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from workloads.replay import StartTransfer
 if TYPE_CHECKING:
     from experiments.scenarios.outages import Outages
     from experiments.scenarios.run_record import PlanSummary
-    from experiments.scenarios.transfers import TransferEnd
+    from experiments.scenarios.transfers import NetworkEvent
 
 
 class NetworkBackend(Protocol):
@@ -23,14 +23,14 @@ class NetworkBackend(Protocol):
     def start(self, job: str, transfer: StartTransfer) -> None:
         """Start sending the flows of a transfer now."""
 
-    async def run(self, until_ps: int) -> "Sequence[TransferEnd]":
-        """Advance time until something arrives, at most to ``until_ps``; return the transfers that end then."""
+    async def run(self, until_ps: int) -> "Sequence[NetworkEvent]":
+        """Advance time until something arrives, at most to ``until_ps``; return what ends then."""
 
     def apply(self, outages: "Outages") -> None:
         """Take these elements down, and bring all others up."""
 
-    def sample_loads(self) -> LoadSample:
-        """Return the utilisation of every link by level since the last sample."""
+    def sample_loads(self) -> LoadSample | None:
+        """Return the utilisation of every link by level since the last sample; None where there is no new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,16 @@ class ControllerSession(Protocol):
 
     async def restart(self, now_s: float, /) -> None:
         """Start a controller with an empty memory; return when all registered jobs have registered again."""
+
+
+class Programs(Protocol):
+    """The commands of a run's jobs, where hosts are real."""
+
+    def runs(self, job: str) -> bool:
+        """Return whether a job has a command, which is run in place of its phases."""
+
+    def start(self, job: str) -> None:
+        """Start the command of a job at its hosts now."""
 
 
 class Probes(Protocol):

@@ -86,6 +86,14 @@ class JobAgent:
             self._followed = self._newest
             return self._followed
 
+    async def directives_after(self, known: Directives | None) -> Directives:
+        """Wait for other directives than those that are known, and follow them from now on."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._newest is not None and self._newest is not known)
+            assert self._newest is not None
+            self._followed = self._newest
+            return self._followed
+
     def delay_s(self, now_s: float) -> float:
         """Return for how many seconds the job's directives hold an iteration that could begin now."""
         if self._followed is None:

@@ -1,5 +1,6 @@
-"""The jobs of a run in virtual time, on any network: when they compute and send, and the record of it."""
+"""The jobs of a run, on any network: when they compute and send, and the record of it."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -13,17 +14,20 @@ from experiments.scenarios.event_queue import (
     JobEvent,
     LoadSampling,
 )
-from experiments.scenarios.interfaces import NetworkBackend
+from experiments.scenarios.interfaces import NetworkBackend, Programs
+from experiments.scenarios.program_history import ProgramHistory
 from experiments.scenarios.run_record import RunRecord
-from experiments.scenarios.transfers import TransferEnd
+from experiments.scenarios.transfers import IterationEnd, JobEnd, NetworkEvent, TransferEnd
 from workloads.events import HostDowntime
 from workloads.jobs import TrainingJob
 from workloads.perturbations import ComputeJitter
 from workloads.replay import Action, HoldIteration, JobReplay, StartComputation, StartTransfer
 from workloads.scenario import Scenario
 
+_LOG = logging.getLogger(__name__)
+
 Progress = Callable[[float, float], None]
-"""Called with virtual time and the time at which the run is expected to end, both in seconds."""
+"""Called with the run's time and the time at which the run is expected to end, both in seconds."""
 
 _SAMPLES = 400
 _SHORTEST_SAMPLE_PS = PS_PER_S // 1_000_000
@@ -34,7 +38,8 @@ class JobDriver:
 
     ``isolated_s`` is how long an iteration of each job takes with the fabric to itself; ``delay_s`` returns for how
     long a job holds an iteration that could begin at a time. The controller learns what happens to jobs
-    ``reaction_delay_s`` later, by a ``ControllerUpdate`` in the queue.
+    ``reaction_delay_s`` later, by a ``ControllerUpdate`` in the queue. Jobs with a command run it where there are
+    ``programs``; elsewhere their phases are played.
     """
 
     def __init__(
@@ -44,15 +49,19 @@ class JobDriver:
         network: NetworkBackend,
         isolated_s: Mapping[str, float],
         delay_s: Callable[[str, float], float],
+        programs: Programs | None = None,
     ) -> None:
         self.queue = EventQueue()
         pauses = HostDowntime(scenario.events)
-        self.replays = {
-            job.name: JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job.name), pauses)
+        self._jobs: dict[str, JobReplay | ProgramHistory] = {
+            job.name: ProgramHistory(job)
+            if programs is not None and programs.runs(job.name)
+            else JobReplay(job, partial(delay_s, job.name), ComputeJitter.of(scenario, job.name), pauses)
             for job in jobs
         }
-        self.record = RunRecord(list(self.replays.values()))
+        self.record = RunRecord(list(self._jobs.values()))
         self._network = network
+        self._programs = programs
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
@@ -62,44 +71,75 @@ class JobDriver:
 
     def begin(self) -> None:
         """Put the jobs' arrivals and the first sample into the queue."""
-        for name, replay in self.replays.items():
-            self.queue.add(round(replay.job.specification.arrival_s * PS_PER_S), Arrival(name))
+        for name, job in self._jobs.items():
+            self.queue.add(round(job.job.specification.arrival_s * PS_PER_S), Arrival(name))
         self.queue.add(self._sample_ps, LoadSampling())
 
     @property
     def now_s(self) -> float:
-        """Virtual time."""
+        """The run's time."""
         return self._network.now_ps / PS_PER_S
 
     @property
     def is_over(self) -> bool:
         """Whether all jobs have departed and the controller knows."""
-        return not self._departed_ps and all(replay.departed for replay in self.replays.values())
+        return not self._departed_ps and all(job.departed for job in self._jobs.values())
 
     def handle(self, event: JobEvent) -> None:
-        """Let a job act on an event whose time has come."""
-        replay = self.replays[event.job]
+        """Let a job act on an event whose time has come; one that has failed does not."""
+        job = self._jobs[event.job]
+        if isinstance(event, Arrival):
+            self._arrived_ps[event.job] = self._network.now_ps
+            self._schedule_update()
+        if isinstance(job, ProgramHistory):
+            assert self._programs is not None
+            self._programs.start(event.job)
+        elif not job.departed:
+            self._act(event.job, self._actions(job, event))
+
+    def take(self, events: Iterable[NetworkEvent]) -> None:
+        """Let jobs act on what the network has brought."""
+        for event in events:
+            job = self._jobs[event.job]
+            match event:
+                case _ if job.departed:
+                    continue
+                case TransferEnd():
+                    assert isinstance(job, JobReplay)
+                    if event.tardiness_s is not None:
+                        instances = self.record.tardiness.setdefault((event.job, event.group), [])
+                        instances.append((self.now_s, event.tardiness_s))
+                    self._act(event.job, job.transfer_finished(event.task, self.now_s))
+                case IterationEnd():
+                    assert isinstance(job, ProgramHistory)
+                    job.iteration_ended(self.now_s, event.took_s)
+                case JobEnd():
+                    self._end(job, event.failure)
+
+    def _actions(self, job: JobReplay, event: JobEvent) -> Sequence[Action]:
         match event:
             case Arrival():
-                self._arrived_ps[event.job] = self._network.now_ps
-                self._schedule_update()
-                actions = replay.start(max(self.now_s, replay.job.specification.arrival_s))
+                return job.start(max(self.now_s, job.job.specification.arrival_s))
             case ComputationEnd():
-                actions = replay.computation_finished(event.task, self.now_s)
+                return job.computation_finished(event.task, self.now_s)
             case HoldEnd():
-                actions = replay.begin_iteration(self.now_s)
-        self._act(event.job, actions)
+                return job.begin_iteration(self.now_s)
 
-    def end_transfers(self, ends: Iterable[TransferEnd]) -> None:
-        """Let jobs act on the transfers that have arrived."""
-        for end in ends:
-            if end.tardiness_s is not None:
-                self.record.tardiness.setdefault((end.job, end.group), []).append((self.now_s, end.tardiness_s))
-            self._act(end.job, self.replays[end.job].transfer_finished(end.task, self.now_s))
+    def _end(self, job: JobReplay | ProgramHistory, failure: str | None) -> None:
+        """End a job whose programs are done, or have failed."""
+        if failure is not None:
+            self.record.failures[job.job.name] = failure
+            _LOG.warning("job %s has failed: %s", job.job.name, failure)
+        if isinstance(job, JobReplay):
+            job.withdraw(self.now_s)
+        else:
+            job.departed_s = self.now_s
+        self._note_departure(job.job.name)
 
     def sample(self, on_progress: Progress) -> None:
         """Record the loads and report progress."""
-        self.record.loads.append(self._network.sample_loads())
+        if (sample := self._network.sample_loads()) is not None:
+            self.record.loads.append(sample)
         self.queue.add(self._network.now_ps + self._sample_ps, LoadSampling())
         on_progress(self.now_s, max(self.now_s, self._expected_end_s))
 
@@ -124,9 +164,12 @@ class JobDriver:
                     self.queue.add(max(now_ps, round(until_s * PS_PER_S)), HoldEnd(job))
                 case StartTransfer():
                     self._network.start(job, action)
-        if self.replays[job].departed:
-            self._departed_ps[job] = now_ps
-            self._schedule_update()
+        if self._jobs[job].departed:
+            self._note_departure(job)
+
+    def _note_departure(self, job: str) -> None:
+        self._departed_ps[job] = self._network.now_ps
+        self._schedule_update()
 
     def _schedule_update(self) -> None:
         """Schedule one update for everything that happens at this time."""
@@ -137,7 +180,7 @@ class JobDriver:
 
     def _take(self, happened_ps: dict[str, int], until_ps: int) -> list[str]:
         """Remove and return the jobs to which something happened up to a time."""
-        names = [name for name in self.replays if happened_ps.get(name, until_ps + 1) <= until_ps]
+        names = [name for name in self._jobs if happened_ps.get(name, until_ps + 1) <= until_ps]
         for name in names:
             del happened_ps[name]
         return names

@@ -16,8 +16,9 @@ class JobResult:
 
     ``profile`` is where the controller had the job's profile from. ``iteration_time_s`` is the mean inside the
     measurement window, None where no whole iteration lies there; ``jct_s`` is the time from arrival to departure, None
-    where the run ended first. ``speed`` is the iteration rate in the window over that of the ideal, which is 1 /
-    slowdown: 0 for a starved job, None for one that is never in the window.
+    where the run ended first, or a program of the job failed (``failure`` says how). ``speed`` is the iteration rate in
+    the window over that of the ideal, which is 1 / slowdown: 0 for a starved job, None for one that is never in the
+    window.
     """
 
     name: str
@@ -34,6 +35,7 @@ class JobResult:
     reason: str
     computing: tuple[ComputeInterval, ...]
     communicating: tuple[CommunicationInterval, ...]
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
                 "ideal_iteration_time_s": job.ideal_iteration_time_s,
                 "speed": job.speed,
                 "jct_s": job.jct_s,
+                "failure": job.failure,
                 "intensity": job.intensity,
                 "correction_factor": job.correction_factor,
                 "priority": job.priority,

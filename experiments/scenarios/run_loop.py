@@ -1,4 +1,4 @@
-"""The loop of a run: jobs, network and controller act on each other in virtual time.
+"""The loop of a run: jobs, network and controller act on each other.
 
 The run owns the only clock. The controller learns what happens to a job at t at t + ``reaction_delay_s``; until then
 the network goes on under the rules it has. There the clock stops until the controller has planned and the Plan is
@@ -21,7 +21,7 @@ from experiments.scenarios.event_queue import (
     ProbeRound,
     Recovery,
 )
-from experiments.scenarios.interfaces import ControllerSession, NetworkBackend, Probes
+from experiments.scenarios.interfaces import ControllerSession, NetworkBackend, Probes, Programs
 from experiments.scenarios.job_driver import JobDriver, Progress
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.run_record import RunRecord
@@ -32,6 +32,8 @@ from workloads.scenario import Scenario
 
 class RunLoop:
     """Runs the jobs of a scenario on a network, with a controller and, where hosts probe, their ``probes``.
+
+    Where hosts are real, ``programs`` run the jobs' commands.
 
     ``isolated_s`` is how long an iteration of each job takes with the fabric to itself. The caller shares ``outages``
     with the session, which reports the ports that are down.
@@ -46,11 +48,12 @@ class RunLoop:
         outages: Outages,
         isolated_s: Mapping[str, float],
         probes: Probes | None = None,
+        programs: Programs | None = None,
     ) -> None:
         self._network = network
         self._session = session
         self._probes = probes
-        self._driver = JobDriver(scenario, jobs, network, isolated_s, session.delay_s)
+        self._driver = JobDriver(scenario, jobs, network, isolated_s, session.delay_s, programs)
         self._queue = self._driver.queue
         self._faults = FaultHandler(scenario, outages, network, session, self._queue, probes)
         self._applied_plan: int | None = None
@@ -65,7 +68,7 @@ class RunLoop:
         if self._probes is not None:
             queue.add(network.now_ps, ProbeRound())
         while not driver.is_over:
-            driver.end_transfers(await network.run(queue.next_ps))
+            driver.take(await network.run(queue.next_ps))
             while event := queue.pop_due(network.now_ps):
                 match event:
                     case Arrival() | ComputationEnd() | HoldEnd():

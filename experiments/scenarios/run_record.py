@@ -25,7 +25,7 @@ from workloads.measures import (
     utilisation_in,
 )
 from workloads.measures import run_window as measured_window
-from workloads.replay import JobReplay
+from workloads.replay import JobHistory
 from workloads.scenario import Scenario
 from workloads.utilisation_bounds import fluid_bound_gpu_utilisation, ideal_gpu_utilisation
 
@@ -71,13 +71,14 @@ class RunRecord:
     """What a run records as it goes.
 
     ``tardiness`` has the finish time and the tardiness of every instance, in seconds, by job and flow group; ``plans``
-    has the time at which each Plan came into force.
+    has the time at which each Plan came into force; ``failures`` says why jobs have ended before their time.
     """
 
-    replays: list[JobReplay]
+    replays: list[JobHistory]
     loads: list[LoadSample] = field(default_factory=list)
     tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
     plans: list[tuple[float, PlanSummary]] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
     ended_s: float = 0.0
 
     def plans_until(self, time_s: float) -> list[PlanSummary]:
@@ -139,7 +140,13 @@ def result_of(
         num_rules=max((plan.num_rules for plan in plans), default=0),
         packet_hops=packet_hops,
         jobs=tuple(
-            _job(replay, windows[replay.job.name], isolated[replay.job.name], job_decisions.get(replay.job.name))
+            _job(
+                replay,
+                windows[replay.job.name],
+                isolated[replay.job.name],
+                job_decisions.get(replay.job.name),
+                record.failures.get(replay.job.name),
+            )
             for replay in record.replays
         ),
         flow_groups=tuple(
@@ -161,7 +168,9 @@ def _steps(window: Window, step_s: float) -> list[Window]:
     return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
 
 
-def _job(replay: JobReplay, window: Window, isolated: IsolatedRun, decision: JobPlan | None) -> JobResult:
+def _job(
+    replay: JobHistory, window: Window, isolated: IsolatedRun, decision: JobPlan | None, failure: str | None
+) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
@@ -170,7 +179,7 @@ def _job(replay: JobReplay, window: Window, isolated: IsolatedRun, decision: Job
         iteration_time_s=mean_iteration_time_s(replay, window),
         ideal_iteration_time_s=isolated.iteration_time_s,
         speed=speed(replay, window, isolated.iteration_time_s),
-        jct_s=None if departed_s is None else departed_s - arrival_s,
+        jct_s=None if departed_s is None or failure is not None else departed_s - arrival_s,
         intensity=decision.intensity if decision else None,
         correction_factor=decision.correction_factor if decision else None,
         priority=decision.priority if decision else None,
@@ -178,11 +187,12 @@ def _job(replay: JobReplay, window: Window, isolated: IsolatedRun, decision: Job
         reason=decision.reason if decision else "",
         computing=tuple(replay.computing),
         communicating=tuple(replay.communicating),
+        failure=failure,
     )
 
 
 def _flow_group(
-    replay: JobReplay, group: str, window: Window, isolated: IsolatedRun, record: RunRecord
+    replay: JobHistory, group: str, window: Window, isolated: IsolatedRun, record: RunRecord
 ) -> FlowGroupResult:
     instances = record.tardiness.get((replay.job.name, group), [])
     measured = [tardiness_s for end_s, tardiness_s in instances if window.from_s <= end_s <= window.to_s]

@@ -26,6 +26,25 @@ class TransferEnd:
     tardiness_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class IterationEnd:
+    """The end of an iteration that took so long, as the program of a job has reported it."""
+
+    job: str
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """The end of a job's own programs: they are done, or ``failure`` says what has gone wrong."""
+
+    job: str
+    failure: str | None = None
+
+
+NetworkEvent = TransferEnd | IterationEnd | JobEnd
+
+
 @dataclass(slots=True)
 class _Transfer:
     """Flows that started together."""

@@ -126,7 +126,7 @@ def emulator(
     from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
     from emulator.wired_fabric import QUEUE_BYTES
-    from trainyard.cli.standalone_emulator import ClockEndError, StandaloneEmulator, Wires
+    from emulator.standalone import ClockEndError, StandaloneEmulator, Wires
 
     tls = None
     if tls_certificate and tls_key and tls_ca:

@@ -39,11 +39,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
                 raise ClockEndError("the clock has reached its end")
             fabrics.append((self._fabric, address))
 
-    module = ModuleType("trainyard.cli.standalone_emulator")
+    module = ModuleType("emulator.standalone")
     module.StandaloneEmulator = StandaloneEmulator  # type: ignore[attr-defined]
     module.ClockEndError = ClockEndError  # type: ignore[attr-defined]
     module.Wires = object  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "trainyard.cli.standalone_emulator", module)
+    monkeypatch.setitem(sys.modules, "emulator.standalone", module)
     return fabrics
 
 

@@ -1,0 +1,22 @@
+"""What the program of a job has done, as it reports it."""
+
+from workloads.replay import CommunicationInterval, ComputeInterval, Iteration, JobHistory
+from workloads.task_graph import Computation, GroupTransfer
+
+
+class ProgramHistory(JobHistory):
+    """The history of a job whose own program runs: it reports the end of each iteration, and how long it took.
+
+    An iteration computes for as long as the job's description says, from its beginning, and communicates in the rest.
+    """
+
+    def iteration_ended(self, end_s: float, took_s: float) -> None:
+        """Record an iteration."""
+        start_s = max(end_s - took_s, self.iterations[-1].end_s if self.iterations else 0.0)
+        number = len(self.iterations)
+        computed_s = sum(task.duration_s for task in self.job.graph.tasks if isinstance(task, Computation))
+        computed_until_s = min(end_s, start_s + computed_s)
+        groups = [task.group for task in self.job.graph.tasks if isinstance(task, GroupTransfer)]
+        self.iterations.append(Iteration(number, start_s, end_s))
+        self.computing.append(ComputeInterval("compute", self.job.hosts, number, start_s, computed_until_s))
+        self.communicating += [CommunicationInterval(group, number, computed_until_s, end_s) for group in groups]

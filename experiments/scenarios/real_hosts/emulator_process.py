@@ -1,0 +1,162 @@
+"""The emulator of a run as a process, which is started again where it ends by itself."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import grpc
+from finsy.proto import gnmi, gnmi_grpc
+
+from experiments.scenarios.real_hosts import emulator_program
+from experiments.scenarios.real_hosts.emulator_program import EmulatorPlan
+from experiments.scenarios.real_hosts.laboratory import Laboratory
+from topologies.fabric import Fabric
+
+_LOG = logging.getLogger(__name__)
+
+_STARTS_WITHIN_S = 300.0
+"""The first start compiles the P4 program."""
+_STOPS_WITHIN_S = 10.0
+_DEADLINE_S = 10.0
+_MOST_STARTS = 100
+
+
+class EmulatorProcessError(Exception):
+    """The emulator did not start; the message has its standard error."""
+
+
+class EmulatorProcess:
+    """The switches of a fabric, with real hosts, as an async context manager.
+
+    Its P4Runtime ``address``, with device ids from 1, stays when it is started again. Its switches are empty then, as
+    after a loss of power, and their controller fills them.
+
+    Args:
+        fabric: The fabric, at rates that the machine carries.
+        laboratory: The hosts.
+        is_real_time: Whether to ask for real-time priority.
+    """
+
+    def __init__(self, fabric: Fabric, laboratory: Laboratory, *, is_real_time: bool) -> None:
+        self.address = "127.0.0.1:0"
+        self.restarts = 0
+        self._fabric = fabric
+        self._laboratory = laboratory
+        self._is_real_time = is_real_time
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._wanted_down: frozenset[int] = frozenset()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stop()
+            raise
+        self._watching = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await self._stop()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def set_links_down(self, links: frozenset[int]) -> None:
+        """Take these links down, and bring all others up. Raises RpcError where the emulator does not answer."""
+        changes = {link: link not in links for link in links ^ self._wanted_down}
+        self._wanted_down = links
+        await self._set_links(changes)
+
+    async def _set_links(self, changes: Mapping[int, bool]) -> None:
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            stub = gnmi_grpc.gNMIStub(channel)
+            for link, is_up in changes.items():
+                found = self._fabric.links[link]
+                if found.source in self._fabric.switch_index:
+                    await stub.Set(_set_enabled(found.source, found.source_port, is_up), timeout=_DEADLINE_S)
+
+    async def _start(self) -> None:
+        plan = EmulatorPlan.of(
+            self._fabric,
+            dict(self._laboratory.wires),
+            self._laboratory.fabric_file,
+            self.address,
+            is_real_time=self._is_real_time,
+        )
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._laboratory.outside(sys.executable, "-P", "-m", emulator_program.__name__),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(plan.to_json().encode() + b"\n")
+        said: list[str] = []
+        self._reading = asyncio.create_task(_log_lines(process.stderr, said))
+        async with asyncio.timeout(_STARTS_WITHIN_S):
+            for _ in range(1 + len(self._fabric.switches)):
+                if not (line := await process.stdout.readline()):
+                    await process.wait()
+                    await self._reading
+                    raise EmulatorProcessError(f"the emulator did not start: {' '.join(said)}")
+        self.address = line.decode().split()[-1]
+
+    async def _watch(self) -> None:
+        """Start the emulator again wherever it ends by itself."""
+        while self.restarts < _MOST_STARTS:
+            assert self._process is not None
+            status = await self._process.wait()
+            _LOG.warning("the emulator has ended (status %s): it is started again with empty switches", status)
+            try:
+                await self._start()
+                await self._set_links(dict.fromkeys(self._wanted_down, False))
+            except (EmulatorProcessError, TimeoutError, grpc.RpcError) as error:
+                _LOG.error("the emulator cannot be started again: %s", error)
+                return
+            self.restarts += 1
+
+    async def _stop(self) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), _STOPS_WITHIN_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if self._reading is not None:
+            await self._reading
+
+
+async def _log_lines(stream: asyncio.StreamReader, said: list[str]) -> None:
+    while line := await stream.readline():
+        text = line.decode(errors="replace").rstrip()
+        said.append(text)
+        _LOG.info("emulator: %s", text)
+
+
+def _set_enabled(switch: str, port: int, is_up: bool) -> gnmi.SetRequest:
+    request = gnmi.SetRequest(prefix=gnmi.Path(target=switch))
+    update = request.update.add(val=gnmi.TypedValue(bool_val=is_up))
+    update.path.elem.add(name="interfaces")
+    update.path.elem.add(name="interface", key={"name": f"{switch}-eth{port}"})
+    update.path.elem.add(name="config")
+    update.path.elem.add(name="enabled")
+    return request

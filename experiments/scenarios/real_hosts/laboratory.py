@@ -1,0 +1,26 @@
+"""What a run on real hosts needs of the hosts: network namespaces of our own, or those that Mininet makes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+
+class Laboratory(Protocol):
+    """Hosts of a fabric as network namespaces, whose cables end in one more."""
+
+    @property
+    def wires(self) -> Mapping[tuple[str, int], str]:
+        """The interface at the switch's end of each NIC's cable, by host and number of the NIC."""
+
+    @property
+    def fabric_file(self) -> Path:
+        """The file of the network namespace of these interfaces, for programs that are started by ``outside``."""
+
+    def command(self, host: str, *arguments: str) -> list[str]:
+        """Return a command line that runs a command in a host; it ends with this process."""
+
+    def outside(self, *arguments: str) -> list[str]:
+        """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
+
+    def frame_bytes(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """Return the bytes that each NIC has sent and received so far, as interfaces count them."""

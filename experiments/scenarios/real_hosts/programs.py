@@ -1,0 +1,162 @@
+"""The commands of a run's jobs, as processes in their hosts."""
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from experiments.scenarios.real_hosts.laboratory import Laboratory
+from experiments.scenarios.transfers import IterationEnd, JobEnd, NetworkEvent
+from topologies.fabric import Fabric
+from topologies.printable import printable
+from workloads.jobs import TrainingJob
+from workloads.workload import CommandWorkload
+
+_LOG = logging.getLogger(__name__)
+
+_REPORT = re.compile(rb"iteration (\d+) took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
+"""What rank 0 prints at the end of each iteration."""
+_MASTER_PORT = 29500
+_LAST_LINES = 5
+_ENDS_WITHIN_S = 10.0
+_LONGEST_LINE_BYTES = 1 << 20
+
+
+class CommandPrograms:
+    """Runs the commands of jobs, as an async context manager; all that still runs is killed on exit.
+
+    A program finds its rank in the environment as torch expects it (``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
+    ``MASTER_PORT``), and ``TRAINYARD_JOB`` and ``TRAINYARD_CONTROLLER`` for the host library. The first rank prints
+    ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have ended with status 0;
+    it fails when one has ended with another.
+
+    Args:
+        jobs: The jobs of the run; those that have a command are run.
+        laboratory: The hosts.
+        fabric: Has the addresses of the hosts.
+        controller: The controller's address, as programs in hosts reach it.
+        happened: Called with the ends of iterations and of jobs.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[TrainingJob],
+        laboratory: Laboratory,
+        fabric: Fabric,
+        controller: str,
+        happened: Callable[[NetworkEvent], None],
+    ) -> None:
+        self._jobs = {job.name: job for job in jobs if isinstance(job.specification.workload, CommandWorkload)}
+        self._numbers = {name: number for number, name in enumerate(self._jobs)}
+        self._laboratory = laboratory
+        self._fabric = fabric
+        self._controller = controller
+        self._happened = happened
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for running in self._running.values():
+            running.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    def runs(self, job: str) -> bool:
+        """Return whether a job has a command, which is run in place of its phases."""
+        return job in self._jobs
+
+    def start(self, job: str) -> None:
+        """Start the command of a job at its hosts now."""
+        self._running[job] = asyncio.create_task(self._run(self._jobs[job]))
+
+    async def _run(self, job: TrainingJob) -> None:
+        """Run the programs of a job to their end, at most for its ``duration_s``, and say how they have ended."""
+        processes: list[asyncio.subprocess.Process] = []
+        try:
+            for rank, host in enumerate(job.hosts):
+                processes.append(await self._start(job, rank, host))
+            ends = [asyncio.create_task(self._follow(job, rank, process)) for rank, process in enumerate(processes)]
+            failures: set[str] = set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(job.specification.duration_s):
+                    for end in asyncio.as_completed(ends):
+                        if failure := await end:
+                            failures.add(failure)
+                            break
+            self._happened(JobEnd(job.name, min(failures, default=None)))
+        except OSError as error:
+            self._happened(JobEnd(job.name, str(error)))
+        finally:
+            await _end(processes)
+
+    async def _start(self, job: TrainingJob, rank: int, host: str) -> asyncio.subprocess.Process:
+        workload = job.specification.workload
+        assert isinstance(workload, CommandWorkload)
+        values = {
+            "host": host,
+            "rank": rank,
+            "peers": ",".join(job.hosts),
+            "job": job.name,
+            "iterations": job.specification.iterations or 0,
+        }
+        environment = {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(len(job.hosts)),
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": job.hosts[0],
+            "MASTER_PORT": str(_MASTER_PORT + self._numbers[job.name]),
+            "TRAINYARD_JOB": job.name,
+            "TRAINYARD_CONTROLLER": self._controller,
+        }
+        return await asyncio.create_subprocess_exec(
+            *self._laboratory.command(host, *(_filled(argument, values) for argument in workload.command)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=os.environ | environment,
+            limit=_LONGEST_LINE_BYTES,
+            start_new_session=True,
+        )
+
+    async def _follow(self, job: TrainingJob, rank: int, process: asyncio.subprocess.Process) -> str | None:
+        """Read what a program says until it has ended; return how it has failed, None where it has not."""
+        assert process.stdout is not None
+        last: list[str] = []
+        while line := await process.stdout.readline():
+            said = printable(line.decode(errors="replace").rstrip())
+            last = [*last, said][-_LAST_LINES:]
+            _LOG.info("%s at %s: %s", job.name, job.hosts[rank], said)
+            if rank == 0 and (report := _REPORT.search(line)):
+                self._happened(IterationEnd(job.name, float(report[2])))
+        status = await process.wait()
+        if status == 0:
+            return None
+        return f"the program at {job.hosts[rank]} has ended with status {status}: {' | '.join(last)}"
+
+
+async def _end(processes: Sequence[asyncio.subprocess.Process]) -> None:
+    """Ask programs to end, and kill those that do not."""
+    left = [process for process in processes if process.returncode is None]
+    for process in left:
+        with suppress(ProcessLookupError):
+            process.terminate()
+    for process in left:
+        try:
+            await asyncio.wait_for(process.wait(), _ENDS_WITHIN_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _filled(argument: str, values: dict[str, object]) -> str:
+    """Put values in place of their names in braces; other braces stay as they are."""
+    for name, value in values.items():
+        argument = argument.replace(f"{{{name}}}", str(value))
+    return argument
