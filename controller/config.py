@@ -26,7 +26,7 @@ from controller.access.tls_files import ServerTls, TlsFiles
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
-from hostlib.addresses import check_host_port, is_loopback
+from hostlib.addresses import check_host_port, check_server, is_local, socket_path
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.bounds import at_least
@@ -43,8 +43,8 @@ _PIPELINE = Path(__file__).resolve().parent.parent / "p4src" / "build"
 
 HostPort = Annotated[str, AfterValidator(check_host_port)]
 """The address of a server: a host name or an IP address, and a port."""
-ListenHostPort = Annotated[str, AfterValidator(partial(check_host_port, first_port=0))]
-"""The address of a listener; port 0: any that is free."""
+ListenAddress = Annotated[str, AfterValidator(partial(check_server, first_port=0))]
+"""The address of a listener: a host and a port, 0 for any that is free, or a Unix socket."""
 
 
 _Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
@@ -88,7 +88,7 @@ class ControllerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    listen: ListenHostPort = "127.0.0.1:4790"
+    listen: ListenAddress = "127.0.0.1:4790"
     """The address of the gRPC services."""
     tls: ServerTls | None = None
     """TLS of these services; needed where the address can be reached from the network."""
@@ -155,11 +155,13 @@ class ControllerConfig(BaseModel):
 
     @model_validator(mode="after")
     def _strangers_are_kept_out(self) -> Self:
-        if self.tls is None and not self.insecure and not is_loopback(self.listen):
+        if self.tls is None and not self.insecure and not is_local(self.listen):
             raise ValueError(
                 f"listen: {self.listen} can be reached from the network: set tls (docs/security.md), or write down"
                 " insecure: true"
             )
+        if self.tls is not None and socket_path(self.listen) is not None:
+            raise ValueError(f"tls: not possible at {self.listen}; a Unix socket needs none")
         if self.tls is not None and not self.has_identities:
             raise ValueError("tls: needs ca, tokens or jwt, by which callers show who they are")
         if self.agents and self.has_identities:
@@ -187,10 +189,7 @@ class ControllerConfig(BaseModel):
     @model_validator(mode="after")
     def _switches_are_reached_safely(self) -> Self:
         far = [
-            switch.name
-            for switch in self.switches
-            for at in (switch.address, switch.gnmi)
-            if at and not is_loopback(at)
+            switch.name for switch in self.switches for at in (switch.address, switch.gnmi) if at and not is_local(at)
         ]
         if far and self.switch_tls is None and not self.insecure:
             raise ValueError(

@@ -90,9 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--controller",
         action="append",
-        type=_host_port,
-        metavar="HOST:PORT",
-        help=f"address of the controller, {_CONTROLLER} by default; repeat it for several controllers",
+        type=_address,
+        metavar="ADDRESS",
+        help=f"HOST:PORT or unix:/PATH of the controller, {_CONTROLLER} by default; repeat it for several controllers",
     )
     add(
         "--owner-token-file",
@@ -119,7 +119,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _host_port(text: str) -> str:
+def _address(text: str) -> str:
     try:
         return check_address(text)
     except ValueError as error:

@@ -46,7 +46,7 @@ Argument = TypeVar("Argument")
 
 
 class Channel:
-    """Calls to the controller at ``address`` (``host:port``). Close it after use.
+    """Calls to the controller at ``address`` (HOST:PORT or unix:/PATH). Close it after use.
 
     Calls raise RefusedError if the controller refuses. They raise UnreachableError if it does not answer in time, or if
     it answers that it is not the active controller. ``credentials`` are those of the environment by default. Where

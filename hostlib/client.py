@@ -49,10 +49,10 @@ class Client:
     renewed by ``clock``. A refused job keeps running without the controller; ``refusal`` has the reason. The log has
     one warning where no controller can be reached, and one line when it answers again.
 
-    ``address`` is ``host:port``, or several of them, of which the client finds the active controller. Jobs belong to
-    whoever knows ``owner_token`` (None: a random one); the processes of one job share it. ``credentials`` are those of
-    the environment by default. Raises ValueError for an address that is not HOST:PORT, and for credentials that cannot
-    be used.
+    ``address`` is HOST:PORT or unix:/PATH, or several of them, of which the client finds the active controller. Jobs
+    belong to whoever knows ``owner_token`` (None: a random one); the processes of one job share it. ``credentials`` are
+    those of the environment by default. Raises ValueError for an address that is neither, and for credentials that
+    cannot be used.
     """
 
     def __init__(

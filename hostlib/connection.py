@@ -40,14 +40,14 @@ from hostlib.wire import trainyard_pb2 as wire
 
 
 class Connection:
-    """Connection to the controller at ``address``: ``host:port``, or several, one of which is the active controller's.
+    """Connection to the controller at ``address``: HOST:PORT or unix:/PATH, or several, of which one is active.
 
     Jobs registered over it belong to whoever knows ``owner_token`` (None: a random one). Every method raises
     RefusedError if the controller refuses and UnreachableError if no address answers, each within ``deadline_s``
     seconds. ``credentials`` are those of the environment by default. Close it after use, or use it as an async context
     manager.
 
-    Raises ValueError for an address that is not HOST:PORT, and for credentials that cannot be used.
+    Raises ValueError for an address that is neither, and for credentials that cannot be used.
     """
 
     def __init__(

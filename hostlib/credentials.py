@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import grpc
 
-from hostlib.addresses import is_loopback
+from hostlib.addresses import is_local, socket_path
 from hostlib.files import read_file
 
 _TOKEN = re.compile(r"[!-~]+")
@@ -89,9 +89,11 @@ class Credentials:
         """Check that an address may be called with these credentials, and that all files can be used.
 
         Raises ValueError, naming the file, if one is missing, unreadable or damaged, and for a token that would travel
-        in plain text.
+        in plain text, or a CA for a Unix socket, which has no TLS.
         """
-        if (self.token is not None or self.token_file is not None) and self.ca is None and not is_loopback(address):
+        if self.ca is not None and socket_path(address) is not None:
+            raise ValueError(f"ca: {self.ca} is given, but {address} has no TLS; a Unix socket needs none")
+        if (self.token is not None or self.token_file is not None) and self.ca is None and not is_local(address):
             raise ValueError(f"ca: missing; a token must not travel in plain text to {address}")
         self.contents()
         self.metadata()

@@ -44,7 +44,7 @@ def run(config: ControllerConfig) -> None:
 async def serve(config: ControllerConfig, external_time: ExternalTime | None = None) -> None:
     """Run a controller until SIGTERM or SIGINT, in wall-clock time unless another is given.
 
-    Prints ``listening on HOST:PORT`` once it answers. Rules stay on the switches when it stops.
+    Prints ``listening on ADDRESS`` once it answers. Rules stay on the switches when it stops.
 
     Raises:
         OSError: The address cannot be bound.
@@ -78,8 +78,7 @@ async def _serve(config: ControllerConfig, external_time: ExternalTime | None) -
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     clock = WallClock() if external_time is None else external_time.clock
-    server = Server.bind(config)
-    async with _open_store(config.database, clock) as store:
+    async with Server.bound(config) as server, _open_store(config.database, clock) as store:
         if external_time is None:
             await _warm_up(config, routing)
         if config.leadership is not None:

@@ -2,8 +2,9 @@
 
 import resource
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import grpc.aio
@@ -11,6 +12,8 @@ import grpc.aio
 from controller.access.server_tls import server_credentials
 from controller.api.rate_limiter import MAX_STREAMS_PER_CONNECTION
 from controller.config import ControllerConfig
+from controller.process.unix_socket import owned_socket
+from hostlib.addresses import socket_path
 from hostlib.messages import MAX_MESSAGE_BYTES
 
 _MOST_FILES = 65_536
@@ -34,21 +37,35 @@ SERVER_OPTIONS = (
 _STOP_GRACE_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Server:
     """A gRPC server that is bound to an address."""
 
     server: grpc.aio.Server
     address: str
+    has_served: bool = False
 
     @classmethod
-    def bind(cls, config: ControllerConfig) -> Self:
-        """Bind a server to the configured address; the system chooses a port in place of 0.
+    @asynccontextmanager
+    async def bound(cls, config: ControllerConfig) -> AsyncIterator[Self]:
+        """Have a server bound to the configured address while the context lasts; the system chooses a port for 0.
 
         Raises:
             OSError: The address cannot be bound.
             UnusableFileError: The files of TLS cannot be used.
         """
+        path = socket_path(config.listen)
+        with nullcontext() if path is None else owned_socket(Path(path)):
+            bound = cls._bind(config)
+        try:
+            yield bound
+        finally:
+            # gRPC removes the file of a socket at which it has served.
+            if path is not None and not bound.has_served:
+                Path(path).unlink(missing_ok=True)
+
+    @classmethod
+    def _bind(cls, config: ControllerConfig) -> Self:
         # A connection beyond this number is closed at once, so that files are left for the database and for switches.
         most = ("grpc.max_allowed_incoming_connections", int(_CONNECTIONS_SHARE * _raise_file_limit()))
         server = grpc.aio.server(options=(*SERVER_OPTIONS, most))
@@ -60,13 +77,14 @@ class Server:
                 port = server.add_secure_port(address, server_credentials(config.tls))
         except RuntimeError as error:
             raise OSError(f"cannot listen on {address}") from error
-        return cls(server, f"{address.rpartition(':')[0]}:{port}")
+        return cls(server, address if socket_path(address) else f"{address.rpartition(':')[0]}:{port}")
 
     @asynccontextmanager
     async def serving(self, handlers: Sequence[grpc.GenericRpcHandler]) -> AsyncIterator[None]:
         """Answer calls with these handlers while the context lasts."""
         self.server.add_generic_rpc_handlers(handlers)
         await self.server.start()
+        self.has_served = True
         print(f"listening on {self.address}", flush=True)
         try:
             yield

@@ -7,8 +7,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from controller.access.tls_files import ServerTls
 from controller.config import ConfigError, ControllerConfig, load_config
 from policies.registry import policy_names
+from tests.certificates import Authority
 
 Document = dict[str, object]
 
@@ -95,7 +97,7 @@ def test_an_invalid_address_is_refused_with_its_key(tmp_path: Path, document: Do
     document["switches"] = [{"name": "t0", "address": address}, {"name": "t1", "address": "h:9559"}]
     problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
     assert problems == [
-        f"listen: expected HOST:PORT with a port from 0 to 65535, got {address!r}",
+        f"listen: expected HOST:PORT with a port from 0 to 65535, or unix:/PATH, got {address!r}",
         f"switches[0].address: expected HOST:PORT with a port from 1 to 65535, got {address!r}",
     ]
 
@@ -119,6 +121,26 @@ def test_an_address_on_the_network_needs_tls_or_a_word(tmp_path: Path, document:
     document["listen"] = address
     (problem,) = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
     assert problem.startswith(f"listen: {address} can be reached from the network: set tls")
+
+
+def test_a_unix_socket_is_a_listener_but_no_switch(tmp_path: Path, document: Document) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document | {"listen": "unix:/run/trainyard.sock"}))
+    assert load_config(path).listen == "unix:/run/trainyard.sock"
+    document["switches"] = [{"name": "t0", "address": "unix:/run/t0"}, {"name": "t1", "address": "127.0.0.1:9559"}]
+    problems = _problems(path, yaml.safe_dump(document | {"listen": "unix:trainyard.sock"}))
+    assert [problem.partition(" after unix:")[0] for problem in problems] == [
+        "listen: expected an absolute path",
+        "switches[0].address: expected HOST:PORT with a port from 1 to 65535, got 'unix:/run/t0'",
+    ]
+
+
+def test_a_unix_socket_has_no_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("controller")
+    tls = ServerTls(certificate=certificate, key=key, ca=authority.ca)
+    with pytest.raises(ValidationError, match="tls: not possible at unix:/run/socket"):
+        ControllerConfig.model_validate(_config(listen="unix:/run/socket", tls=tls))
 
 
 @pytest.mark.parametrize(

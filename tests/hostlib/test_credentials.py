@@ -232,9 +232,14 @@ def test_a_token_is_neither_shown_nor_sent_in_plain_text_beyond_this_machine() -
     for address in ("controller:4790", "10.0.0.1:4790", "[2001:db8::1]:4790", "127.0.0.1.example:4790"):
         with pytest.raises(ValueError, match=r"ca: missing; a token must not travel in plain text"):
             Client(address, credentials=credentials)
-    for address in ("127.0.0.1:4790", "localhost:4790", "[::1]:4790", "127.1.2.3:1"):
+    for address in ("127.0.0.1:4790", "localhost:4790", "[::1]:4790", "127.1.2.3:1", "unix:/run/socket"):
         credentials.channel(address).close()
     assert credentials.metadata() == (("authorization", "Bearer secret"),)
+
+
+def test_a_unix_socket_is_not_asked_for_a_certificate(authority: Authority) -> None:
+    with pytest.raises(ValueError, match=f"ca: {authority.ca} is given, but unix:/run/socket has no TLS"):
+        Client(["127.0.0.1:4790", "unix:/run/socket"], credentials=Credentials(ca=authority.ca))
 
 
 def test_a_file_that_cannot_be_used_is_named(authority: Authority, tmp_path: Path) -> None:

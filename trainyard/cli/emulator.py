@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from emulator.ports import CPU_PORT, DROP_PORT
-from hostlib.addresses import check_host_port, is_loopback
+from hostlib.addresses import check_host_port, is_local
 from p4src import P4INFO, PROGRAM
 from topologies.fabric import Fabric
 from topologies.files import FileError, read_text
@@ -115,7 +115,7 @@ def emulator(
     tls_files = (tls_certificate, tls_key, tls_ca)
     if any(tls_files) and not all(tls_files):
         refuse("--tls-certificate, --tls-key and --tls-ca: expected all three or none")
-    if not (any(tls_files) or insecure or is_loopback(listen)):
+    if not (any(tls_files) or insecure or is_local(listen)):
         refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
     interfaces = _interfaces(built, wire or [])
     if not interfaces and (netns or mtu or queue_bytes or real_time):

@@ -51,8 +51,8 @@ ControllerOption = Annotated[
     list[str],
     typer.Option(
         "--controller",
-        metavar="HOST:PORT",
-        help="Address of the running controller. May be repeated: the active one of several controllers answers.",
+        metavar="ADDRESS",
+        help="HOST:PORT or unix:/PATH of the running controller. May be repeated: the active one of several answers.",
     ),
 ]
 AnswerJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -25,7 +25,7 @@ class Settled:
 
 
 class DrivenTime:
-    """Moves the clock of the controller at ``address`` (``host:port``); an async context manager, or to be closed."""
+    """Moves the clock of the controller at ``address``; an async context manager, or to be closed."""
 
     def __init__(self, address: str) -> None:
         self._channel = Channel(address, Credentials())

@@ -83,9 +83,9 @@ async def secured(store: Store | None = None, **settings: Any) -> AsyncIterator[
     config = ControllerConfig(listen="127.0.0.1:0", topology=TOPOLOGY, switches=switches, policy="crux", **settings)
     fabric = TOPOLOGY.build()
     southbound = RecordingSouthbound()
-    server = Server.bind(config)
-    core = ControllerCore(
-        config, Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed)), southbound, WallClock(), store
-    )
-    async with server.serving(core.handlers):
-        yield Secured(server.address, core, southbound)
+    async with Server.bound(config) as server:
+        core = ControllerCore(
+            config, Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed)), southbound, WallClock(), store
+        )
+        async with server.serving(core.handlers):
+            yield Secured(server.address, core, southbound)

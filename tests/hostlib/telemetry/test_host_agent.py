@@ -272,7 +272,7 @@ def test_an_address_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as ended:
         agent.main(["--host", "here", "--nic", "lo@1", "--controller", "h:1", "--controller", "nowhere"])
     assert ended.value.code == 2
-    said = "argument --controller: expected HOST:PORT with a port from 1 to 65535, got 'nowhere'"
+    said = "argument --controller: expected HOST:PORT with a port from 1 to 65535, or unix:/PATH, got 'nowhere'"
     assert said in capsys.readouterr().err
 
 

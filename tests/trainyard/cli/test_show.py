@@ -134,7 +134,7 @@ def test_a_name_that_nothing_has_is_bad_input(trainyard: Trainyard, address: str
 def test_addresses_that_are_none_are_bad_input(trainyard: Trainyard, address: str) -> None:
     ended = trainyard("show", "jobs", "--controller", address, "--controller", "nowhere", "--controller", "h:99999")
     assert ended.exit_code == 2
-    said = "--controller: expected HOST:PORT with a port from 1 to 65535, got"
+    said = "--controller: expected HOST:PORT with a port from 1 to 65535, or unix:/PATH, got"
     assert ended.stderr.splitlines() == [f"{said} {wrong!r}" for wrong in ("nowhere", "h:99999")]
 
 
