@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from experiments.scenarios.results import RunResult
 from policies.enforcement import Enforcement
+from topologies.steering import Steering
 from workloads.scenario import ProfileSource, Scenario
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class Backend(StrEnum):
 
     EMULATOR = "emulator"
     SIMULATOR = "simulator"
+    NAMESPACES = "namespaces"
 
 
 class RunError(Exception):
@@ -30,9 +32,10 @@ def run_on(
     policy: "Policy | str",
     enforcement: Enforcement = Enforcement.LEVELS,
     *,
+    is_real_time: bool = False,
     on_progress: "Progress",
 ) -> RunResult:
-    """Run a scenario to the departure of its last job.
+    """Run a scenario to the departure of its last job; with ``is_real_time``, what passes frames asks for priority.
 
     Raises:
         RunError: The run failed.
@@ -42,6 +45,8 @@ def run_on(
             return _emulate(scenario, policy, on_progress)
         case Backend.SIMULATOR:
             return _simulate(scenario, policy, enforcement, on_progress)
+        case Backend.NAMESPACES:
+            return _run_in_namespaces(scenario, policy, is_real_time, on_progress)
 
 
 def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
@@ -51,7 +56,9 @@ def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcemen
             if not scenario.reads_ports:
                 return "reads_ports: only the emulator has probes to find dead links; expected --on emulator"
             return unplannable_reason(scenario)
-        case Backend.EMULATOR:
+        case Backend.NAMESPACES if (reason := _unsupported_on_real_hosts(scenario)) is not None:
+            return reason
+        case Backend.EMULATOR | Backend.NAMESPACES:
             if enforcement is Enforcement.IDEAL:
                 return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
             pcie = scenario.topology.build().pcie
@@ -61,6 +68,15 @@ def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcemen
                     f"not with {pcie.nics_per_switch}"
                 )
             return None
+
+
+def _unsupported_on_real_hosts(scenario: Scenario) -> str | None:
+    if scenario.steering is Steering.SOURCE_PORT:
+        return "steering: the connections of real programs keep their source ports; expected rule"
+    for number, event in enumerate(scenario.events):
+        if event.switch is not None:
+            return f"events[{number}].switch: a switch cannot be taken down under real hosts; expected --on emulator"
+    return None
 
 
 def unplannable_reason(scenario: Scenario) -> str | None:
@@ -82,6 +98,37 @@ def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress"
     try:
         return asyncio.run(run_on_emulator(scenario, policy, on_progress=on_progress))
     except (ControllerError, ControllerProcessError, OSError, RuntimeError, ValueError) as error:
+        raise RunError(str(error)) from error
+
+
+def _run_in_namespaces(
+    scenario: Scenario, policy: "Policy | str", is_real_time: bool, on_progress: "Progress"
+) -> RunResult:
+    from experiments.scenarios.controller_process import ControllerProcessError
+    from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
+    from experiments.scenarios.real_hosts.ranks import RanksError
+    from experiments.scenarios.real_hosts.running import run_on_real_hosts
+    from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric
+    from hostlib.errors import ControllerError
+    from topologies.namespaces.fabric_namespaces import FabricNamespaces
+    from topologies.namespaces.host_network import NetworkError
+
+    unscaled = scenario.topology.build()
+    scale = scenario.scale or default_real_scale(unscaled)
+    fabric = scaled_fabric(unscaled, scale)
+    try:
+        with FabricNamespaces(fabric) as namespaces:
+            return asyncio.run(
+                run_on_real_hosts(
+                    *(scenario, policy, namespaces, fabric, scale),
+                    backend=Backend.NAMESPACES,
+                    is_real_time=is_real_time,
+                    on_progress=on_progress,
+                )
+            )
+    except (ControllerError, ControllerProcessError, EmulatorProcessError, NetworkError, RanksError) as error:
+        raise RunError(str(error)) from error
+    except (OSError, RuntimeError, ValueError) as error:
         raise RunError(str(error)) from error
 
 

@@ -67,7 +67,6 @@ class Ranks:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._converse, self._socket)
-        self._socket.chmod(0o666)  # ranks may be users of a user namespace
         try:
             for job, host in self._ranks:
                 program = (sys.executable, "-I", "-S", rank.__file__, str(self._socket), job, host)

@@ -102,6 +102,11 @@ class RealNetwork:
         if end is not None:
             self.happened(end)
 
+    def failed(self, job: str, reason: str) -> None:
+        """A rank of a job has ended by itself."""
+        self.ranks.end_job(job)
+        self.happened(JobEnd(job, reason))
+
     def happened(self, event: NetworkEvent) -> None:
         """Hand an event to the run loop."""
         if isinstance(event, JobEnd):

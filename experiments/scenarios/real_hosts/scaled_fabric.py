@@ -6,7 +6,7 @@ from experiments.scenarios.emulated_network import as_emulated
 from topologies.fabric import Fabric
 
 FASTEST_LINK_BPS = 200e6
-"""The rate of the fastest link after rates are divided by the default scale."""
+"""The rate of the fastest link after rates are divided by the default scale: a laptop carries several of them."""
 
 
 def default_real_scale(fabric: Fabric) -> float:
