@@ -103,6 +103,7 @@ def run(
     on: Backend | str = Backend.EMULATOR,
     enforcement: Enforcement | str = Enforcement.LEVELS,
     seed: int | None = None,
+    real_time: bool = False,
     progress: bool | OnProgress = True,
 ) -> RunResult:
     """Run a scenario under a policy to the departure of its last job.
@@ -112,9 +113,11 @@ def run(
     Args:
         scenario: A scenario, its mapping, or the path of its file.
         policy: A policy or the name of a registered one; None: the scenario's own, else Crux.
-        on: ``"emulator"`` executes the P4 program for every packet; ``"simulator"`` moves flows, and is much faster.
+        on: ``"emulator"`` executes the P4 program for every packet; ``"simulator"`` moves flows, and is much faster;
+            ``"namespaces"`` runs real programs and connections, in wall-clock time.
         enforcement: ``"levels"``: what switches can do; ``"ideal"``: the policy's own rates (simulator only).
         seed: Takes the place of the scenario's seed.
+        real_time: Whether what passes the frames of real hosts asks for real-time priority.
         progress: Whether to show a bar, on terminals and in notebooks; or a function to call instead.
 
     Raises:
@@ -125,7 +128,7 @@ def run(
     """
     accepted = build_scenario(scenario)
     chosen = as_policy(policy or accepted.policy or DEFAULT_POLICY)
-    return _run(_seeded(accepted, seed), chosen, Backend(on), Enforcement(enforcement), progress)
+    return _run(_seeded(accepted, seed), chosen, Backend(on), Enforcement(enforcement), real_time, progress)
 
 
 def compare(
@@ -135,6 +138,7 @@ def compare(
     on: Backend | str = Backend.EMULATOR,
     enforcement: Enforcement | str = Enforcement.LEVELS,
     seed: int | None = None,
+    real_time: bool = False,
     progress: bool | OnProgress = True,
 ) -> Comparison:
     """Run a scenario under each of these policies; arguments and errors are those of ``run``."""
@@ -146,7 +150,7 @@ def compare(
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"policies: expected every policy once, {repeated!r} is there twice")
     return Comparison(
-        tuple(_run(accepted, policy, Backend(on), Enforcement(enforcement), progress) for policy in chosen)
+        tuple(_run(accepted, policy, Backend(on), Enforcement(enforcement), real_time, progress) for policy in chosen)
     )
 
 
@@ -155,8 +159,15 @@ def _seeded(scenario: Scenario, seed: int | None) -> Scenario:
 
 
 def _run(
-    scenario: Scenario, policy: Policy, backend: Backend, enforcement: Enforcement, progress: bool | OnProgress
+    scenario: Scenario,
+    policy: Policy,
+    backend: Backend,
+    enforcement: Enforcement,
+    real_time: bool,
+    progress: bool | OnProgress,
 ) -> RunResult:
+    if real_time and not backend.has_real_hosts:
+        raise ValueError(f"real_time: expected on='namespaces', got {backend.value!r}")
     if (problem := unsupported_on(scenario, backend, enforcement)) is not None:
         raise ValueError(f"{scenario.name}: {problem}")
     shown: AbstractContextManager[OnProgress]
@@ -165,7 +176,9 @@ def _run(
     else:
         shown = progress_bar(f"{scenario.name} under {policy.name}") if progress else nullcontext(_ignore)
     with shown as on_progress:
-        result = _outside_event_loop(lambda: run_on(backend, scenario, policy, enforcement, on_progress=on_progress))
+        result = _outside_event_loop(
+            lambda: run_on(*(backend, scenario, policy, enforcement), is_real_time=real_time, on_progress=on_progress)
+        )
     return RunResult(**{each.name: getattr(result, each.name) for each in fields(result)})
 
 

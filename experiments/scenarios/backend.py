@@ -21,6 +21,11 @@ class Backend(StrEnum):
     SIMULATOR = "simulator"
     NAMESPACES = "namespaces"
 
+    @property
+    def has_real_hosts(self) -> bool:
+        """Whether hosts run real programs, in wall-clock time."""
+        return self is Backend.NAMESPACES
+
 
 class RunError(Exception):
     """A run failed; the message says why."""

@@ -125,8 +125,8 @@ def emulator(
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
-    from emulator.wired_fabric import QUEUE_BYTES
     from emulator.standalone import ClockEndError, StandaloneEmulator, Wires
+    from emulator.wired_fabric import QUEUE_BYTES
 
     tls = None
     if tls_certificate and tls_key and tls_ca:

@@ -41,8 +41,12 @@ BackendOption = Annotated[
     Backend,
     typer.Option(
         "--on",
-        help="Back end. emulator: executes the P4 program for every packet; simulator: moves flows, much faster.",
+        help="Back end. emulator: executes the P4 program for every packet; simulator: moves flows, much faster; "
+        "namespaces: real programs and connections, in wall-clock time.",
     ),
+]
+RealTimeOption = Annotated[
+    bool, typer.Option("--real-time", help="With --on namespaces: real-time priority for what passes frames.")
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
 FailuresOption = Annotated[
@@ -66,9 +70,12 @@ def run(
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
     seed: SeedOption = None,
+    real_time: RealTimeOption = False,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run a scenario under each policy and compare GPU utilisation and iteration times."""
+    if real_time and not on.has_real_hosts:
+        refuse(f"--real-time: expected --on namespaces, got --on {on.value}")
     accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
     if (problem := unsupported_on(accepted, on, enforcement)) is not None:
         refuse(f"{scenario}: {problem}")
@@ -77,7 +84,7 @@ def run(
     files = ReportFiles(report, figures, figure_format)
     files.prepare()
     results = []
-    for result in _results(accepted, policies_for(accepted, policy), on, enforcement):
+    for result in _results(accepted, policies_for(accepted, policy), on, enforcement, is_real_time=real_time):
         results.append(result)
         if as_json:
             print(json.dumps(run_object(result)), flush=True)
@@ -118,13 +125,17 @@ def _results(
     policies: Sequence["Policy | str"],
     backend: Backend,
     enforcement: Enforcement = Enforcement.LEVELS,
+    *,
+    is_real_time: bool = False,
 ) -> Iterator[RunResult]:
     """Yield the result of every policy when its run is over; ends the command where a run fails."""
     for policy in map(as_policy, policies):
         title = f"{scenario.name} under {policy.name}"
         with progress(title) as on_progress:
             try:
-                result = run_on(backend, scenario, policy, enforcement, on_progress=on_progress)
+                result = run_on(
+                    *(backend, scenario, policy, enforcement), is_real_time=is_real_time, on_progress=on_progress
+                )
             except RunError as error:
                 fail(f"{title}: the run failed: {error}")
         yield result

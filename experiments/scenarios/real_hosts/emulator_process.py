@@ -149,7 +149,7 @@ async def _log_lines(stream: asyncio.StreamReader, said: list[str]) -> None:
     while line := await stream.readline():
         text = line.decode(errors="replace").rstrip()
         said.append(text)
-        _LOG.info("emulator: %s", text)
+        _LOG.warning("emulator: %s", text)
 
 
 def _set_enabled(switch: str, port: int, is_up: bool) -> gnmi.SetRequest:
