@@ -178,8 +178,11 @@ def build_grid(
     Raises:
         ScenarioError: A scenario is invalid with its settings, or the back end cannot run it. Every message names the
             file and the settings.
-        ValueError: There is no seed, or a seed, a policy or the name of a scenario stands twice.
+        ValueError: The back end has real hosts, there is no seed, or a seed, a policy or the name of a scenario stands
+            twice.
     """
+    if backend.has_real_hosts:
+        raise ValueError(f"backend: expected emulator or simulator, as all runs on {backend.value} need the machine")
     files, seeds = list(files), list(seeds)
     if not seeds:
         raise ValueError("seeds: expected at least one")

@@ -113,6 +113,8 @@ def _grid(
         combined = list(combinations(Axis.parse(text) for text in settings))
     except ValueError as error:
         refuse(f"--set: {error}")
+    if on.has_real_hosts:
+        refuse(f"--on: expected emulator or simulator, as all runs on {on.value} need the machine")
     names = tuple(dict.fromkeys(policies))
     load_policies(names)
     try:

@@ -49,16 +49,20 @@ class EmulatorPlan:
         return json.dumps(asdict(self))
 
 
+def fabric_of(plan: EmulatorPlan) -> Fabric:
+    """Return the fabric of a plan."""
+    cables = tuple(Cable((one, other), rate_bps, delay_s) for one, other, rate_bps, delay_s in plan.cables)
+    return Fabric(tuple(plan.hosts), tuple(plan.switches), cables, plan.gpus_per_host)
+
+
 def main() -> int:
     """Serve the emulator of the plan on standard input."""
     plan = EmulatorPlan(**json.loads(sys.stdin.readline()))
-    cables = tuple(Cable((one, other), rate_bps, delay_s) for one, other, rate_bps, delay_s in plan.cables)
-    fabric = Fabric(tuple(plan.hosts), tuple(plan.switches), cables, plan.gpus_per_host)
     interfaces = {(host, nic): interface for host, nic, interface in plan.wires}
     log_to_stderr()
     try:
         standalone = StandaloneEmulator(
-            *(fabric, P4INFO.read_text(), PROGRAM.read_text()),
+            *(fabric_of(plan), P4INFO.read_text(), PROGRAM.read_text()),
             wires=Wires(interfaces, Path(plan.namespace), is_real_time=plan.is_real_time),
         )
         asyncio.run(standalone.serve(plan.listen, port_per_switch=False))

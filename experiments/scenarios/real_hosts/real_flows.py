@@ -1,10 +1,11 @@
 """The TCP connections of a run's flows: each takes the path that the fabric's hash gives it on other back ends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.scenarios.connections import Connections, GroupKey, open_connections
 from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, LAST_SOURCE_PORT, TCP_PROTOCOL, FiveTuple
+from topologies.fabric import Path
 from topologies.routing import Routing
 from workloads.jobs import TrainingJob
 
@@ -32,15 +33,18 @@ def real_flows(jobs: Sequence[TrainingJob], routing: Routing) -> tuple[RealFlow,
         ValueError: Two NICs have more flows than there are source ports.
     """
     elsewhere = open_connections(jobs, routing.fabric)
-    taken: set[FiveTuple] = set()
+    candidates: dict[tuple[int, int, int, Path], Iterator[FiveTuple]] = {}
     flows: list[RealFlow] = []
     for number, job in enumerate(jobs):
         for group in job.graph.flow_groups:
             for index, flow in enumerate(group.flows):
                 model = elsewhere[job.name][group.name][index]
                 wanted = replace(model, protocol=TCP_PROTOCOL, destination_port=FLOW_DESTINATION_PORT + number)
-                five_tuple = _on_same_path(model, wanted, routing, taken)
-                taken.add(five_tuple)
+                path = routing.hashed_path(model)
+                way = number, model.source_address, model.destination_address, path
+                five_tuple = next(candidates.setdefault(way, _on_path(wanted, path, routing)), None)
+                if five_tuple is None:
+                    raise ValueError(f"no source port is left for {wanted}")
                 key = job.name, group.name
                 ends = flow.source_host, flow.destination_host
                 flows.append(RealFlow(len(flows), key, index, *ends, five_tuple, flow.size_bytes))
@@ -57,10 +61,11 @@ def connections_of(flows: Sequence[RealFlow]) -> Connections:
     return found
 
 
-def _on_same_path(model: FiveTuple, wanted: FiveTuple, routing: Routing, taken: set[FiveTuple]) -> FiveTuple:
-    path = routing.hashed_path(model)
-    for port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1):
-        candidate = replace(wanted, source_port=port)
-        if candidate not in taken and routing.hashed_path(candidate) == path:
-            return candidate
-    raise ValueError(f"no source port is left for {wanted}")
+def _on_path(wanted: FiveTuple, path: Path, routing: Routing) -> Iterator[FiveTuple]:
+    """Return the 5-tuples of a connection that the fabric's hash leads over a path, by source port."""
+    ports = range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1)
+    return (
+        candidate
+        for candidate in (replace(wanted, source_port=port) for port in ports)
+        if routing.hashed_path(candidate) == path
+    )

@@ -1,0 +1,32 @@
+"""Rates are divided so that a machine carries them."""
+
+import pytest
+
+from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric
+from tests.experiments.scenarios.real_hosts.jobs import CLOS, jobs_of
+
+
+def test_the_fastest_link_has_200_megabits_a_second() -> None:
+    fabric = jobs_of({})[0].fabric
+    assert default_real_scale(fabric) == 250
+    assert {link.rate_bps for link in scaled_fabric(fabric, 250).links} == {200e6, 100e6}
+
+
+def test_slow_fabrics_are_not_made_faster() -> None:
+    topology = {"kind": "dumbbell", "hosts_per_side": 1, "host_link_gbps": 0.1, "bottleneck_gbps": 0.01}
+    routing, _ = jobs_of({"hosts": ["h0", "h1"]}, topology=topology)
+    assert default_real_scale(routing.fabric) == 1
+
+
+def test_a_nic_is_no_faster_than_its_pcie_switch() -> None:
+    pcie = {"nics_per_switch": 1, "gbps": 25}
+    fabric = jobs_of({}, topology=CLOS | {"pcie": pcie})[0].fabric
+    scale = default_real_scale(fabric)
+    rates_bps = {link.rate_bps for link in scaled_fabric(fabric, scale).links if link.source in fabric.hosts}
+    assert (scale, rates_bps) == (125, {200e6})
+
+
+def test_nics_that_share_a_pcie_switch_are_refused() -> None:
+    fabric = jobs_of({}, topology=CLOS | {"pcie": {"nics_per_switch": 2, "gbps": 25}})[0].fabric
+    with pytest.raises(ValueError, match="PCIe switches with one NIC"):
+        scaled_fabric(fabric, 1)
