@@ -33,7 +33,6 @@ from emulator.jit import external, inlined
 BATCH: Final = 64
 """Frames that are read or written at once."""
 
-MAX_INTERFACES: Final = 1024
 INTERFACE_ROWS: Final = 4096
 """Rows of the table of interfaces: a power of two, sparsely filled."""
 
