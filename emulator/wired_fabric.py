@@ -36,7 +36,7 @@ QUEUE_BYTES = 3_000_000
 _PACKETS = 32_768
 """Frames in the fabric at a time. Their memory cannot grow, because the kernel writes into it."""
 _BREATH_S = 0.0005
-"""So long frames pass at least between two slices of a long request."""
+"""So long frames pass at least between two pauses."""
 _STARTS_WITHIN_S = 60.0
 _LOOK_S = 1.0
 _LOG = logging.getLogger(__name__)
@@ -110,6 +110,7 @@ class WiredFabric(EmulatedFabric):
         program.module.serve(self._state, self._served)
         self._thread: threading.Thread | None = None
         self._pauses = 0
+        self._resumed_s, self._rounds = time.monotonic(), 0
         self._has_ended = False
         self._failure: BaseException | None = None
         self._has_paused = asyncio.Event()
@@ -173,7 +174,14 @@ class WiredFabric(EmulatedFabric):
         self._update_wires()
 
     async def pause(self) -> None:
-        """Have the engine wait. Raises RuntimeError where it has failed."""
+        """Have the engine wait, once frames have passed since the last pause.
+
+        Raises:
+            RuntimeError: The engine has failed.
+        """
+        while self._thread is not None and not self._has_breathed():
+            self._require_alive()
+            await asyncio.sleep(_BREATH_S)
         if self._thread is None:
             return
         self._require_alive()
@@ -190,13 +198,13 @@ class WiredFabric(EmulatedFabric):
         state = self._state
         state.ready[:] = [switch.is_ready for switch in self.switches.values()]
         state.wires[w.HAS_TOLD] = 0
+        self._resumed_s, self._rounds = time.monotonic(), int(state.wires[w.ROUNDS])
         # A larger arena lies elsewhere: the engine begins again with it.
         self._ask(w.GO if self._served is self._arena.words else w.STOP)
 
     async def breathe(self) -> None:
         """Let frames pass for a moment, while ``exclusive`` is held."""
         self.resume()
-        await asyncio.sleep(_BREATH_S)
         await self.pause()
 
     @property
@@ -257,6 +265,10 @@ class WiredFabric(EmulatedFabric):
         self.interfaces.close()
         os.close(self._bell)
         os.close(self._answer_bell)
+
+    def _has_breathed(self) -> bool:
+        """Return whether the engine has had its time since it was to go on, however late it came to it."""
+        return time.monotonic() >= self._resumed_s + _BREATH_S and self._state.wires[w.ROUNDS] != self._rounds
 
     def _ask(self, request: int) -> None:
         self._state.wires[w.REQUEST] = request

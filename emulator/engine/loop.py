@@ -221,6 +221,7 @@ def serve(state, memory):
             wires[HAS_TOLD] = 1
             tell(state)
         received = receive_frames(state)
+        wires[ROUNDS] += 1
         if received == BATCH:
             sleep(state, SHORTEST_SLEEP_NS)
         elif received > 0:

@@ -67,8 +67,9 @@ STALLED: Final = 28  # times at which nothing was read, for lack of memory
 UNKNOWN: Final = 29  # of an interface that is no wire
 LONGEST: Final = 30  # bytes of the longest frame
 UNWIRED: Final = 31  # reached a NIC without an interface
+ROUNDS: Final = 32  # rounds of the engine: it has passed what was due, and has read frames
 # Arrays.
-RX_HEADERS: Final = 32
+RX_HEADERS: Final = 40
 TX_HEADERS: Final = RX_HEADERS + 8 * BATCH
 RX_VECTORS: Final = TX_HEADERS + 8 * BATCH
 TX_VECTORS: Final = RX_VECTORS + 4 * BATCH
