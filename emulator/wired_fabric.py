@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from emulator.compiler.program import Program
@@ -86,28 +86,30 @@ class WiredFabric(EmulatedFabric):
         self._links = {link_of(fabric, *nic): name for nic, name in wires.items()}
         if len(set(wires.values())) < len(wires):
             raise InterfaceError("an interface can be the wire of one NIC only")
-        self.interfaces = Interfaces(namespace)
         self._indexes = dict.fromkeys(wires.values(), 0)
         self._carriers = dict.fromkeys(self._links, True)
-        for name in wires.values():
-            if self.interfaces.index(name) is None:
-                raise InterfaceError(f"there is no interface {name!r}")
-        mtu_bytes = mtu_bytes or max((self.interfaces.mtu_bytes(name) for name in wires.values()), default=1500)
-        self._packets = self.interfaces.packet_socket()
-        self._bell, self._answer_bell = (os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(2))
-        self._state = with_packets(self._state, _PACKETS)
-        files = self._packets.fileno(), self._bell, self._answer_bell
-        self._state = attached(self._state, *files, mtu_bytes)
-        self._served = self._arena.words
+        with ExitStack() as opened:
+            self.interfaces = opened.enter_context(closing(Interfaces(namespace)))
+            for name in wires.values():
+                if self.interfaces.index(name) is None:
+                    raise InterfaceError(f"there is no interface {name!r}")
+            mtu_bytes = mtu_bytes or max((self.interfaces.mtu_bytes(name) for name in wires.values()), default=1500)
+            self._packets = opened.enter_context(self.interfaces.packet_socket())
+            self._bell, self._answer_bell = _new_bell(opened), _new_bell(opened)
+            self._state = with_packets(self._state, _PACKETS)
+            files = self._packets.fileno(), self._bell, self._answer_bell
+            self._state = attached(self._state, *files, mtu_bytes)
+            self._served = self._arena.words
+            program.module.arm_all(self._state)
+            # All is compiled now, because nobody is to wait for it once frames pass.
+            take_captured(self._state)
+            flush(self._state, 0)
+            compile_inject(self._state)
+            self._state.wires[w.REQUEST] = w.STOP
+            program.module.serve(self._state, self._served)
+            self._opened = opened.pop_all()
         self._missed = 0
         self._warner = Warner()
-        program.module.arm_all(self._state)
-        # All is compiled now, because nobody is to wait for it once frames pass.
-        take_captured(self._state)
-        flush(self._state, 0)
-        compile_inject(self._state)
-        self._state.wires[w.REQUEST] = w.STOP
-        program.module.serve(self._state, self._served)
         self._thread: threading.Thread | None = None
         self._pauses = 0
         self._resumed_s, self._rounds = time.monotonic(), 0
@@ -211,9 +213,10 @@ class WiredFabric(EmulatedFabric):
     def wire_counts(self) -> WireCounts:
         """What has passed the wires so far."""
         self._missed += missed_frames(self._packets)
-        wires = self._state.wires
-        of = {name: int(wires[getattr(w, name.upper())]) for name in WireCounts.__slots__ if name != "missed"}
-        return WireCounts(missed=self._missed, **of)
+        dropped = self.host_drops()
+        elsewhere = {"missed": self._missed, "queue_full": dropped.queue_full, "link_down": dropped.link_down}
+        words = {name: getattr(w, name.upper()) for name in WireCounts.__slots__ if name not in elsewhere}
+        return WireCounts(**elsewhere, **{name: int(self._state.wires[word]) for name, word in words.items()})
 
     # ---- what differs from virtual time -----------------------------------------------------------------------------
 
@@ -261,10 +264,7 @@ class WiredFabric(EmulatedFabric):
             self._thread.join()
         self._thread = None
         self._has_paused.set()  # nobody waits for an engine that is gone
-        self._packets.close()
-        self.interfaces.close()
-        os.close(self._bell)
-        os.close(self._answer_bell)
+        self._opened.close()
 
     def _has_breathed(self) -> bool:
         """Return whether the engine has had its time since it was to go on, however late it came to it."""
@@ -345,6 +345,12 @@ class PausingLock(asyncio.Lock):
         """Have the fabric go on."""
         self._fabric.resume()
         super().release()
+
+
+def _new_bell(opened: ExitStack) -> int:
+    bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    opened.callback(os.close, bell)
+    return bell
 
 
 def link_of(fabric: Fabric, host: str, nic: int) -> int:

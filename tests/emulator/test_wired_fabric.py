@@ -5,7 +5,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -22,18 +22,15 @@ from emulator.wired_fabric import WiredFabric
 from tests.bmv2.replication_sessions import GROUP, MULTICAST, request
 from tests.bmv2.session import CPU_PORT, Packet
 from tests.bmv2.small_programs import REPLICATION, EmulatedProgram
-from tests.namespaces import Namespaces, namespaces
-from tests.patience import PATIENCE_S, until
+from tests.emulator.lab import LAB, MTU_BYTES, cable, packets_of, run
+from tests.namespaces import Namespaces
+from tests.patience import until
 from topologies.fabric import Cable, Fabric
 
 HOSTS = ("host1", "host2", "host3")
 SWITCH = "switch"
-MTU_BYTES = 9000
 ADDED_BYTES = 18
 """By so much the program lengthens every packet."""
-_PACKET_ALL = 3  # ETH_P_ALL
-LAB = "lab"
-"""The namespace of all interfaces."""
 COPIES = Replication((Replica(1, 7), Replica(2, 8), Replica(2, 9), Replica(CPU_PORT, 1)))
 
 
@@ -81,36 +78,6 @@ class Wired:
         return sorted(found, key=lambda packet: (packet.port, packet.octets))
 
 
-@pytest.fixture
-def lab() -> Iterator[Namespaces]:
-    with namespaces(LAB) as made:
-        # IPv6 sends frames of its own.
-        made.run(
-            LAB, "sh", "-c", "cd /proc/sys/net/ipv6/conf; echo 1 > all/disable_ipv6; echo 1 > default/disable_ipv6"
-        )
-        for port in (1, 2, 3):
-            cable(made, port)
-        yield made
-
-
-def cable(lab: Namespaces, port: int) -> None:
-    """Join a host's end and the fabric's."""
-    lab.cable((LAB, f"e{port}"), (LAB, f"f{port}"))
-    for name in (f"e{port}", f"f{port}"):
-        lab.ip(LAB, "link", "set", name, "mtu", str(MTU_BYTES))
-
-
-def packets_of(lab: Namespaces, interface: str) -> socket.socket:
-    """A socket that sends and receives the frames of an interface."""
-    with lab.entered(LAB):
-        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_PACKET_ALL))
-    opened.setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
-    opened.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE
-    opened.bind((interface, _PACKET_ALL))
-    opened.setblocking(False)
-    return opened
-
-
 def topology(rate_bps: float = 1e12) -> Fabric:
     return Fabric(HOSTS, (SWITCH,), tuple(Cable((host, SWITCH), rate_bps, 0.0) for host in HOSTS), 1)
 
@@ -134,14 +101,6 @@ async def wired(lab: Namespaces, fabric: Fabric | None = None, **options: Any) -
     finally:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await scenario()
-
-    asyncio.run(bounded())
 
 
 def test_copies_are_those_of_virtual_time_and_carry_all_bytes(lab: Namespaces) -> None:
@@ -271,7 +230,9 @@ def test_frames_pass_between_requests_that_follow_each_other(lab: Namespaces) ->
     run(scenario)
 
 
-def test_a_link_takes_frames_at_its_rate_and_its_queue_drops_the_rest(lab: Namespaces) -> None:
+def test_a_link_takes_frames_at_its_rate_and_its_queue_drops_the_rest(
+    lab: Namespaces, caplog: pytest.LogCaptureFixture
+) -> None:
     rate_bps, queue_bytes, length, count = 4e6, 20_000, 1000, 100
 
     async def scenario() -> None:
@@ -290,6 +251,8 @@ def test_a_link_takes_frames_at_its_rate_and_its_queue_drops_the_rest(lab: Names
 
             await until(is_settled)
             assert len(passed) < count
+            await until(lambda: "hosts send more than the queues of their links hold" in caplog.text)
+            assert found.fabric.wire_counts.queue_full == count - len(passed)
 
     run(scenario)
 
@@ -353,3 +316,18 @@ def test_what_is_no_namespace_or_no_nic_is_named(lab: Namespaces) -> None:
         WiredFabric(topology(), program(), {("host1", 0): "f1"}, namespace=Path("/nowhere"))
     with pytest.raises(ValueError, match=r"the topology has no NIC host9\.0"):
         WiredFabric(topology(), program(), {("host9", 0): "f1"}, namespace=lab.file(LAB))
+
+
+def open_files() -> set[str]:
+    return {file.name for file in Path("/proc/self/fd").iterdir()}
+
+
+def test_a_fabric_that_cannot_be_made_leaves_no_file_open(lab: Namespaces, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("emulator.wired_fabric.attached", refused)
+    before = open_files()
+    with pytest.raises(MemoryError):
+        WiredFabric(topology(), program(), {("host1", 0): "f1"}, namespace=lab.file(LAB))
+    assert open_files() == before
