@@ -19,12 +19,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.drawn_mixes import DRAWING
-from benchmarks.policy_variants import VARIANTS, Measured, measure
+from benchmarks.policy_variants import VARIANTS, Comparison, measure
 from benchmarks.provenance import print_figures, provenance
 from experiments.sweeps.processes import Failure, num_cores, on_processes
 
 
-def figures(mixes: Sequence[dict[str, Measured]]) -> dict[str, object]:
+def figures(mixes: Sequence[dict[str, Comparison]]) -> dict[str, object]:
     """Return the figures of the variants."""
     return {
         name: {

@@ -1,10 +1,10 @@
 """Searches drawn mixes for the best plans: ``python benchmarks/best_plans.py [--seed 0] [--mixes 50] [--plans 334]``.
 
 For each mix and each of three run seeds, a search plays so many plans (``plan_search``), some thousand in all for a
-mix, from those of every shipped policy; the best of them then runs on the simulator
-as every policy does, with jitter. What it reaches, or the best shipped policy where that reaches more, is the best
-known GPU utilisation. It goes to ``best_plans.json``, by mix and run seed, as soon as a mix is finished; mixes that
-stand there are left out. The figure ``gap_closed`` of ``mixes.py`` comes from it.
+mix, from those of every shipped policy; the best of them then runs on the simulator as every policy does, with jitter.
+What it reaches, or the best shipped policy where that reaches more, is the best known GPU utilisation. It goes to
+``best_plans.json``, by mix and run seed, as soon as a mix is finished; mixes that stand there are left out. The figure
+``gap_closed`` of ``mixes.py`` comes from it.
 """
 
 import argparse

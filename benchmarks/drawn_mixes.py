@@ -2,6 +2,7 @@
 
 import importlib.util
 import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +41,16 @@ class Measured:
     worst_speeds: tuple[float, ...]
     well_predicted: tuple[bool, ...]
 
+    @classmethod
+    def of(cls, results: Sequence[RunResult], well_predicted: Iterable[bool] = ()) -> "Measured":
+        """Return what results, one of each run seed, tell."""
+        return cls(
+            tuple(result.gpu_utilisation for result in results),
+            tuple(result.starved_jobs for result in results),
+            tuple(result.worst_speed or 0.0 for result in results),
+            tuple(well_predicted),
+        )
+
     @property
     def utilisation(self) -> float:
         """The mean over the run seeds."""
@@ -57,10 +68,15 @@ class Mix:
 
     @property
     def baseline(self) -> Measured:
-        """The better of the baselines that starve nobody; of all, where every one starves a job."""
-        measured = [self.by_policy[policy] for policy in BASELINES]
-        fair = [each for each in measured if not any(each.starved_jobs)]
-        return max(fair or measured, key=lambda each: each.utilisation)
+        """What gains are counted from."""
+        return better_baseline(self.by_policy)
+
+
+def better_baseline(by_policy: Mapping[str, Measured]) -> Measured:
+    """Return the better of the baselines that starve nobody; of all, where every one starves a job."""
+    measured = [by_policy[policy] for policy in BASELINES]
+    fair = [each for each in measured if not any(each.starved_jobs)]
+    return max(fair or measured, key=lambda each: each.utilisation)
 
 
 def measure(drawing: Path, policy: str, seed: int) -> Mix:
@@ -72,12 +88,8 @@ def measure(drawing: Path, policy: str, seed: int) -> Mix:
             run_recording_plan(Scenario.model_validate(drawn.mix(seed, run_seed)), find_policy(name))
             for run_seed in RUN_SEEDS
         ]
-        results = [result for result, _ in runs]
-        by_policy[name] = Measured(
-            tuple(result.gpu_utilisation for result in results),
-            tuple(result.starved_jobs for result in results),
-            tuple(result.worst_speed or 0.0 for result in results),
-            tuple(is_well for run in runs for is_well in well_predicted(*run)),
+        by_policy[name] = Measured.of(
+            [result for result, _ in runs], (is_well for run in runs for is_well in well_predicted(*run))
         )
     return Mix(seed, by_policy, *_alone(drawn, seed))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from benchmarks.drawn_mixes import BASELINES, loaded
+from benchmarks.drawn_mixes import BASELINES, Measured, better_baseline, loaded
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.simulated import run_on_simulator
 from policies.flows import Flow
@@ -71,26 +71,25 @@ VARIANTS: dict[str, Callable[[Snapshot], Plan]] = {
 }
 
 
-class Measured(NamedTuple):
-    """A variant on a mix."""
+class Comparison(NamedTuple):
+    """A variant on a mix, against the baselines."""
 
     gain: float
     starved_jobs: int
     worst_job: float
 
 
-def measure(drawing: Path, seed: int) -> dict[str, Measured]:
+def measure(drawing: Path, seed: int) -> dict[str, Comparison]:
     """Measure a mix under all variants."""
     scenario = Scenario.model_validate(loaded(drawing).mix(seed, RUN_SEED))
-    baselines = {name: _run(scenario, find_policy(name)) for name in BASELINES}
-    fair = [result for result in baselines.values() if not result.starved_jobs] or list(baselines.values())
-    utilisation = max(result.gpu_utilisation for result in fair)
-    measured = {}
+    baselines = {name: Measured.of([_run(scenario, find_policy(name))]) for name in BASELINES}
+    utilisation = better_baseline(baselines).utilisation
+    compared = {}
     for name, variant in VARIANTS.items():
         result = _run(scenario, replace(find_policy("trainyard"), decide=variant))
-        worst_job = (result.worst_speed or 0.0) - (baselines["crux"].worst_speed or 0.0)
-        measured[name] = Measured(result.gpu_utilisation - utilisation, result.starved_jobs, worst_job)
-    return measured
+        worst_job = (result.worst_speed or 0.0) - baselines["crux"].worst_speeds[0]
+        compared[name] = Comparison(result.gpu_utilisation - utilisation, result.starved_jobs, worst_job)
+    return compared
 
 
 def _run(scenario: Scenario, policy: Policy) -> RunResult:

@@ -11,6 +11,8 @@ _WARNINGS = {
     "unfinished": "came without checksums: turn off checksum offload at their senders (ethtool -K INTERFACE tx off)",
     "missed": "were lost, because the emulator could not read them in time",
     "unsent": "to hosts were lost: the kernel did not take them",
+    "queue_full": "were lost: hosts send more than the queues of their links hold",
+    "link_down": "were lost, because the links of their hosts are down",
     "no_memory": "were lost for lack of memory",
     "unwired": "reached NICs that have no interface, and were lost",
 }
@@ -30,7 +32,10 @@ class WireCounts:
         jumbo: Lost, because they were longer than the MTU.
         runt: Lost, because they were shorter than an Ethernet header.
         unfinished: Whose checksums the sender left to hardware that is not there.
-        no_memory: Lost copies, and packets of control planes, for lack of memory.
+        queue_full: Lost before they left their host, because the queue of its link was full.
+        link_down: Lost before they left their host, because its link was down.
+        no_memory: Lost for lack of memory: frames that were to be copied, each counted once with all its copies, and
+            packets of control planes.
         unwired: Lost, because they reached a NIC that has no interface.
         unheard: Lost packets to control planes, because too many came at once.
     """
@@ -42,6 +47,8 @@ class WireCounts:
     jumbo: int
     runt: int
     unfinished: int
+    queue_full: int
+    link_down: int
     no_memory: int
     unwired: int
     unheard: int

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from emulator.compiler.program import Program
@@ -36,7 +36,7 @@ QUEUE_BYTES = 3_000_000
 _PACKETS = 32_768
 """Frames in the fabric at a time. Their memory cannot grow, because the kernel writes into it."""
 _BREATH_S = 0.0005
-"""So long frames pass at least between two slices of a long request."""
+"""So long frames pass at least between two pauses."""
 _STARTS_WITHIN_S = 60.0
 _LOOK_S = 1.0
 _LOG = logging.getLogger(__name__)
@@ -86,30 +86,33 @@ class WiredFabric(EmulatedFabric):
         self._links = {link_of(fabric, *nic): name for nic, name in wires.items()}
         if len(set(wires.values())) < len(wires):
             raise InterfaceError("an interface can be the wire of one NIC only")
-        self.interfaces = Interfaces(namespace)
         self._indexes = dict.fromkeys(wires.values(), 0)
         self._carriers = dict.fromkeys(self._links, True)
-        for name in wires.values():
-            if self.interfaces.index(name) is None:
-                raise InterfaceError(f"there is no interface {name!r}")
-        mtu_bytes = mtu_bytes or max((self.interfaces.mtu_bytes(name) for name in wires.values()), default=1500)
-        self._packets = self.interfaces.packet_socket()
-        self._bell, self._answer_bell = (os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(2))
-        self._state = with_packets(self._state, _PACKETS)
-        files = self._packets.fileno(), self._bell, self._answer_bell
-        self._state = attached(self._state, *files, mtu_bytes)
-        self._served = self._arena.words
+        with ExitStack() as opened:
+            self.interfaces = opened.enter_context(closing(Interfaces(namespace)))
+            for name in wires.values():
+                if self.interfaces.index(name) is None:
+                    raise InterfaceError(f"there is no interface {name!r}")
+            mtu_bytes = mtu_bytes or max((self.interfaces.mtu_bytes(name) for name in wires.values()), default=1500)
+            self._packets = opened.enter_context(self.interfaces.packet_socket())
+            self._bell, self._answer_bell = _new_bell(opened), _new_bell(opened)
+            self._state = with_packets(self._state, _PACKETS)
+            files = self._packets.fileno(), self._bell, self._answer_bell
+            self._state = attached(self._state, *files, mtu_bytes)
+            self._served = self._arena.words
+            program.module.arm_all(self._state)
+            # All is compiled now, because nobody is to wait for it once frames pass.
+            take_captured(self._state)
+            flush(self._state, 0)
+            compile_inject(self._state)
+            self._state.wires[w.REQUEST] = w.STOP
+            program.module.serve(self._state, self._served)
+            self._opened = opened.pop_all()
         self._missed = 0
         self._warner = Warner()
-        program.module.arm_all(self._state)
-        # All is compiled now, because nobody is to wait for it once frames pass.
-        take_captured(self._state)
-        flush(self._state, 0)
-        compile_inject(self._state)
-        self._state.wires[w.REQUEST] = w.STOP
-        program.module.serve(self._state, self._served)
         self._thread: threading.Thread | None = None
         self._pauses = 0
+        self._resumed_s, self._rounds = time.monotonic(), 0
         self._has_ended = False
         self._failure: BaseException | None = None
         self._has_paused = asyncio.Event()
@@ -173,7 +176,14 @@ class WiredFabric(EmulatedFabric):
         self._update_wires()
 
     async def pause(self) -> None:
-        """Have the engine wait. Raises RuntimeError where it has failed."""
+        """Have the engine wait, once frames have passed since the last pause.
+
+        Raises:
+            RuntimeError: The engine has failed.
+        """
+        while self._thread is not None and not self._has_breathed():
+            self._require_alive()
+            await asyncio.sleep(_BREATH_S)
         if self._thread is None:
             return
         self._require_alive()
@@ -190,22 +200,23 @@ class WiredFabric(EmulatedFabric):
         state = self._state
         state.ready[:] = [switch.is_ready for switch in self.switches.values()]
         state.wires[w.HAS_TOLD] = 0
+        self._resumed_s, self._rounds = time.monotonic(), int(state.wires[w.ROUNDS])
         # A larger arena lies elsewhere: the engine begins again with it.
         self._ask(w.GO if self._served is self._arena.words else w.STOP)
 
     async def breathe(self) -> None:
         """Let frames pass for a moment, while ``exclusive`` is held."""
         self.resume()
-        await asyncio.sleep(_BREATH_S)
         await self.pause()
 
     @property
     def wire_counts(self) -> WireCounts:
         """What has passed the wires so far."""
         self._missed += missed_frames(self._packets)
-        wires = self._state.wires
-        of = {name: int(wires[getattr(w, name.upper())]) for name in WireCounts.__slots__ if name != "missed"}
-        return WireCounts(missed=self._missed, **of)
+        dropped = self.host_drops()
+        elsewhere = {"missed": self._missed, "queue_full": dropped.queue_full, "link_down": dropped.link_down}
+        words = {name: getattr(w, name.upper()) for name in WireCounts.__slots__ if name not in elsewhere}
+        return WireCounts(**elsewhere, **{name: int(self._state.wires[word]) for name, word in words.items()})
 
     # ---- what differs from virtual time -----------------------------------------------------------------------------
 
@@ -253,10 +264,11 @@ class WiredFabric(EmulatedFabric):
             self._thread.join()
         self._thread = None
         self._has_paused.set()  # nobody waits for an engine that is gone
-        self._packets.close()
-        self.interfaces.close()
-        os.close(self._bell)
-        os.close(self._answer_bell)
+        self._opened.close()
+
+    def _has_breathed(self) -> bool:
+        """Return whether the engine has had its time since it was to go on, however late it came to it."""
+        return time.monotonic() >= self._resumed_s + _BREATH_S and self._state.wires[w.ROUNDS] != self._rounds
 
     def _ask(self, request: int) -> None:
         self._state.wires[w.REQUEST] = request
@@ -333,6 +345,12 @@ class PausingLock(asyncio.Lock):
         """Have the fabric go on."""
         self._fabric.resume()
         super().release()
+
+
+def _new_bell(opened: ExitStack) -> int:
+    bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    opened.callback(os.close, bell)
+    return bell
 
 
 def link_of(fabric: Fabric, host: str, nic: int) -> int:

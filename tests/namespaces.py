@@ -32,6 +32,10 @@ class Namespaces:
         """What ``ip netns`` calls it."""
         return self._prefix + name
 
+    def file(self, name: str) -> Path:
+        """What one opens to enter it."""
+        return Path("/run/netns", self.full_name(name))
+
     def cable(self, one: tuple[str, str], other: tuple[str, str]) -> None:
         """A cable between two interfaces, each given as namespace and name, both up."""
         ends = [("name", interface, "netns", self.full_name(namespace)) for namespace, interface in (one, other)]
@@ -56,7 +60,7 @@ class Namespaces:
         """Sockets that this thread opens are the namespace's, for good."""
         with Path("/proc/thread-self/ns/net").open() as home:
             try:
-                with Path("/run/netns", self.full_name(name)).open() as inside:
+                with self.file(name).open() as inside:
                     _enter(inside.fileno())
                 yield
             finally:

@@ -61,6 +61,9 @@ def arrive(state, memory, link, packet):
         state.drops[switch, NO_PIPELINE] += 1
         release_packet(state, packet)
         return
+    # wires
+    refill(state, packet)
+    # end
     # replication
     if state.links[link, LINK_DESTINATION_PORT] == NONE:
         load(state.phv, state.words, U(row_of(state, packet)))
@@ -221,6 +224,7 @@ def serve(state, memory):
             wires[HAS_TOLD] = 1
             tell(state)
         received = receive_frames(state)
+        wires[ROUNDS] += 1
         if received == BATCH:
             sleep(state, SHORTEST_SLEEP_NS)
         elif received > 0:

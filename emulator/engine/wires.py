@@ -33,7 +33,6 @@ from emulator.jit import external, inlined
 BATCH: Final = 64
 """Frames that are read or written at once."""
 
-MAX_INTERFACES: Final = 1024
 INTERFACE_ROWS: Final = 4096
 """Rows of the table of interfaces: a power of two, sparsely filled."""
 
@@ -62,14 +61,15 @@ UNSENT: Final = 22  # the kernel took them not
 JUMBO: Final = 23  # longer than the MTU of the wires
 RUNT: Final = 24  # shorter than an Ethernet header
 UNFINISHED: Final = 25  # without checksums, which the sender leaves to hardware
-NO_MEMORY: Final = 26  # copies, and packets of control planes, for which there was no memory
+NO_MEMORY: Final = 26  # frames to be copied, and packets of control planes, for which there was no memory
 UNHEARD: Final = 27  # packets for a control plane that took none
 STALLED: Final = 28  # times at which nothing was read, for lack of memory
 UNKNOWN: Final = 29  # of an interface that is no wire
 LONGEST: Final = 30  # bytes of the longest frame
 UNWIRED: Final = 31  # reached a NIC without an interface
+ROUNDS: Final = 32  # rounds of the engine: it has passed what was due, and has read frames
 # Arrays.
-RX_HEADERS: Final = 32
+RX_HEADERS: Final = 40
 TX_HEADERS: Final = RX_HEADERS + 8 * BATCH
 RX_VECTORS: Final = TX_HEADERS + 8 * BATCH
 TX_VECTORS: Final = RX_VECTORS + 4 * BATCH
@@ -232,6 +232,21 @@ def flush_frames(state: State) -> None:
     for row in range(count):
         release_packet(state, wires[TX_PACKETS + row])
     wires[OUTGOING] = 0
+
+
+@inlined
+def refill(state: State, packet: int) -> None:
+    """Give a packet that a switch has made shorter as many bytes of its payload as the next switch may parse."""
+    octets, payloads, packets = state.octets, state.payloads, state.packets
+    stored, length = packets[packet, PACKET_STORED], packets[packet, PACKET_LENGTH]
+    moved = min(state.wires[FIRST_BYTES], length) - stored
+    if moved > 0:
+        to, first = octets_of(state, packet) + stored, packet * state.wires[PAYLOAD_BYTES]
+        for index in range(moved):
+            octets[to + index] = payloads[first + index]
+        for index in range(first, first + length - stored - moved):
+            payloads[index] = payloads[index + moved]
+        packets[packet, PACKET_STORED] += moved
 
 
 @inlined

@@ -10,7 +10,7 @@ MAX_STEPS = 100_000
 """Entities that a read may return, or updates that a write may have: more than a switch holds."""
 MAX_CPU_S = 5.0
 _SLICE = 20
-"""Steps of a slice, which take about a millisecond."""
+"""Steps of a slice."""
 
 BetweenSlices = Callable[[], Awaitable[None]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import best_plans
-from benchmarks.drawn_mixes import Measured, Mix, run_recording_plan, well_predicted
+from benchmarks.drawn_mixes import Measured, Mix, better_baseline, run_recording_plan, well_predicted
 from benchmarks.mixes import figures
 from policies.plan import ModelledWorth, Plan
 from policies.policy import Policy
@@ -68,6 +68,15 @@ def test_policies_without_a_model_predict_nothing() -> None:
     assert plan is not None
     assert well_predicted(result, replace(plan, worth=ModelledWorth(1.0, 1.0))) == []
     assert well_predicted(result, None) == []
+
+
+@pytest.mark.parametrize(("crux_starves", "ecmp_starves", "better"), [(0, 0, 0.6), (1, 0, 0.5), (1, 1, 0.6)])
+def test_the_baseline_is_the_better_one_that_is_fair(crux_starves: int, ecmp_starves: int, better: float) -> None:
+    by_policy = {
+        "ecmp": Measured((0.5,), (ecmp_starves,), (0.5,), ()),
+        "crux": Measured((0.6,), (crux_starves,), (0.0,), ()),
+    }
+    assert better_baseline(by_policy).utilisation == better
 
 
 def test_the_share_is_taken_over_all_jobs_of_all_runs() -> None:

@@ -5,7 +5,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -22,13 +22,13 @@ from emulator.wired_fabric import WiredFabric
 from tests.bmv2.replication_sessions import GROUP, MULTICAST, request
 from tests.bmv2.session import CPU_PORT, Packet
 from tests.bmv2.small_programs import REPLICATION, EmulatedProgram
-from tests.patience import PATIENCE_S, until
-from tests.private_namespace import ip, namespace, packets_of, veth
+from tests.emulator.lab import LAB, MTU_BYTES, cable, packets_of, run
+from tests.namespaces import Namespaces
+from tests.patience import until
 from topologies.fabric import Cable, Fabric
 
 HOSTS = ("host1", "host2", "host3")
 SWITCH = "switch"
-MTU_BYTES = 9000
 ADDED_BYTES = 18
 """By so much the program lengthens every packet."""
 COPIES = Replication((Replica(1, 7), Replica(2, 8), Replica(2, 9), Replica(CPU_PORT, 1)))
@@ -45,7 +45,6 @@ class Wired:
     """A switch with a real interface at each of its ports 1 to 3, and the hosts' ends of these."""
 
     fabric: WiredFabric
-    namespace: Path
     ends: tuple[socket.socket, ...]
     packets_in: list[PacketIn]
 
@@ -79,24 +78,16 @@ class Wired:
         return sorted(found, key=lambda packet: (packet.port, packet.octets))
 
 
-@pytest.fixture
-def private() -> Iterator[Path]:
-    with namespace() as file:
-        for port in (1, 2, 3):
-            veth(file, f"e{port}", f"f{port}", MTU_BYTES)
-        yield file
-
-
 def topology(rate_bps: float = 1e12) -> Fabric:
     return Fabric(HOSTS, (SWITCH,), tuple(Cable((host, SWITCH), rate_bps, 0.0) for host in HOSTS), 1)
 
 
 @asynccontextmanager
-async def wired(file: Path, fabric: Fabric | None = None, **options: Any) -> AsyncIterator[Wired]:
+async def wired(lab: Namespaces, fabric: Fabric | None = None, **options: Any) -> AsyncIterator[Wired]:
     made = WiredFabric(
         *(fabric or topology(), program()),
         {(host, 0): f"f{port}" for port, host in enumerate(HOSTS, start=1)},
-        namespace=file,
+        namespace=lab.file(LAB),
         **options,
     )
     packets_in: list[PacketIn] = []
@@ -106,27 +97,19 @@ async def wired(file: Path, fabric: Fabric | None = None, **options: Any) -> Asy
         made.switches[SWITCH].replication(Replicator.GROUP).insert(GROUP, COPIES)
     try:
         await made.is_passing.wait()
-        yield Wired(made, file, tuple(packets_of(file, f"e{port}") for port in (1, 2, 3)), packets_in)
+        yield Wired(made, tuple(packets_of(lab, f"e{port}") for port in (1, 2, 3)), packets_in)
     finally:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
 
 
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await scenario()
-
-    asyncio.run(bounded())
-
-
-def test_copies_are_those_of_virtual_time_and_carry_all_bytes(private: Path) -> None:
+def test_copies_are_those_of_virtual_time_and_carry_all_bytes(lab: Namespaces) -> None:
     chance = random.Random(1)
     virtual = EmulatedProgram(REPLICATION)
     virtual.control.replication(Replicator.GROUP).insert(GROUP, COPIES)
 
     async def scenario() -> None:
-        async with wired(private) as found:
+        async with wired(lab) as found:
             for length in (14, 60, 400, 511, 513, 1514, 4000, MTU_BYTES + 14 - ADDED_BYTES):
                 octets = request(MULTICAST, value=chance.randrange(256), payload=chance.randbytes(length - 8))
                 expected = virtual.send(Packet(1, octets[:400]))
@@ -143,11 +126,11 @@ def test_copies_are_those_of_virtual_time_and_carry_all_bytes(private: Path) -> 
     run(scenario)
 
 
-def test_a_frame_goes_where_the_program_says_and_keeps_its_vlan_tag(private: Path) -> None:
+def test_a_frame_goes_where_the_program_says_and_keeps_its_vlan_tag(lab: Namespaces) -> None:
     tagged = request(0, port=3) + b"\x01\x02\x03\x04" + struct.pack("!HH", 0x8100, 0x6007) + b"\x08\x00" + bytes(80)
 
     async def scenario() -> None:
-        async with wired(private) as found:
+        async with wired(lab) as found:
             (plain,) = await found.answers(request(0, port=2, payload=bytes(70)), 1)
             assert plain.port == 2
             (sent,) = await found.answers(tagged, 1)
@@ -157,9 +140,9 @@ def test_a_frame_goes_where_the_program_says_and_keeps_its_vlan_tag(private: Pat
     run(scenario)
 
 
-def test_frames_that_are_too_long_are_lost_counted_and_told(private: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_frames_that_are_too_long_are_lost_counted_and_told(lab: Namespaces, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        async with wired(private, mtu_bytes=1500) as found:
+        async with wired(lab, mtu_bytes=1500) as found:
             found.ends[0].send(request(0, port=2, payload=bytes(3000)))
             (passed,) = await found.answers(request(0, port=2, payload=b"\xab" * 1506), 1)
             assert passed.octets.endswith(b"\xab" * 1506)
@@ -169,16 +152,16 @@ def test_frames_that_are_too_long_are_lost_counted_and_told(private: Path, caplo
     run(scenario)
 
 
-def test_links_follow_interfaces_and_interfaces_follow_links(private: Path) -> None:
+def test_links_follow_interfaces_and_interfaces_follow_links(lab: Namespaces) -> None:
     async def scenario() -> None:
-        async with wired(private) as found:
+        async with wired(lab) as found:
             fabric = found.fabric
             links = [link.index for link in fabric.fabric.links if link.source == "host2"]
             both = (*links, fabric.fabric.reverse(links[0]))
-            ip(private, "link", "set", "e2", "down")
+            lab.ip(LAB, "link", "set", "e2", "down")
             await until(lambda: not any(map(fabric.is_up, both)))
             assert not fabric.switches[SWITCH].ports.is_up(2)
-            ip(private, "link", "set", "e2", "up")
+            lab.ip(LAB, "link", "set", "e2", "up")
             await until(lambda: all(map(fabric.is_up, both)))
             async with fabric.exclusive:
                 fabric.set_link(both[1], up=False)
@@ -191,16 +174,16 @@ def test_links_follow_interfaces_and_interfaces_follow_links(private: Path) -> N
     run(scenario)
 
 
-def test_others_go_on_where_an_interface_vanishes_and_it_may_come_back(private: Path) -> None:
+def test_others_go_on_where_an_interface_vanishes_and_it_may_come_back(lab: Namespaces) -> None:
     async def scenario() -> None:
-        async with wired(private) as found:
-            ip(private, "link", "del", "f2")
+        async with wired(lab) as found:
+            lab.ip(LAB, "link", "del", "f2")
             await until(lambda: not found.fabric.switches[SWITCH].ports.is_up(2))
             found.ends[0].send(request(0, port=2, payload=bytes(60)))
             assert [packet.port for packet in await found.answers(request(0, port=3, payload=bytes(60)), 1)] == [3]
-            veth(private, "e2", "f2", MTU_BYTES)
+            cable(lab, 2)
             await until(lambda: found.fabric.switches[SWITCH].ports.is_up(2))
-            with packets_of(private, "e2") as end:
+            with packets_of(lab, "e2") as end:
                 found.ends[0].send(request(0, port=2, payload=bytes(61)))
                 await until(lambda: _has_come(end, bytes(61)))
 
@@ -214,9 +197,9 @@ def _has_come(end: socket.socket, payload: bytes) -> bool:
         return False
 
 
-def test_no_frame_is_lost_while_somebody_else_has_the_fabric(private: Path) -> None:
+def test_no_frame_is_lost_while_somebody_else_has_the_fabric(lab: Namespaces) -> None:
     async def scenario() -> None:
-        async with wired(private) as found:
+        async with wired(lab) as found:
             sent = 0
             for number in range(100):
                 async with found.fabric.exclusive:
@@ -233,31 +216,52 @@ def test_no_frame_is_lost_while_somebody_else_has_the_fabric(private: Path) -> N
     run(scenario)
 
 
-def test_a_link_takes_frames_at_its_rate_and_its_queue_drops_the_rest(private: Path) -> None:
-    rate_bps, queue_bytes, length, count = 4e6, 20_000, 1000, 100
-
+def test_frames_pass_between_requests_that_follow_each_other(lab: Namespaces) -> None:
     async def scenario() -> None:
-        async with wired(private, topology(rate_bps), queue_limit_bytes=queue_bytes) as found:
-            began_s = time.monotonic()
-            for _ in range(count):
-                found.ends[0].send(request(0, port=2, payload=bytes(length - 8)))
-            await until(lambda: found.fabric.wire_counts.received == count)
-            # What waits and what is on the link at first; the rest found no room at the host's own link.
-            passed = len(await found.next(queue_bytes // length))
-            assert time.monotonic() - began_s > (queue_bytes // length - 1) * length * 8 / rate_bps
-            await asyncio.sleep(4 * length * 8 / rate_bps)
-            passed += len(found.received())
-            assert passed + found.fabric.host_drops().queue_full == count
-            assert passed < count
+        async with wired(lab) as found:
+            before = -1
+            for _ in range(100):
+                async with found.fabric.exclusive:
+                    assert found.fabric.now_ps > before
+                    before = found.fabric.now_ps
+                    found.ends[0].send(request(0, port=2, payload=bytes(50)))
+            assert len(await found.next(100)) == 100
 
     run(scenario)
 
 
-def test_memory_that_runs_short_costs_copies_and_nothing_else(private: Path) -> None:
+def test_a_link_takes_frames_at_its_rate_and_its_queue_drops_the_rest(
+    lab: Namespaces, caplog: pytest.LogCaptureFixture
+) -> None:
+    rate_bps, queue_bytes, length, count = 4e6, 20_000, 1000, 100
+
+    async def scenario() -> None:
+        async with wired(lab, topology(rate_bps), queue_limit_bytes=queue_bytes) as found:
+            began_s = time.monotonic()
+            async with found.fabric.exclusive:
+                for _ in range(count):
+                    found.ends[0].send(request(0, port=2, payload=bytes(length - 8)))
+            # What waits and what is on the link at first; the rest found no room at the host's own link.
+            passed = await found.next(queue_bytes // length)
+            assert time.monotonic() - began_s > (queue_bytes // length - 1) * length * 8 / rate_bps
+
+            def is_settled() -> bool:
+                passed.extend(found.received())
+                return len(passed) + found.fabric.host_drops().queue_full == count
+
+            await until(is_settled)
+            assert len(passed) < count
+            await until(lambda: "hosts send more than the queues of their links hold" in caplog.text)
+            assert found.fabric.wire_counts.queue_full == count - len(passed)
+
+    run(scenario)
+
+
+def test_memory_that_runs_short_costs_copies_and_nothing_else(lab: Namespaces) -> None:
     flood = request(MULTICAST, payload=bytes(100))
 
     async def scenario() -> None:
-        async with wired(private, topology(1e6), queue_limit_bytes=1 << 40) as found:
+        async with wired(lab, topology(1e6), queue_limit_bytes=1 << 40) as found:
             async with found.fabric.exclusive:
                 for link in found.fabric.fabric.links:
                     if link.source in HOSTS:
@@ -275,14 +279,14 @@ def test_memory_that_runs_short_costs_copies_and_nothing_else(private: Path) -> 
     run(scenario)
 
 
-def test_what_reaches_a_nic_without_a_wire_is_lost_and_counted(private: Path) -> None:
+def test_what_reaches_a_nic_without_a_wire_is_lost_and_counted(lab: Namespaces) -> None:
     async def scenario() -> None:
-        made = WiredFabric(topology(), program(), {("host1", 0): "f1", ("host2", 0): "f2"}, namespace=private)
+        made = WiredFabric(topology(), program(), {("host1", 0): "f1", ("host2", 0): "f2"}, namespace=lab.file(LAB))
         serving = asyncio.create_task(made.serve(lambda _: None))
         await made.is_passing.wait()
         async with made.exclusive:
             made.switches[SWITCH].clear()
-        with packets_of(private, "e1") as sender, packets_of(private, "e2") as receiver:
+        with packets_of(lab, "e1") as sender, packets_of(lab, "e2") as receiver:
             sender.send(request(0, port=3, payload=bytes(60)))
             sender.send(request(0, port=2, payload=bytes(61)))
             await until(lambda: _has_come(receiver, bytes(61)))
@@ -301,14 +305,29 @@ def test_what_reaches_a_nic_without_a_wire_is_lost_and_counted(private: Path) ->
     ],
 )
 def test_an_interface_that_cannot_be_a_wire_is_named(
-    private: Path, wires: dict[tuple[str, int], str], problem: str
+    lab: Namespaces, wires: dict[tuple[str, int], str], problem: str
 ) -> None:
     with pytest.raises(InterfaceError, match=problem):
-        WiredFabric(topology(), program(), wires, namespace=private)
+        WiredFabric(topology(), program(), wires, namespace=lab.file(LAB))
 
 
-def test_what_is_no_namespace_or_no_nic_is_named(private: Path) -> None:
+def test_what_is_no_namespace_or_no_nic_is_named(lab: Namespaces) -> None:
     with pytest.raises(InterfaceError, match="network namespace /nowhere: No such file"):
         WiredFabric(topology(), program(), {("host1", 0): "f1"}, namespace=Path("/nowhere"))
     with pytest.raises(ValueError, match=r"the topology has no NIC host9\.0"):
-        WiredFabric(topology(), program(), {("host9", 0): "f1"}, namespace=private)
+        WiredFabric(topology(), program(), {("host9", 0): "f1"}, namespace=lab.file(LAB))
+
+
+def open_files() -> set[str]:
+    return {file.name for file in Path("/proc/self/fd").iterdir()}
+
+
+def test_a_fabric_that_cannot_be_made_leaves_no_file_open(lab: Namespaces, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("emulator.wired_fabric.attached", refused)
+    before = open_files()
+    with pytest.raises(MemoryError):
+        WiredFabric(topology(), program(), {("host1", 0): "f1"}, namespace=lab.file(LAB))
+    assert open_files() == before

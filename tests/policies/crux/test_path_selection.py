@@ -6,6 +6,7 @@ from hypothesis import given
 
 from policies.crux.path_selection import Congestion, select_paths
 from policies.flows import FlowKey
+from policies.intensity import demand, most_intense_first
 from policies.job import Job
 from policies.policy import decide
 from policies.registry import find_policy
@@ -122,7 +123,7 @@ def test_congestion_may_be_measured_in_three_ways(congestion: Congestion, path: 
 
 
 def plainly_chosen(snapshot: Snapshot) -> dict[FlowKey, Path]:
-    """Flow after flow, with loads in a list."""
+    """Flow after flow, with loads in a list; jobs whose intensities differ by rounding go as the policy rounds them."""
 
     def spread_s(job: Job) -> float:
         seconds = [0.0] * len(snapshot.links)
@@ -131,12 +132,14 @@ def plainly_chosen(snapshot: Snapshot) -> dict[FlowKey, Path]:
                 seconds[link] += flow.size_bytes / len(flow.candidates) * 8 / snapshot.links[link].rate_bps
         return max(seconds)
 
-    def intensity(job: Job) -> float:
-        return job.profile.work / spread_s(job) if spread_s(job) else 0.0
+    def place(job: Job) -> tuple[float, str]:
+        rounded = demand(job, snapshot.links.rates_bps, lambda flow: flow.candidates).intensity
+        assert rounded == (pytest.approx(job.profile.work / spread_s(job)) if spread_s(job) else None)
+        return most_intense_first(rounded, job.name)
 
     load = [0.0] * len(snapshot.links)
     chosen = {}
-    for job in sorted(snapshot.jobs, key=lambda job: (-intensity(job), job.name)):
+    for job in sorted(snapshot.jobs, key=place):
         duration_s = max(job.profile.compute_s, job.profile.compute_s * job.profile.comm_start + spread_s(job))
         for flow in job.flows:
             rate_bps = flow.size_bytes * 8 / duration_s if flow.size_bytes else 0.0

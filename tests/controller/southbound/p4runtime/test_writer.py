@@ -1,15 +1,12 @@
 """One switch is kept at what it should hold: read back, caught up, never stripped before the first plan."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 import pytest
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from controller.southbound.p4runtime.difference import State, Update, UpdateKind, state_of
-from controller.southbound.p4runtime.drift import Drift
-from controller.southbound.p4runtime.entries import Entity, EntityKey, holds_same, key_of
+from controller.southbound.p4runtime.difference import UpdateKind, state_of
+from controller.southbound.p4runtime.entries import key_of
 from controller.southbound.p4runtime.writer import (
     MAX_UPDATES_PER_WRITE,
     SwitchAwayError,
@@ -19,52 +16,8 @@ from controller.southbound.p4runtime.writer import (
     WriteOutcome,
 )
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from tests.controller.southbound.p4runtime.fake_access import BASE, FLOW, OTHER_FLOW, FakeAccess, entry
 from tests.patience import PATIENCE_S
-
-
-def _entry(table: str, number: int, action: str) -> P4TableEntry:
-    field = "next_hop" if table == "next_hop" else "source_port"
-    return P4TableEntry(table, match=P4TableMatch({field: number}), action=P4TableAction(action))
-
-
-BASE = [_entry("next_hop", 1, "forward")]
-FLOW, OTHER_FLOW = _entry("flow", 1, "steer"), _entry("flow", 2, "steer")
-
-
-class FakeAccess:
-    """Access to a switch in memory; ``fail`` is raised by the next write."""
-
-    def __init__(self, *held: Entity) -> None:
-        self.held = {key_of(entity): entity for entity in held}
-        self.requests: list[Sequence[Update]] = []
-        self.fail: Exception | None = None
-        self.num_reads = 0
-        self.during_read: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)
-        self.after_read = self.during_read
-
-    async def read(self, expected: State) -> dict[EntityKey, Entity]:
-        self.num_reads += 1
-        await self.during_read()
-        found = {
-            key: expected[key] if key in expected and holds_same(expected[key], entity) else entity
-            for key, entity in self.held.items()
-        }
-        await self.after_read()
-        return found
-
-    async def write(self, updates: Sequence[Update]) -> None:
-        if self.fail is not None:
-            failure, self.fail = self.fail, None
-            raise failure
-        self.requests.append(updates)
-        for update in updates:
-            if update.kind is UpdateKind.DELETE:
-                del self.held[key_of(update.entity)]
-            else:
-                self.held[key_of(update.entity)] = update.entity
-
-    def holds(self, *entities: Entity) -> bool:
-        return list(self.held.values()) == list(entities)
 
 
 def test_what_is_held_already_is_not_written_again() -> None:
@@ -94,7 +47,7 @@ def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
 
 def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forgotten() -> None:
     async def scenario() -> None:
-        steered_otherwise = _entry("flow", 1, "prioritise")
+        steered_otherwise = entry("flow", 1, "prioritise")
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         await writer.set_rules(state_of([steered_otherwise]))
@@ -170,7 +123,7 @@ def test_every_request_is_told_with_what_became_of_it() -> None:
         writer, access = SwitchWriter("t0", state_of(BASE), told.append), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(state_of([FLOW, OTHER_FLOW]))
-        await writer.set_rules(state_of([_entry("flow", 1, "prioritise")]))
+        await writer.set_rules(state_of([entry("flow", 1, "prioritise")]))
         access.fail = SwitchRefusalError("table 'flow' is full")
         with pytest.raises(SouthboundError):
             await writer.set_rules(state_of([OTHER_FLOW]))
@@ -209,7 +162,7 @@ def test_requests_are_limited_in_size() -> None:
         writer, access = SwitchWriter("t0", {}), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(
-            state_of([_entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
+            state_of([entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
         )
         assert [len(request) for request in access.requests] == [MAX_UPDATES_PER_WRITE, 1]
 
@@ -277,7 +230,7 @@ def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_le
             P4TableEntry("flow", match=P4TableMatch(source_port=port), action=P4TableAction("steer", next_hop=port))
             for port in (3, 4)
         )
-        other_base = [_entry("next_hop", 2, "forward")]
+        other_base = [entry("next_hop", 2, "forward")]
         writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(into_dead_port, elsewhere)
         await writer.connect(access)
         assert access.holds(into_dead_port, elsewhere, *BASE)
@@ -294,130 +247,5 @@ def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_le
         restarted = FakeAccess()
         await writer.connect(restarted)
         assert state_of(restarted.held.values()) == state_of([FLOW, *other_base])
-
-    asyncio.run(scenario())
-
-
-def test_what_somebody_else_has_changed_is_repaired_counted_and_reported() -> None:
-    async def scenario() -> None:
-        written: list[SwitchWrite] = []
-        writer, access = SwitchWriter("t0", state_of(BASE), written.append), FakeAccess()
-        await writer.connect(access)
-        await writer.set_rules(state_of([FLOW, OTHER_FLOW]))
-        written.clear()
-        assert await writer.read_back() is None
-        held = dict(access.held)
-        del access.held[key_of(FLOW)]
-        access.held[key_of(OTHER_FLOW)] = _entry("flow", 2, "prioritise")
-        for number in (3, 4, 5):
-            access.held[key_of(_entry("flow", number, "steer"))] = _entry("flow", number, "steer")
-        assert await writer.read_back() == Drift(missing=1, changed=1, foreign=3)
-        assert access.held == held
-        assert (writer.num_drifted, writer.condition) == (5, SwitchCondition.CAUGHT_UP)
-        assert written == [
-            SwitchWrite("t0", 1, 1, 3, WriteOutcome.DRIFTED, "1 missing, 1 changed and 3 foreign"),
-            SwitchWrite("t0", 1, 1, 3, WriteOutcome.ACKNOWLEDGED),
-        ]
-        assert await writer.read_back() is None
-        assert len(written) == 2
-
-    asyncio.run(scenario())
-
-
-def test_a_base_entry_that_somebody_deleted_is_repaired() -> None:
-    async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
-        await writer.connect(access)
-        access.held.clear()
-        assert await writer.read_back() == Drift(missing=1, changed=0, foreign=0)
-        assert access.holds(*BASE)
-
-    asyncio.run(scenario())
-
-
-def test_rules_found_at_the_start_are_no_drift_while_they_are_kept() -> None:
-    async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
-        await writer.connect(access)
-        assert await writer.read_back() is None
-        del access.held[key_of(FLOW)]
-        assert await writer.read_back() == Drift(missing=1, changed=0, foreign=0)
-        assert key_of(FLOW) in access.held
-
-    asyncio.run(scenario())
-
-
-def test_writes_during_a_read_back_are_no_drift() -> None:
-    async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
-        await writer.connect(access)
-        await writer.set_rules(state_of([FLOW]))
-
-        async def write_meanwhile() -> None:
-            access.during_read = partial(asyncio.sleep, 0)
-            await writer.set_rules(state_of([OTHER_FLOW]))
-
-        access.during_read = write_meanwhile
-        num_reads = access.num_reads
-        assert await writer.read_back() is None
-        assert (writer.num_drifted, access.num_reads) == (0, num_reads + 1)
-        assert access.holds(*BASE, OTHER_FLOW)
-
-    asyncio.run(scenario())
-
-
-def test_a_difference_is_confirmed_before_it_counts() -> None:
-    """A rule that goes and comes back during the reading may have been found missing."""
-
-    async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
-        await writer.connect(access)
-        await writer.set_rules(state_of([FLOW]))
-
-        async def leave() -> None:
-            access.during_read = partial(asyncio.sleep, 0)
-            await writer.set_rules({})
-
-        async def come_back() -> None:
-            access.after_read = partial(asyncio.sleep, 0)
-            await writer.set_rules(state_of([FLOW]))
-
-        access.during_read, access.after_read = leave, come_back
-        num_reads = access.num_reads
-        assert await writer.read_back() is None
-        assert access.num_reads == num_reads + 2
-        assert (writer.num_drifted, access.holds(*BASE, FLOW)) == (0, True)
-
-    asyncio.run(scenario())
-
-
-def test_a_connection_that_ends_during_a_read_back_is_no_drift() -> None:
-    async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
-        await writer.connect(access)
-
-        async def restart() -> None:
-            access.held.clear()
-            writer.disconnect()
-
-        access.during_read = restart
-        assert await writer.read_back() is None
-        assert (writer.num_drifted, writer.condition) == (0, SwitchCondition.AWAY)
-        assert await writer.read_back() is None
-
-    asyncio.run(scenario())
-
-
-def test_a_repair_that_is_refused_is_tried_again_by_the_next_read_back() -> None:
-    async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
-        await writer.connect(access)
-        access.held.clear()
-        access.fail = SwitchRefusalError("table full")
-        with pytest.raises(SouthboundError, match="table full"):
-            await writer.read_back()
-        assert (writer.condition, writer.problem) == (SwitchCondition.REFUSES, "table full")
-        await writer.read_back()
-        assert (writer.condition, access.holds(*BASE)) == (SwitchCondition.CAUGHT_UP, True)
 
     asyncio.run(scenario())
