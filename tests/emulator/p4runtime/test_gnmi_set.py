@@ -13,9 +13,13 @@ from finsy.proto import gnmi
 
 from controller.links.port_states import PortStateTable
 from controller.southbound.gnmi import GnmiPortMonitor
+from emulator.interfaces import InterfaceError
 from emulator.p4runtime.pipeline import Pipeline
+from emulator.p4runtime.server import serve
+from emulator.p4runtime.service import P4RuntimeService
 from tests.docs.pages import ROOT
 from tests.emulator.p4runtime.clients import run, serving
+from tests.emulator.p4runtime.fake_switch import FakeSwitch
 from tests.integration.fabrics import ServedFabric, served_dumbbell
 
 T0, T1 = GNMIPath(target="t0"), GNMIPath(target="t1")
@@ -183,6 +187,19 @@ def test_the_example_of_the_docs_sets_a_port() -> None:
             assert up_ports(served, "t0") == expected
 
     in_a_dumbbell(test)
+
+
+def test_an_interface_that_cannot_follow_is_told(pipeline: Pipeline) -> None:
+    def set_port(switch: str, port: int, *, enabled: bool) -> None:
+        raise InterfaceError(f"interface 'f{port}' of {switch} cannot be set {enabled}")
+
+    async def test() -> None:
+        service = P4RuntimeService([FakeSwitch(1)], pipeline, asyncio.Lock())
+        async with serve(service, set_port=set_port) as port, GNMIClient(f"127.0.0.1:{port}") as client:
+            with pytest.raises(GNMIClientError, match="switch1, port 1: interface 'f1' of switch1 cannot be set False"):
+                await client.set(update=[(enabled(1, "switch1"), False)])
+
+    run(test())
 
 
 def test_without_a_fabric_nothing_can_be_set(pipeline: Pipeline) -> None:
