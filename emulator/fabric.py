@@ -157,14 +157,7 @@ class EmulatedFabric:
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
-        backwards = FiveTuple(
-            five_tuple.destination_address,
-            five_tuple.source_address,
-            five_tuple.protocol,
-            five_tuple.destination_port,
-            five_tuple.source_port,
-        )
-        for direction, (one_way, nic) in enumerate(((five_tuple, source), (backwards, destination))):
+        for direction, (one_way, nic) in enumerate(((five_tuple, source), (five_tuple.reverse, destination))):
             header = template(one_way, nic.mac)
             row[s.FLOW_HEADER_BYTES] = len(header)
             self._state.templates[flow, direction, : len(header)] = np.frombuffer(header, dtype=np.uint8)
@@ -240,7 +233,7 @@ class EmulatedFabric:
         """Take a switch down with all its links, or bring it up empty, without a pipeline.
 
         A switch that goes down ends its controllers' connections and accepts none until it is up. A link comes up with
-        it, unless ``set_link`` took it down or its other end is down. Raises ValueError for an unknown switch.
+        it, unless something else holds it down. Raises ValueError for an unknown switch.
         """
         self._require_switch(switch)
         found = self.switches[switch]
@@ -253,6 +246,19 @@ class EmulatedFabric:
         for link in self.fabric.links:
             if switch in (link.source, link.destination):
                 self._update_link(link.index)
+
+    def set_port(self, switch: str, port: int, *, enabled: bool) -> None:
+        """Disable a switch's port, which takes both directions of its cable down, or enable it again.
+
+        The cable then comes up, unless something else holds it down. Raises ValueError for an unknown switch or port.
+        """
+        self._require_switch(switch)
+        links = [link.index for link in self.fabric.links_from[switch] if link.source_port == port]
+        if not links:
+            raise ValueError(f"switch {switch!r} has no port {port}")
+        if self.switches[switch].ports.enable(port, enabled):
+            self._update_link(links[0])
+            self._update_link(self.fabric.reverse(links[0]))
 
     def is_up(self, link: int) -> bool:
         """Return whether a link carries packets. Raises ValueError for an unknown link."""
@@ -336,10 +342,13 @@ class EmulatedFabric:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
 
     def _link_is_up(self, link: int) -> bool:
-        """Return whether a link's cable is wanted and the switches at its ends are on."""
+        """Return whether a link's cable is wanted, and at its ends switches are on and their ports enabled."""
         end = self.fabric.links[link]
-        switches = [self.switches[name] for name in (end.source, end.destination) if name in self.switches]
-        return self._is_wanted[link] and all(switch.power.is_on for switch in switches)
+        ends = (end.source, end.source_port), (end.destination, end.destination_port)
+        at = [(self.switches[name], port) for name, port in ends if name in self.switches]
+        return self._is_wanted[link] and all(
+            switch.power.is_on and switch.ports.is_enabled(port) for switch, port in at
+        )
 
     def _update_link(self, link: int) -> None:
         """Set a link up or down, as it now should be."""

@@ -1,6 +1,7 @@
 """Port states of a switch, and notification of their changes."""
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum, auto
 
 CPU_PORT = 510
 """Default port to and from the control plane."""
@@ -11,15 +12,27 @@ DROP_PORT = 511
 NUM_PORTS = 512
 """Number of ports: v1model has 9-bit port numbers."""
 
-PortListener = Callable[[int, bool], None]
-"""Callback with the number of a port and whether it is up now."""
+
+class PortChange(Enum):
+    """What has changed of a port: whether it is up, or whether it is enabled."""
+
+    UP = auto()
+    ENABLED = auto()
+
+
+PortListener = Callable[[int, PortChange], None]
+"""Callback with the number of a port and what has changed of it."""
 
 
 class Ports:
-    """Ports by number, all up at first. They belong to the hardware: setting a pipeline does not change them."""
+    """Ports by number, all enabled and up at first.
+
+    They belong to the hardware: neither setting a pipeline nor a loss of power changes which are enabled.
+    """
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._up = dict.fromkeys(numbers, True)
+        self._enabled = dict.fromkeys(self._up, True)
         self._listeners: list[PortListener] = []
 
     def __iter__(self) -> Iterator[int]:
@@ -37,11 +50,26 @@ class Ports:
         if self._up[port] == up:
             return False
         self._up[port] = up
-        for listener in tuple(self._listeners):
-            listener(port, up)
+        self._tell(port, PortChange.UP)
+        return True
+
+    def is_enabled(self, port: int) -> bool:
+        """Return whether a port may be up. Raises KeyError for an unknown port."""
+        return self._enabled[port]
+
+    def enable(self, port: int, enabled: bool) -> bool:
+        """Say whether a port may be up; return whether that changed. Raises KeyError for an unknown port."""
+        if self._enabled[port] == enabled:
+            return False
+        self._enabled[port] = enabled
+        self._tell(port, PortChange.ENABLED)
         return True
 
     def listen(self, listener: PortListener) -> Callable[[], None]:
         """Call ``listener`` at every change, until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def _tell(self, port: int, change: PortChange) -> None:
+        for listener in tuple(self._listeners):
+            listener(port, change)

@@ -104,8 +104,8 @@ class StandaloneEmulator:
 
         Args:
             address: Where to listen, ``HOST:PORT``.
-            port_per_switch: Serve every switch at a port of its own, counted up from that of the address, with gNMI for
-                the state of its ports.
+            port_per_switch: Serve every switch at a port of its own, counted up from that of the address, so that gNMI
+                clients need not name it.
             tls: Serve TLS, and require a certificate of every client.
 
         Raises:
@@ -140,9 +140,11 @@ class StandaloneEmulator:
                 passing = asyncio.create_task(self._to_the_end(clock.run(END_PS)))
             host, _, first_port = address.rpartition(":")
             if port_per_switch:
-                ports = await stack.enter_async_context(serve_each(service, host, int(first_port), tls))
+                serving = serve_each(service, host, int(first_port), tls, emulated.set_port)
+                ports = await stack.enter_async_context(serving)
             else:
-                ports = dict.fromkeys(emulated.switches, await stack.enter_async_context(serve(service, address, tls)))
+                port = await stack.enter_async_context(serve(service, address, tls, emulated.set_port))
+                ports = dict.fromkeys(emulated.switches, port)
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, passing.cancel)
             if self._wires is not None and self._wires.is_real_time:

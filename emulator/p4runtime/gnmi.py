@@ -4,15 +4,23 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence, Sized
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 from finsy.proto import gnmi, gnmi_grpc
 
+from emulator.interfaces import InterfaceError
 from emulator.p4runtime.aborting import Aborting
-from emulator.p4runtime.errors import RequestError, invalid_argument, not_found, resource_exhausted, unimplemented
-from emulator.p4runtime.interfaces import Elements, changed, current, elements_of
+from emulator.p4runtime.errors import (
+    RequestError,
+    failed_precondition,
+    invalid_argument,
+    not_found,
+    resource_exhausted,
+    unimplemented,
+)
+from emulator.p4runtime.interfaces import Elements, changed, current, elements_of, setting, text
+from emulator.ports import PortChange
 from emulator.switch import EmulatedSwitch
 
 GNMI_VERSION = "0.8.0"
@@ -28,15 +36,27 @@ _Mode = gnmi.SubscriptionList.Mode
 _ENCODINGS = (gnmi.Encoding.JSON, gnmi.Encoding.PROTO)
 
 
+class SetPort(Protocol):
+    """Enables or disables a port of a switch, as a fabric's ``set_port``."""
+
+    def __call__(self, switch: str, port: int, *, enabled: bool) -> None:
+        """Raise InterfaceError where a real interface cannot follow."""
+
+
 class InterfaceService(gnmi_grpc.gNMIServicer):
-    """Interfaces of switches: name, ifindex and oper-status of each port; nothing can be set.
+    """Interfaces of switches: name, ifindex and state of each port, and whether it is enabled, which can be set.
 
     A request names its switch as the target of its prefix, unless only one is served. A switch without power answers
-    nothing and ends its subscriptions.
+    nothing and ends its subscriptions. ``set_port`` is called while ``exclusive`` is held; without it nothing can be
+    set.
     """
 
-    def __init__(self, switches: Sequence[EmulatedSwitch]) -> None:
+    def __init__(
+        self, switches: Sequence[EmulatedSwitch], exclusive: asyncio.Lock, set_port: SetPort | None = None
+    ) -> None:
         self._switches = {switch.name: switch for switch in switches}
+        self._exclusive = exclusive
+        self._set_port = set_port
         self._subscriptions = 0
 
     async def Capabilities(  # noqa: N802
@@ -55,16 +75,36 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
             _require_encoding(request.encoding)
             _require_few(request.path)
             for path in request.path:
-                found = list(current(switch, (elements_of(request.prefix, path),)))
-                if not found or request.type == gnmi.GetRequest.CONFIG:
-                    raise not_found(f"switch {switch.name} has no {_text(elements_of(request.prefix, path))}")
+                wanted = elements_of(request.prefix, path)
+                found = [update for update in current(switch, (wanted,)) if _is_of_type(update, request.type)]
+                if not found:
+                    raise not_found(f"switch {switch.name} has no {text(wanted)}")
                 response.notification.append(_notification(request.prefix, found))
         return response
 
-    async def Set(self, _request: gnmi.SetRequest, context: _Context) -> gnmi.SetResponse:  # noqa: N802
-        """Refuse the request."""
-        async with Aborting(context):
-            raise unimplemented("gNMI Set is not supported")
+    async def Set(self, request: gnmi.SetRequest, context: _Context) -> gnmi.SetResponse:  # noqa: N802
+        """Enable and disable ports: all that the request names, or none where a part of it is refused."""
+        response = gnmi.SetResponse(prefix=request.prefix)
+        async with Aborting(context), self._exclusive:
+            switch = self._switch(request.prefix)
+            if self._set_port is None:
+                raise unimplemented("gNMI: nothing can be set here")
+            if request.delete or request.union_replace:
+                raise unimplemented("gNMI: delete and union_replace are not supported, only update and replace")
+            # The order that the specification asks for.
+            parts = [(gnmi.UpdateResult.REPLACE, part) for part in request.replace]
+            parts += [(gnmi.UpdateResult.UPDATE, part) for part in request.update]
+            _require_few(parts)
+            settings = [setting(switch, elements_of(request.prefix, part.path), part.val) for _, part in parts]
+            for port, enabled in settings:
+                try:
+                    self._set_port(switch.name, port, enabled=enabled)
+                except InterfaceError as error:
+                    raise failed_precondition(f"switch {switch.name}, port {port}: {error}") from error
+            for operation, part in parts:
+                response.response.add(path=part.path, op=operation)
+            response.timestamp = time.time_ns()
+        return response
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def Subscribe(  # type: ignore[override]  # noqa: N802
@@ -134,17 +174,20 @@ async def _stream(
         if item.mode == gnmi.SubscriptionMode.SAMPLE:
             raise unimplemented("gNMI: a subscription that samples is not supported, only ON_CHANGE")
     loop = asyncio.get_running_loop()
-    ports: asyncio.Queue[int | None] = asyncio.Queue()
+    changes: asyncio.Queue[tuple[int, PortChange] | None] = asyncio.Queue()
 
-    def note(port: int | None, _up: bool = False) -> None:
+    def note(port: int, change: PortChange) -> None:
         # A port may change in another thread, which advances the fabric's time.
-        loop.call_soon_threadsafe(ports.put_nowait, port)
+        loop.call_soon_threadsafe(changes.put_nowait, (port, change))
 
-    stop_listening = switch.ports.listen(note), switch.power.listen(partial(note, None))
+    def note_power_lost() -> None:
+        loop.call_soon_threadsafe(changes.put_nowait, None)
+
+    stop_listening = switch.ports.listen(note), switch.power.listen(note_power_lost)
     try:
         await _send_all(switch, subscribed, wanted, context)
-        while (port := await ports.get()) is not None:
-            found = list(changed(switch, wanted, port))
+        while (change := await changes.get()) is not None:
+            found = list(changed(switch, wanted, *change))
             if found:
                 await context.write(gnmi.SubscribeResponse(update=_notification(subscribed.prefix, found)))
         raise _is_down(switch)
@@ -181,5 +224,5 @@ def _require_few(paths: Sized) -> None:
         raise resource_exhausted(f"gNMI: a request may have {MAX_PATHS} paths, not {len(paths)}")
 
 
-def _text(elements: Elements) -> str:
-    return "/".join(name if key is None else f"{name}[name={key}]" for name, key in elements)
+def _is_of_type(update: gnmi.Update, wanted: gnmi.GetRequest.DataType.ValueType) -> bool:
+    return wanted == gnmi.GetRequest.ALL or (update.path.elem[2].name == "config") == (wanted == gnmi.GetRequest.CONFIG)

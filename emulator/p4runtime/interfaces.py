@@ -1,22 +1,33 @@
-"""Ports of a switch as a tree of OpenConfig interfaces, whose leaves gNMI reads."""
+"""Ports of a switch as a tree of OpenConfig interfaces, whose leaves gNMI reads and sets."""
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
+from enum import Enum
 
 from finsy.proto import gnmi
 
+from emulator.p4runtime.errors import invalid_argument, not_found
+from emulator.ports import PortChange
 from emulator.switch import EmulatedSwitch
 
 Elements = tuple[tuple[str, str | None], ...]
 """Elements of a path with their key ``name``; a name or key ``*`` and a key None match anything."""
 
 
-class Leaf(StrEnum):
-    """Leaf of an interface."""
+class Leaf(Enum):
+    """Leaf of an interface: its container and its name."""
 
-    NAME = "name"
-    IF_INDEX = "ifindex"
-    OPER_STATUS = "oper-status"
+    NAME = "state", "name"
+    IF_INDEX = "state", "ifindex"
+    ENABLED = "state", "enabled"
+    ADMIN_STATUS = "state", "admin-status"
+    OPER_STATUS = "state", "oper-status"
+    WANTED = "config", "enabled"
+
+
+_CHANGING = {
+    PortChange.UP: (Leaf.OPER_STATUS,),
+    PortChange.ENABLED: (Leaf.WANTED, Leaf.ENABLED, Leaf.ADMIN_STATUS),
+}
 
 
 def interface_name(switch: EmulatedSwitch, port: int) -> str:
@@ -32,9 +43,29 @@ def current(switch: EmulatedSwitch, wanted: Iterable[Elements]) -> Iterator[gnmi
             yield from _selected(switch, port, leaf, patterns)
 
 
-def changed(switch: EmulatedSwitch, wanted: Iterable[Elements], port: int) -> Iterator[gnmi.Update]:
-    """Return the wanted leaves of a port that change when it goes up or down."""
-    yield from _selected(switch, port, Leaf.OPER_STATUS, tuple(wanted))
+def changed(switch: EmulatedSwitch, wanted: Iterable[Elements], port: int, change: PortChange) -> Iterator[gnmi.Update]:
+    """Return the wanted leaves of a port that a change of it changes."""
+    patterns = tuple(wanted)
+    for leaf in _CHANGING[change]:
+        yield from _selected(switch, port, leaf, patterns)
+
+
+def setting(switch: EmulatedSwitch, wanted: Elements, value: gnmi.TypedValue) -> tuple[int, bool]:
+    """Return the port that an update is about, and whether it enables it.
+
+    Raises RequestError for any other leaf than ``config/enabled``, an unknown interface, and a value that is no bool.
+    """
+    match wanted:
+        case (("interfaces", _), ("interface", name), ("config", _), ("enabled", _)):
+            pass
+        case _:
+            raise invalid_argument(f"gNMI: {text(wanted)} cannot be set, only config/enabled of an interface")
+    ports = [port for port in switch.ports if interface_name(switch, port) == name]
+    if not ports:
+        raise not_found(f"switch {switch.name} has no interface {name}")
+    if value.WhichOneof("value") != "bool_val":
+        raise invalid_argument(f"gNMI: {text(wanted)} takes a bool_val, not {value.WhichOneof('value')}")
+    return ports[0], value.bool_val
 
 
 def elements_of(prefix: gnmi.Path, path: gnmi.Path) -> Elements:
@@ -42,9 +73,15 @@ def elements_of(prefix: gnmi.Path, path: gnmi.Path) -> Elements:
     return tuple((element.name, element.key.get("name")) for element in (*prefix.elem, *path.elem))
 
 
+def text(elements: Elements) -> str:
+    """Return a path as messages show it."""
+    return "/".join(name if key is None else f"{name}[name={key}]" for name, key in elements)
+
+
 def _selected(switch: EmulatedSwitch, port: int, leaf: Leaf, patterns: tuple[Elements, ...]) -> Iterator[gnmi.Update]:
     name = interface_name(switch, port)
-    elements: Elements = (("interfaces", None), ("interface", name), ("state", None), (leaf, None))
+    container, leaf_name = leaf.value
+    elements: Elements = (("interfaces", None), ("interface", name), (container, None), (leaf_name, None))
     if any(_is_below(elements, pattern) for pattern in patterns):
         yield gnmi.Update(path=_path(elements), val=_value(switch, port, leaf))
 
@@ -71,3 +108,7 @@ def _value(switch: EmulatedSwitch, port: int, leaf: Leaf) -> gnmi.TypedValue:
             return gnmi.TypedValue(uint_val=port)
         case Leaf.OPER_STATUS:
             return gnmi.TypedValue(string_val="UP" if switch.ports.is_up(port) else "DOWN")
+        case Leaf.ADMIN_STATUS:
+            return gnmi.TypedValue(string_val="UP" if switch.ports.is_enabled(port) else "DOWN")
+        case Leaf.ENABLED | Leaf.WANTED:
+            return gnmi.TypedValue(bool_val=switch.ports.is_enabled(port))

@@ -8,7 +8,7 @@ from finsy.proto import gnmi_grpc, p4r_grpc
 
 from emulator.p4runtime.addresses import require_free
 from emulator.p4runtime.decoding import DecodingInterceptor
-from emulator.p4runtime.gnmi import InterfaceService
+from emulator.p4runtime.gnmi import InterfaceService, SetPort
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
 
@@ -29,16 +29,20 @@ _OPTIONS = (
 
 @asynccontextmanager
 async def serve(
-    service: P4RuntimeService, address: str = "127.0.0.1:0", credentials: ServerTls | None = None
+    service: P4RuntimeService,
+    address: str = "127.0.0.1:0",
+    credentials: ServerTls | None = None,
+    set_port: SetPort | None = None,
 ) -> AsyncIterator[int]:
     """Serve all switches until the block ends; yields the TCP port, which the system chooses for port 0.
 
-    A request may have up to MAX_REQUEST_BYTES; longer ones are refused with RESOURCE_EXHAUSTED. Raises OSError, naming
-    the address, if it cannot be bound, and the errors of ``ServerTls.credentials``.
+    A request may have up to MAX_REQUEST_BYTES; longer ones are refused with RESOURCE_EXHAUSTED. ``set_port`` is the
+    fabric's, for gNMI, and called while the service's ``exclusive`` is held. Raises OSError, naming the address, if it
+    cannot be bound, and the errors of ``ServerTls.credentials``.
     """
     server = grpc.aio.server(interceptors=(DecodingInterceptor(),), options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
-    gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches), server)
+    gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches, service.exclusive, set_port), server)
     secrets = credentials and credentials.credentials()
     require_free(address)
     try:
@@ -59,6 +63,7 @@ async def serve_each(
     host: str = "127.0.0.1",
     first_port: int = 0,
     credentials: ServerTls | None = None,
+    set_port: SetPort | None = None,
 ) -> AsyncIterator[Mapping[str, int]]:
     """Serve every switch on a TCP port of its own until the block ends; yields the ports by switch name.
 
@@ -69,5 +74,6 @@ async def serve_each(
         ports = {}
         for number, switch in enumerate(service.switches):
             address = f"{host}:{first_port + number if first_port else 0}"
-            ports[switch.name] = await stack.enter_async_context(serve(service.alone(switch), address, credentials))
+            serving = serve(service.alone(switch), address, credentials, set_port)
+            ports[switch.name] = await stack.enter_async_context(serving)
         yield ports

@@ -64,6 +64,11 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         """Served switches."""
         return tuple(device.switch for device in self._devices.values())
 
+    @property
+    def exclusive(self) -> asyncio.Lock:
+        """Held by whoever reads or writes the switches."""
+        return self._exclusive
+
     def alone(self, switch: EmulatedSwitch) -> "P4RuntimeService":
         """Return this service for one of its switches, with the same device, streams and pipeline."""
         service = copy.copy(self)

@@ -40,7 +40,7 @@ class Switches:
         for switch in service.switches:
             server = MemoryServer()
             p4r_grpc.add_P4RuntimeServicer_to_server(service.alone(switch), server)
-            gnmi_grpc.add_gNMIServicer_to_server(InterfaceService([switch]), server)
+            gnmi_grpc.add_gNMIServicer_to_server(InterfaceService([switch], service.exclusive), server)
             network.listen(self._address(switch.name), Process(prefix + switch.name), server.handlers)
 
     @property

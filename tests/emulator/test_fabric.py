@@ -133,6 +133,8 @@ def test_clock_that_ends_says_so_and_stands() -> None:
         (lambda result: result.set_link(-1, up=False), "there is no link -1"),
         (lambda result: result.set_link(9999, up=False), "there is no link 9999"),
         (lambda result: result.is_up(4), "there is no link 4"),
+        (lambda result: result.set_port("nope", 1, enabled=False), "there is no switch 'nope'"),
+        (lambda result: result.set_port("s", 9, enabled=False), "switch 's' has no port 9"),
         (lambda result: result.set_switch("nope", up=False), "there is no switch 'nope'"),
         (lambda result: result.packet_out("h0", b"x"), "there is no switch 'h0'"),
         (lambda result: result.drops("nope"), "there is no switch 'nope'"),

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -163,15 +163,20 @@ def test_links_follow_interfaces_and_interfaces_follow_links(lab: Namespaces) ->
             assert not fabric.switches[SWITCH].ports.is_up(2)
             lab.ip(LAB, "link", "set", "e2", "up")
             await until(lambda: all(map(fabric.is_up, both)))
-            async with fabric.exclusive:
-                fabric.set_link(both[1], up=False)
-            await until(lambda: not fabric.interfaces.is_up("e2"))  # the host sees no carrier
-            async with fabric.exclusive:
-                fabric.set_link(both[1], up=True)
-            await until(lambda: fabric.interfaces.is_up("e2") and all(map(fabric.is_up, both)))
+            for set_up in (partial(fabric.set_link, both[1]), partial(_set_enabled, fabric)):
+                async with fabric.exclusive:
+                    set_up(up=False)
+                await until(lambda: not fabric.interfaces.is_up("e2"))  # the host sees no carrier
+                async with fabric.exclusive:
+                    set_up(up=True)
+                await until(lambda: fabric.interfaces.is_up("e2") and all(map(fabric.is_up, both)))
             assert [packet.port for packet in await found.answers(request(0, port=2, payload=bytes(60)), 1)] == [2]
 
     run(scenario)
+
+
+def _set_enabled(fabric: WiredFabric, *, up: bool) -> None:
+    fabric.set_port(SWITCH, 2, enabled=up)
 
 
 def test_others_go_on_where_an_interface_vanishes_and_it_may_come_back(lab: Namespaces) -> None:

@@ -23,11 +23,15 @@ DUMBBELL = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gb
 
 @dataclass(frozen=True)
 class ServedFabric:
-    """An emulated fabric and the address of its P4Runtime server; ``clock`` hands PacketIns to their controllers."""
+    """An emulated fabric and the address of its P4Runtime server; ``clock`` hands PacketIns to their controllers.
+
+    The server and the clock hold ``exclusive`` while they have the fabric.
+    """
 
     emulated: EmulatedFabric
     address: str
     clock: VirtualClock
+    exclusive: asyncio.Lock
 
     def addresses(self) -> tuple[SwitchAddress, ...]:
         """Its switches as a controller's configuration has them."""
@@ -45,8 +49,9 @@ async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
     pipeline = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
     exclusive = asyncio.Lock()
     service = P4RuntimeService(emulated.switches.values(), pipeline, exclusive, emulated.packet_out)
-    async with serve(service) as port:
-        yield ServedFabric(emulated, f"127.0.0.1:{port}", VirtualClock(emulated, exclusive, service.deliver))
+    async with serve(service, set_port=emulated.set_port) as port:
+        clock = VirtualClock(emulated, exclusive, service.deliver)
+        yield ServedFabric(emulated, f"127.0.0.1:{port}", clock, exclusive)
 
 
 @asynccontextmanager
