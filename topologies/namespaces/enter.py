@@ -1,11 +1,10 @@
 """Runs a command inside namespaces, so that all its descendants end with the process that owns them, SIGKILL included.
 
-    python enter.py --owner PID:TICKS [--keeper PID] [--network NAME] [--hosts FILE] -- COMMAND...
+    python enter.py --owner PID [--keeper PID] [--network NAME] [--hosts FILE] -- COMMAND...
 
-The owner is a process by its number and its start, in ticks since boot. The command enters the user and mount
-namespaces of the process ``--keeper`` and the network namespace ``--network``. It has the contents of ``--hosts`` as
-``/etc/hosts``, and no name server: names resolve at once, or not at all. It is the child of the first process of a
-process namespace, which the kernel ends with all in it when its parent is gone.
+It enters the user and mount namespaces of the process ``--keeper`` and the network namespace ``--network``. The command
+has the contents of ``--hosts`` as ``/etc/hosts``, and no name server: names resolve at once, or not at all. It is the
+child of the first process of a process namespace, which the kernel ends with all in it when its parent is gone.
 
 It is run by its path, and needs Python alone, so that it starts fast.
 """
@@ -29,8 +28,6 @@ _RELAYED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _SIGNAL_BYTES = 128
 _FROM_KERNEL = 128
-_STARTED_FIELD = 19
-"""Of ``/proc/PID/stat`` behind the command's name, counted from 0."""
 # Refused at once: programs that look names up in vain would wait for seconds.
 _NO_NAME_SERVER = b"nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -39,31 +36,21 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 def main(arguments: list[str]) -> int:
     """Run a command; return its exit status, or 128 and the number of the signal that has ended it."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--owner", required=True)
+    parser.add_argument("--owner", type=int, required=True)
     parser.add_argument("--keeper", type=int)
     parser.add_argument("--network")
     parser.add_argument("--hosts", type=Path)
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(arguments)
-    owner = _open_owner(given.owner)
+    try:
+        owner = os.pidfd_open(given.owner)  # readable as soon as it ends
+    except ProcessLookupError:
+        sys.exit("the owner has ended")
     hosts = None if given.hosts is None else given.hosts.read_bytes()
     _enter(given.keeper, given.network)
     if hosts is not None:
         _resolve_by(hosts)
     return _run(given.command, owner, has_network=given.network is not None)
-
-
-def _open_owner(named: str) -> int:
-    """Return a descriptor that becomes readable when the owner ends."""
-    number, _, started = named.partition(":")
-    try:
-        owner = os.pidfd_open(int(number))
-        stat = Path("/proc", number, "stat").read_text()
-    except OSError:
-        sys.exit("the owner has ended")
-    if stat.rpartition(")")[2].split()[_STARTED_FIELD] != started:
-        sys.exit("the owner has ended")
-    return owner
 
 
 def _enter(keeper: int | None, network: str | None) -> None:

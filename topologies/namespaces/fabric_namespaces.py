@@ -124,7 +124,7 @@ class FabricNamespaces:
     def _entering(self, where: tuple[str, ...], arguments: tuple[str, ...]) -> list[str]:
         assert self._keeper is not None
         users = ("--keeper", str(self._keeper.pid)) if self.is_rootless else ()
-        owner = ("--owner", f"{self._ownership.pid}:{self._ownership.started_ticks}")
+        owner = ("--owner", str(self._ownership.pid))
         return [sys.executable, "-I", "-S", enter.__file__, *users, *where, *owner, "--", *arguments]
 
     def _open_hosts_file(self) -> IO[str]:
@@ -133,7 +133,7 @@ class FabricNamespaces:
         for host, nics in self.fabric.nics.items():
             if not _NOT_IN_HOSTS_FILE.search(host):
                 lines.append(f"{IPv4Address(nics[0].address)} {host}")
-        file = os.fdopen(os.memfd_create("hosts"), "w")
+        file = os.fdopen(os.memfd_create("hosts"), "w", encoding="utf-8")
         file.write("\n".join((*lines, "")))
         file.flush()
         return file
