@@ -7,6 +7,7 @@ makes the namespaces, runs a shell script in h0, prints the namespaces' names, a
 
 import asyncio
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -78,9 +79,9 @@ class Owner:
         self.namespaces = self.process.stdout.readline().split()
         assert self.namespaces
 
-    def running(self, words: str) -> list[int]:
-        """Return its descendants with these words in their command lines, oldest first."""
-        return sorted(process for process, line in self.marks.processes().items() if words in line)
+    def running(self, pattern: str) -> list[int]:
+        """Return those whose command lines match, oldest first."""
+        return sorted(process for process, line in self.marks.processes().items() if re.search(pattern, line))
 
     def wait_until_nothing_is_left(self) -> None:
         """Wait until all its descendants and namespaces are gone."""

@@ -38,13 +38,13 @@ def _keep(given: str) -> subprocess.CompletedProcess[str]:
 def test_nothing_stays_behind_when_a_process_is_killed(ended: str, beginning: tuple[str, ...], tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     with owning(beginning, _DAEMONS.format(begun)) as owner:
-        wait_until(lambda: begun.exists() and len(owner.running("sleep 100")) >= 4)
+        wait_until(lambda: begun.exists() and len(owner.running("^sleep 100")) >= 4)
         kept, entering = owner.running(keeper.__name__)[0], owner.running("enter.py")[0]
         if ended == "the owner":
             owner.process.kill()
         elif ended == "the entering process":
             os.kill(entering, signal.SIGKILL)
-            wait_until(lambda: not owner.running("sleep 100"))
+            wait_until(lambda: not owner.running("^sleep 100"))
             assert owner.process.poll() is None
             owner.process.communicate()
         else:
@@ -65,7 +65,7 @@ def test_signals_do_not_end_a_keeper(beginning: tuple[str, ...]) -> None:
         kept = owner.running(keeper.__name__)[0]
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(kept, number)
-        wait_until(lambda: bool(owner.running("sleep 1000")))
+        wait_until(lambda: bool(owner.running("^sleep 1000")))
         assert owner.running(keeper.__name__) == [kept]
 
 
