@@ -27,7 +27,7 @@ _MARK = "TRAINYARD_TEST_MARK"
 
 def small_fabric() -> Fabric:
     """Two hosts with two NICs of 0.1 Gbit/s each, at one switch."""
-    return StarSpecification(kind="star", hosts=2, host_link_gbps=0.1, nics_per_host=2).build()
+    return StarSpecification(kind="star", hosts=2, host_link_gbps=0.2, nics_per_host=2).build()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import ROOT
 from tests.patience import PATIENCE_S
 from tests.topologies.namespaces.owners import Marks, owning, wait_until
 from topologies.namespaces import keeper
@@ -71,14 +72,16 @@ def test_signals_do_not_end_a_keeper(beginning: tuple[str, ...]) -> None:
 
 @pytest.mark.usefixtures("permitted")
 def test_namespaces_end_with_an_owner_whose_forked_child_lives_on() -> None:
-    marks, inherited = Marks(), "import os,time; from tests.topologies.namespaces.owners import *\n"
-    program = inherited + (
+    marks = Marks()
+    program = (
+        "import os, time; from tests.topologies.namespaces.owners import *\n"
         "made = FabricNamespaces(small_fabric()).__enter__()\n"
         "print(made.fabric_name, flush=True)\n"
-        "if os.fork() == 0: time.sleep(1000)\n"
+        "os.fork()\n"
         "time.sleep(1000)\n"
     )
-    owner = subprocess.Popen([sys.executable, "-c", program], env=marks.environment, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", program]
+    owner = subprocess.Popen(command, env=marks.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     fabric_name = owner.stdout.readline().strip()
     wait_until(lambda: len(marks.processes()) == 3)
