@@ -58,9 +58,11 @@ def _enter(keeper: int | None, network: str | None) -> None:
     kinds = {} if keeper is None else {"user": NEW_USERS, "mnt": NEW_MOUNTS}
     # Opened before the first is entered: the files lie outside.
     files = [(os.open(f"/proc/{keeper}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
+    folder = Path.cwd()
     for file, kind in files:
         _check(_LIBC.setns(file, kind), "entering a namespace")
         os.close(file)
+    os.chdir(folder)  # whoever enters a mount namespace stands at its root
     if network is not None:
         inside = os.open(f"/run/netns/{network}", os.O_RDONLY)
         _check(_LIBC.setns(inside, NEW_NETWORK), f"entering {network}")

@@ -70,6 +70,11 @@ def test_signals_do_not_end_a_keeper(beginning: tuple[str, ...]) -> None:
         assert owner.running(keeper.__name__) == [kept]
 
 
+def test_a_command_stands_where_it_was_started(beginning: tuple[str, ...], tmp_path: Path) -> None:
+    with owning(beginning, f"pwd >{tmp_path}/where"):
+        wait_until(lambda: (tmp_path / "where").exists() and (tmp_path / "where").read_text() == f"{ROOT}\n")
+
+
 @pytest.mark.usefixtures("permitted")
 def test_namespaces_end_with_an_owner_whose_forked_child_lives_on() -> None:
     marks = Marks()
