@@ -1,24 +1,25 @@
 """The hosts of a fabric as network namespaces, whose cables end in one more: the fabric's."""
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess  # nosec B404 # runs our own programs and iproute2, without a shell
 import sys
-import tempfile
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from topologies.fabric import Fabric, Nic
 from topologies.namespaces import enter, keeper
 from topologies.namespaces.host_network import HostNic, NetworkError
-from topologies.namespaces.ownership import Ownership, remove_abandoned
+from topologies.namespaces.ownership import NAMESPACES, Ownership, remove, remove_abandoned
 
 DEFAULT_MTU_BYTES = 9000
-_PATIENCE_S = 60.0
 _INTERFACE = "eth{}"
+_NOT_IN_HOSTS_FILE = re.compile(r"[\s#]")
 
 
 class FabricNamespaces:
@@ -42,15 +43,18 @@ class FabricNamespaces:
         self.mtu_bytes = mtu_bytes
         self.is_rootless = os.geteuid() != 0
         self._ownership = Ownership.of_this_process()
-        self._names = {host: self._ownership.name(host, number) for number, host in enumerate(fabric.hosts)}
-        self.fabric_name = self._ownership.name(".fabric", len(fabric.hosts))
+        self._names = {host: self._ownership.host_name(host, number) for number, host in enumerate(fabric.hosts)}
+        self.fabric_name = self._ownership.fabric_name
         self._keeper: subprocess.Popen[str] | None = None
-        self._folder = ""
+        self._hosts_file: IO[str] | None = None
 
     def __enter__(self) -> Self:
         """Make the namespaces. Raises NetworkError where that is not permitted, or something is missing."""
-        if shutil.which("ip") is None or shutil.which("tc") is None:
-            raise NetworkError("ip or tc is not found: namespaces need iproute2")
+        if self._keeper is not None:
+            raise NetworkError("these namespaces are there already")
+        for program in ("ip", "tc"):
+            if shutil.which(program) is None:
+                raise NetworkError(f"{program} is not found on PATH: namespaces need iproute2")
         if not self.is_rootless:
             remove_abandoned()
         self._start_keeper()
@@ -62,10 +66,20 @@ class FabricNamespaces:
         self.close()
 
     def close(self) -> None:
-        """Remove the namespaces; programs in them should have ended before."""
-        if self._keeper is not None:
-            kept, self._keeper = self._keeper, None
-            kept.communicate()
+        """Remove the namespaces, if they are there; programs in them should have ended before.
+
+        Raises:
+            NetworkError: Some cannot be removed.
+        """
+        if self._keeper is None or self._hosts_file is None:
+            return
+        kept, self._keeper = self._keeper, None
+        self._hosts_file.close()
+        _, complaint = kept.communicate("\n")
+        if kept.returncode < 0:
+            remove((*self._names.values(), self.fabric_name))  # a signal has ended it before it could
+        elif kept.returncode:
+            raise NetworkError(complaint.strip())
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -80,46 +94,54 @@ class FabricNamespaces:
     @property
     def fabric_file(self) -> Path:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
-        return Path("/run/netns", self.fabric_name)
+        return NAMESPACES / self.fabric_name
 
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with this process."""
-        return self._entering(("--network", self._names[host], "--files", self._folder), arguments)
+        assert self._hosts_file is not None
+        hosts = f"/proc/{self._ownership.pid}/fd/{self._hosts_file.fileno()}"
+        return self._entering(("--network", self._names[host], "--hosts", hosts), arguments)
 
     def outside(self, *arguments: str) -> list[str]:
         """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
         return self._entering((), arguments)
 
     def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return the bytes that each NIC has sent and received so far, as interfaces count them."""
+        """Return the bytes that each NIC has sent and received so far, as interfaces count them.
+
+        Raises:
+            NetworkError: The process that keeps the namespaces has been ended by somebody else.
+        """
         assert self._keeper is not None
-        # Of the namespace that the keeper is in.
-        lines = Path(f"/proc/{self._keeper.pid}/net/dev").read_text().splitlines()
+        try:
+            # Of the namespace that the keeper is in.
+            lines = Path(f"/proc/{self._keeper.pid}/net/dev").read_text().splitlines()
+        except OSError as error:
+            raise NetworkError(f"the keeper of the namespaces has ended: {error.strerror}") from error
         counts = {name.strip(): row.split() for name, _, row in (line.partition(":") for line in lines)}
         return {nic: (int(counts[name][0]), int(counts[name][8])) for nic, name in self.wires.items()}
 
     def _entering(self, where: tuple[str, ...], arguments: tuple[str, ...]) -> list[str]:
         assert self._keeper is not None
         users = ("--keeper", str(self._keeper.pid)) if self.is_rootless else ()
-        owner = ("--owner", str(os.getpid()))
+        owner = ("--owner", str(self._ownership.pid))
         return [sys.executable, "-I", "-S", enter.__file__, *users, *where, *owner, "--", *arguments]
 
-    def _write_files(self) -> None:
-        """Write what programs in hosts have as ``/etc/hosts`` and ``/etc/resolv.conf``."""
-        folder = Path(self._folder)
-        hosts = [f"{IPv4Address(nics[0].address)} {host}" for host, nics in self.fabric.nics.items()]
-        (folder / "hosts").write_text("\n".join(("127.0.0.1 localhost", *hosts, "")))
-        # Refused at once: programs that look names up in vain would wait for seconds.
-        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
-        for name in ("hosts", "resolv.conf"):
-            (folder / name).chmod(0o644)
-        folder.chmod(0o755)
+    def _open_hosts_file(self) -> IO[str]:
+        """Return a file in memory with what programs in hosts have as ``/etc/hosts``."""
+        lines = ["127.0.0.1 localhost"]
+        for host, nics in self.fabric.nics.items():
+            if not _NOT_IN_HOSTS_FILE.search(host):
+                lines.append(f"{IPv4Address(nics[0].address)} {host}")
+        file = os.fdopen(os.memfd_create("hosts"), "w", encoding="utf-8")
+        file.write("\n".join((*lines, "")))
+        file.flush()
+        return file
 
     def _start_keeper(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="trainyard-")
-        self._write_files()
         hosts = [self._host_plan(host) for host in self.fabric.hosts]
-        plan = keeper.Plan(self.fabric_name, hosts, self._folder, self.is_rootless)
+        plan = keeper.Plan(self._ownership.pid, self.fabric_name, hosts, self.is_rootless)
+        self._hosts_file = self._open_hosts_file()
         self._keeper = kept = subprocess.Popen(  # nosec B603 # our own module
             [sys.executable, "-P", "-m", keeper.__name__],
             stdin=subprocess.PIPE,
@@ -130,12 +152,15 @@ class FabricNamespaces:
         )
         assert kept.stdin is not None
         assert kept.stdout is not None
-        kept.stdin.write(plan.to_json() + "\n")
-        kept.stdin.flush()
-        if kept.stdout.readline().strip() != keeper.READY:
-            _, complaint = kept.communicate(timeout=_PATIENCE_S)
-            self._keeper = None
-            raise NetworkError(f"namespaces cannot be made here: {complaint.strip()}")
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended; closing says why
+                kept.stdin.write(plan.to_json() + "\n")
+                kept.stdin.flush()
+            if kept.stdout.readline().strip() != keeper.READY:
+                raise NetworkError("the keeper of the namespaces was killed")
+        except BaseException:
+            self.close()
+            raise
 
     def _host_plan(self, host: str) -> keeper.HostPlan:
         nics = self.fabric.nics[host]

@@ -37,7 +37,8 @@ _OFFLOADS = {
     "GSO": 0x24,
     "GRO": 0x2C,
 }
-_IPV4_SETTINGS = {"tcp_slow_start_after_idle": "0", "tcp_no_metrics_save": "1"}
+# A new namespace forwards where the machine does: a host would send back what switches bring it by mistake.
+_IPV4_SETTINGS = {"ip_forward": "0", "tcp_slow_start_after_idle": "0", "tcp_no_metrics_save": "1"}
 _QUEUE_PACKETS = 200
 _LEAST_BPS = 100_000
 _SHARE_OF_RATE = 0.99
@@ -86,7 +87,7 @@ def configure(nics: list[HostNic]) -> None:
     """
     disable_ipv6()
     for name, value in _IPV4_SETTINGS.items():
-        _write(Path("/proc/sys/net/ipv4", name), value)
+        write_setting(Path("/proc/sys/net/ipv4", name), value)
     run("ip", "link", "set", "lo", "up")
     for nic in nics:
         set_offloads_off(nic.interface)
@@ -112,7 +113,7 @@ def disable_ipv6() -> None:
     for name in ("all", "default"):
         setting = Path("/proc/sys/net/ipv6/conf", name, "disable_ipv6")
         if setting.exists():
-            _write(setting, "1")
+            write_setting(setting, "1")
 
 
 def set_offloads_off(interface: str) -> None:
@@ -190,7 +191,8 @@ def _limit_rate(nic: HostNic) -> None:
     run("tc", "-batch", "-", given="".join(" ".join(line) + "\n" for line in lines))
 
 
-def _write(setting: Path, value: str) -> None:
+def write_setting(setting: Path, value: str) -> None:
+    """Write a setting of the kernel. Raises NetworkError where that is not permitted."""
     try:
         setting.write_text(value)
     except OSError as error:
