@@ -295,11 +295,11 @@ class EmulatedFabric:
 
     def sent_bytes(self) -> NDArray[np.int64]:
         """Return the bytes that every link has sent by level, shape (links, 8); acknowledgements count as level 7."""
-        rows = self._state.links[: len(self.fabric.links)]
-        by_queue = rows[:, s.LINK_SENT_BYTES :: s.QUEUE_COLUMNS]
-        sent = by_queue[:, : s.LEVELS].copy()
-        sent[:, -1] += by_queue[:, s.LEVELS]
-        return sent
+        return self._by_level(s.LINK_SENT_BYTES)
+
+    def queued_bytes(self) -> NDArray[np.int64]:
+        """Return the bytes that wait for every link by level, shape (links, 8); acknowledgements count as level 7."""
+        return self._by_level(s.LINK_BYTES)
 
     @property
     def ps_per_byte(self) -> NDArray[np.float64]:
@@ -317,6 +317,13 @@ class EmulatedFabric:
         return Drops(*(int(count) for count in self._state.drops[s.NONE]))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _by_level(self, first: int) -> NDArray[np.int64]:
+        """Return a column of every link's queues, from that of level 0 on; acknowledgements count as level 7."""
+        by_queue = self._state.links[: len(self.fabric.links), first :: s.QUEUE_COLUMNS]
+        levels = by_queue[:, : s.LEVELS].copy()
+        levels[:, -1] += by_queue[:, s.LEVELS]
+        return levels
 
     def _require_flow(self, flow: int) -> None:
         if not 0 <= flow < self._num_flows:

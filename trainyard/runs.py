@@ -54,6 +54,12 @@ class RunResult(results.RunResult):
 
         return plot_topology(self)
 
+    def save_perfetto(self, path: str | Path) -> None:
+        """Write what happened over time, as ``trainyard run --perfetto`` does. Raises OSError."""
+        from experiments.report.perfetto import write_perfetto
+
+        write_perfetto([self], Path(path))
+
 
 @dataclass(frozen=True)
 class Comparison(Mapping[str, RunResult]):
@@ -94,6 +100,12 @@ class Comparison(Mapping[str, RunResult]):
         from experiments.report.page import runs_report
 
         runs_report([self.runs]).write(Path(path))
+
+    def save_perfetto(self, path: str | Path) -> None:
+        """Write what happened in all runs over time, as ``trainyard run --perfetto`` does. Raises OSError."""
+        from experiments.report.perfetto import write_perfetto
+
+        write_perfetto(self.runs, Path(path))
 
 
 def run(

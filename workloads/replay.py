@@ -61,12 +61,13 @@ class ComputeInterval:
 
 @dataclass(frozen=True, slots=True)
 class CommunicationInterval:
-    """Flows of a group that started together were in flight during this time."""
+    """Flows of a group that started together were in flight during this time; they sent ``size_bytes``."""
 
     group: str
     iteration: int
     start_s: float
     end_s: float
+    size_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,11 @@ class JobReplay(JobHistory):
         self._downtime = downtime
         self._delay_s = delay_s
         self._stretch = stretch
+        self._sizes_bytes = {
+            number: job.graph.size_bytes(task)
+            for number, task in enumerate(job.graph.tasks)
+            if isinstance(task, GroupTransfer)
+        }
         self._started: dict[int, float] = {}
         self._waits_for: list[int] = []
         self._unfinished = 0
@@ -218,7 +224,8 @@ class JobReplay(JobHistory):
                 for span in self._downtime.computing(ended.hosts, start_s, time_s)
             ]
         else:
-            self.communicating.append(CommunicationInterval(ended.group, iteration, start_s, time_s))
+            size_bytes = self._sizes_bytes[task]
+            self.communicating.append(CommunicationInterval(ended.group, iteration, start_s, time_s, size_bytes))
 
     def _advance(self, time_s: float) -> None:
         if time_s < self._last_s:

@@ -101,6 +101,11 @@ class TaskGraph:
                 return tuple(range(len(group.flows))) if transfer.flows is None else transfer.flows
         raise ValueError(f"a transfer sends flow group {transfer.group!r}, which is not there")
 
+    def size_bytes(self, transfer: GroupTransfer) -> float:
+        """Return the bytes that a transfer sends. Raises ValueError for an unknown group."""
+        flows = next((group.flows for group in self.flow_groups if group.name == transfer.group), ())
+        return sum(flows[number].size_bytes for number in self.flows_of(transfer))
+
     @property
     def computing_host_seconds(self) -> float:
         """Seconds of computation per iteration, summed over hosts."""

@@ -25,6 +25,7 @@ from experiments.report.figure import (
     new_figure,
     slug,
 )
+from experiments.report.link_names import LEAST_LOAD, link_name
 from experiments.report.numbers import count, percent
 from experiments.report.style import NUM_LEVELS, colour, series_colour
 from experiments.report.time_axis import TimeSpan, add_event_key, event_key_height, mark_events, show_time
@@ -42,7 +43,6 @@ _PANEL_ROW = 57.0
 _AXIS = 32.0  # room for the ticks of the vertical axis
 _EVENT_NUMBERS = 8.0
 _FEWEST_SAMPLES = 12
-_LEAST_LOAD = 0.01  # acknowledgements alone stay below
 _LOAD_LIMITS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -139,7 +139,7 @@ def link_loads(result: RunResult, links: Sequence[int], span: TimeSpan, limit: f
         for place, link in enumerate(links):
             top = above + _PANEL_ROW * place
             rate = f"{result.fabric.links[link].rate_bps / 1e9:g} Gbit/s"
-            add_label(figure, top + _BASELINE, link_name(result, link), rate)
+            add_label(figure, top + _BASELINE, link_name(result.fabric, link), rate)
             axes = add_axes(figure, top + _BASELINE + 4, _PANEL, _AXIS)
             show_time(axes, span, labelled=place + 1 == len(links))
             _show_shares(axes, 0.0, limit)
@@ -151,7 +151,7 @@ def link_loads(result: RunResult, links: Sequence[int], span: TimeSpan, limit: f
                 axes.add_artist(StepPatch(top_loads, edges, baseline=base, fill=True, color=shade, linewidth=0))
                 base = top_loads
                 rows += [
-                    (link_name(result, link), sample.from_s, sample.to_s, level, float(load))
+                    (link_name(result.fabric, link), sample.from_s, sample.to_s, level, float(load))
                     for sample, load in zip(samples, loads[level], strict=True)
                 ]
     data = FigureData(("link", "from_s", "to_s", "level", "load"), tuple(rows))
@@ -186,7 +186,7 @@ def busiest_links(results: Sequence[RunResult], most: int) -> tuple[int, ...]:
         for link in fabric.links
         if link.source in fabric.switch_index
         and link.destination in fabric.switch_index
-        and busiest[link.index] >= _LEAST_LOAD
+        and busiest[link.index] >= LEAST_LOAD
     ]
     return tuple(sorted(between_switches, key=lambda link: (-busiest[link], link))[:most])
 
@@ -201,14 +201,6 @@ def mean_loads(result: RunResult) -> list[float]:
         return [0.0] * len(result.fabric.links)
     means = np.average([sample.utilisation for sample in samples], axis=0, weights=lengths_s).sum(axis=1)
     return [float(mean) for mean in means[: len(result.fabric.links)]]
-
-
-def link_name(result: RunResult, index: int) -> str:
-    """Return the ends of a link, and its number where it has parallels."""
-    link = result.fabric.links[index]
-    parallel = len(result.fabric.links_between(link.source, link.destination)) > 1
-    suffix = f" #{result.fabric.parallel_index(index)}" if parallel else ""
-    return f"{link.source} \N{RIGHTWARDS ARROW} {link.destination}{suffix}"
 
 
 def _levels(samples: Sequence[LoadSample], link: int) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":

@@ -26,8 +26,9 @@ from experiments.report.figure import (
     shortened,
     slug,
 )
+from experiments.report.link_names import link_name
 from experiments.report.numbers import percent, quantity
-from experiments.report.over_time import link_name, mean_loads
+from experiments.report.over_time import mean_loads
 from experiments.report.style import NUM_HEATS, WIDTH_PT, colour
 from experiments.scenarios.results import RunResult
 from topologies.fabric import Fabric
@@ -165,7 +166,7 @@ def _lines(result: RunResult, scale: HeatScale) -> Iterator[_Line]:
             )
             yield _Line(
                 ends,
-                f"{ends[0]}, {ends[1]}" if at_host else link_name(result, 2 * together[0]),
+                f"{ends[0]}, {ends[1]}" if at_host else link_name(result.fabric, 2 * together[0]),
                 jobs,
                 (position - (len(drawn) - 1) / 2) * _PARALLEL_GAP,
                 max(sum(loads[2 * cable + way] for cable in together) / len(together) for way in (0, 1)),

@@ -120,12 +120,19 @@ class EmulatedNetwork:
         return self._opened[connection]
 
     def sample_loads(self) -> LoadSample:
-        """Return the utilisation of every link by level since the last sample."""
+        """Return the utilisation of every link by level since the last sample, and what waits for it now.
+
+        The bytes that wait are in the sizes of the scenario: a packet stands for ``scale`` times as many.
+        """
         now_ps, sent = self.emulated.now_ps, self.emulated.sent_bytes()
         busy_ps = (sent - self._sampled_bytes) * self.emulated.ps_per_byte[:, np.newaxis]
         utilisation = busy_ps / max(1, now_ps - self._sampled_ps)
+        queued_bytes = self.emulated.queued_bytes() * self.scale
         sample = LoadSample(
-            self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(tuple(row) for row in utilisation.tolist())
+            self._sampled_ps / PS_PER_S,
+            now_ps / PS_PER_S,
+            tuple(map(tuple, utilisation.tolist())),
+            tuple(map(tuple, queued_bytes.tolist())),
         )
         self._sampled_ps, self._sampled_bytes = now_ps, sent
         return sample

@@ -16,7 +16,10 @@ class ProgramHistory(JobHistory):
         number = len(self.iterations)
         computed_s = sum(task.duration_s for task in self.job.graph.tasks if isinstance(task, Computation))
         computed_until_s = min(end_s, start_s + computed_s)
-        groups = [task.group for task in self.job.graph.tasks if isinstance(task, GroupTransfer)]
+        graph = self.job.graph
+        sent = [(task.group, graph.size_bytes(task)) for task in graph.tasks if isinstance(task, GroupTransfer)]
         self.iterations.append(Iteration(number, start_s, end_s))
         self.computing.append(ComputeInterval("compute", self.job.hosts, number, start_s, computed_until_s))
-        self.communicating += [CommunicationInterval(group, number, computed_until_s, end_s) for group in groups]
+        self.communicating += [
+            CommunicationInterval(group, number, computed_until_s, end_s, size_bytes) for group, size_bytes in sent
+        ]

@@ -1,18 +1,20 @@
 """The result of a run of one scenario under one policy, from which tables, JSON and reports are made."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from policies.enforcement import Enforcement
+from policies.plan import JobPlan
 from topologies.fabric import Fabric, Path
 from workloads.events import ScenarioEvent
-from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.replay import CommunicationInterval, ComputeInterval, Iteration
 from workloads.scenario import ProfileSource
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One job: its times, the policy's last decision for it, and the intervals in which it computed and sent.
+    """One job: its times, the policy's last decision for it, its iterations, and when it computed and sent.
 
     ``profile`` is where the controller had the job's profile from. ``iteration_time_s`` is the mean inside the
     measurement window, None where no whole iteration lies there; ``jct_s`` is the time from arrival to departure, None
@@ -33,6 +35,7 @@ class JobResult:
     priority: float | None
     level: int | None
     reason: str
+    iterations: tuple[Iteration, ...]
     computing: tuple[ComputeInterval, ...]
     communicating: tuple[CommunicationInterval, ...]
     failure: str | None = None
@@ -62,11 +65,28 @@ class FlowResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """Utilisation of every link by level over one interval: ``utilisation[link][level]``, 0 to 1."""
+    """Utilisation of every link by level over one interval: ``utilisation[link][level]``, 0 to 1.
+
+    ``queued_bytes[link][level]`` waited for the link at the end of the interval; None where the back end has no queues.
+    """
 
     from_s: float
     to_s: float
     utilisation: tuple[tuple[float, ...], ...]
+    queued_bytes: tuple[tuple[float, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPlan:
+    """A Plan that came into force at ``since_s``: the decisions by job, and the number of flow rules on all switches.
+
+    ``flow_group_levels`` has the level of the most urgent flow of each group, by job and group.
+    """
+
+    since_s: float
+    num_rules: int
+    jobs: Mapping[str, JobPlan]
+    flow_group_levels: Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +102,8 @@ class Stretch:
 class RunResult:
     """A whole run, measured from ``window_from_s`` to ``window_to_s``; it ended at ``ended_s``.
 
-    ``events`` are those of the scenario that happened. ``stretches`` split the window at these events; ``steps`` split
-    it evenly, each about as long as the longest iteration.
+    ``plans`` are in order of time, ``events`` those of the scenario that happened. ``stretches`` split the window at
+    these events; ``steps`` split it evenly, each about as long as the longest iteration.
     """
 
     scenario: str
@@ -105,6 +125,7 @@ class RunResult:
     flow_groups: tuple[FlowGroupResult, ...]
     flows: tuple[FlowResult, ...]
     loads: tuple[LoadSample, ...]
+    plans: tuple[AppliedPlan, ...]
     events: tuple[ScenarioEvent, ...]
     stretches: tuple[Stretch, ...]
     steps: tuple[Stretch, ...]

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from controller.planning.decision import Decision
-from experiments.scenarios.results import FlowGroupResult, FlowResult, JobResult, LoadSample, RunResult, Stretch
+from experiments.scenarios.results import (
+    AppliedPlan,
+    FlowGroupResult,
+    FlowResult,
+    JobResult,
+    LoadSample,
+    RunResult,
+    Stretch,
+)
 from hostlib import types as hosts
 from policies.enforcement import Enforcement
 from policies.flows import FlowKey
@@ -32,19 +40,24 @@ from workloads.utilisation_bounds import fluid_bound_gpu_utilisation, ideal_gpu_
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """A Plan in short: the decisions for jobs, the paths of flows, and the number of flow rules on all switches."""
+    """A Plan in short: the decisions for jobs, the paths of flows, and the number of flow rules on all switches.
+
+    ``flow_group_levels`` has the level of the most urgent flow of each group, by job and group.
+    """
 
     num_rules: int
     jobs: tuple[JobPlan, ...]
     paths: Mapping[FlowKey, Path]
+    flow_group_levels: Mapping[tuple[str, str], int]
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
         """Return the summary of a decision made in this process."""
         plans = decision.plan.flows
-        flows = (flow for job in decision.snapshot.jobs for flow in job.registered_flows)
+        flows = [flow for job in decision.snapshot.jobs for flow in job.registered_flows]
         paths = {flow.key: plans[flow.key].path or flow.hashed_path for flow in flows}
-        return cls(decision.num_rules, decision.plan.jobs, paths)
+        levels = _most_urgent((flow.key, plans[flow.key].level) for flow in flows)
+        return cls(decision.num_rules, decision.plan.jobs, paths, levels)
 
     @classmethod
     def from_controller(cls, plan: hosts.PlanInForce, fabric: Fabric) -> Self:
@@ -62,8 +75,10 @@ class PlanSummary:
             )
             for job in plan.jobs
         )
-        paths = {FlowKey(flow.job, flow.flow_group, flow.flow): _links(flow.path, fabric) for flow in plan.flows}
-        return cls(plan.num_rules, jobs, paths)
+        keys = [FlowKey(flow.job, flow.flow_group, flow.flow) for flow in plan.flows]
+        paths = {key: _links(flow.path, fabric) for key, flow in zip(keys, plan.flows, strict=True)}
+        levels = _most_urgent((key, flow.level) for key, flow in zip(keys, plan.flows, strict=True))
+        return cls(plan.num_rules, jobs, paths, levels)
 
 
 @dataclass
@@ -156,6 +171,10 @@ def result_of(
         ),
         flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items()),
         loads=tuple(record.loads),
+        plans=tuple(
+            AppliedPlan(since_s, plan.num_rules, {job.name: job for job in plan.jobs}, plan.flow_group_levels)
+            for since_s, plan in record.plans
+        ),
         events=happened,
         stretches=measured(stretches(window, (event.at_s for event in happened))),
         steps=measured(_steps(window, max(one.iteration_time_s for one in isolated.values()))),
@@ -185,6 +204,7 @@ def _job(
         priority=decision.priority if decision else None,
         level=decision.level if decision else None,
         reason=decision.reason if decision else "",
+        iterations=tuple(replay.iterations),
         computing=tuple(replay.computing),
         communicating=tuple(replay.communicating),
         failure=failure,
@@ -199,6 +219,15 @@ def _flow_group(
     tardiness_s = sum(measured) / len(measured) if measured else None
     excess_s = None if tardiness_s is None else tardiness_s - isolated.tardiness_s[group]
     return FlowGroupResult(replay.job.name, group, tardiness_s, excess_s)
+
+
+def _most_urgent(levels: Iterable[tuple[FlowKey, int]]) -> dict[tuple[str, str], int]:
+    """Return the highest level of each flow group, by job and group."""
+    highest: dict[tuple[str, str], int] = {}
+    for key, level in levels:
+        group = key.job, key.group
+        highest[group] = max(level, highest.get(group, level))
+    return highest
 
 
 def _links(path: hosts.Path, fabric: Fabric) -> Path:

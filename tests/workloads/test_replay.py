@@ -62,8 +62,8 @@ def test_an_iteration_ends_when_computation_and_communication_have() -> None:
     assert replay.departed_s == 19.0
     assert replay.iterations == [Iteration(0, 10.0, 15.0), Iteration(1, 15.0, 19.0)]
     assert replay.communicating == [
-        CommunicationInterval("g", 0, 11.0, 15.0),
-        CommunicationInterval("g", 1, 16.0, 17.0),
+        CommunicationInterval("g", 0, 11.0, 15.0, 1.0),
+        CommunicationInterval("g", 1, 16.0, 17.0, 1.0),
     ]
     assert replay.computing[:2] == [
         ComputeInterval("first", ("h0", "h1"), 0, 10.0, 11.0),
@@ -109,7 +109,7 @@ def test_a_withdrawn_job_keeps_what_it_did_but_not_the_iteration() -> None:
     assert replay.departed_s == 12.0
     assert replay.iterations == []
     assert [(interval.start_s, interval.end_s) for interval in replay.computing] == [(10.0, 11.0), (11.0, 12.0)]
-    assert replay.communicating == [CommunicationInterval("g", 0, 11.0, 12.0)]
+    assert replay.communicating == [CommunicationInterval("g", 0, 11.0, 12.0, 1.0)]
     with pytest.raises(ValueError, match="not sending with task 2"):
         replay.transfer_finished(2, 13.0)
     with pytest.raises(ValueError, match="already departed"):

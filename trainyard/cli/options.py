@@ -42,6 +42,15 @@ FiguresOption = Annotated[
     ),
 ]
 FigureFormatOption = Annotated[FigureFormat, typer.Option("--figure-format", help="File format of --figures.")]
+PerfettoOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--perfetto",
+        metavar="FILE",
+        dir_okay=False,
+        help="Write what happened over time, for ui.perfetto.dev and chrome://tracing; compressed if named .gz.",
+    ),
+]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, help="Number of worker processes. Default: the number of cores.")
 ]

@@ -97,11 +97,15 @@ def path_words(nodes: Sequence[str], links: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """Where a command writes its report: a page, a folder for every figure and its data, both or neither."""
+    """Where a command writes its report: a page, a folder for every figure and its data, both or neither.
+
+    ``perfetto`` is where it writes what happened in the runs of a scenario over time.
+    """
 
     page: Path | None = None
     figures: Path | None = None
     figure_format: FigureFormat = FigureFormat.SVG
+    perfetto: Path | None = None
 
     def prepare(self) -> None:
         """Make the folders before the runs that fill them, or end the command.
@@ -111,8 +115,9 @@ class ReportFiles:
         """
         if self._is_asked_for:
             import experiments.report.page  # noqa: F401 - to miss a package after hours of runs would be too late
-        if self.page is not None:
-            _make_folder(self.page.parent)
+        for file in (self.page, self.perfetto):
+            if file is not None:
+                _make_folder(file.parent)
         if self.figures is not None:
             _make_folder(self.figures)
 
@@ -122,6 +127,17 @@ class ReportFiles:
             from experiments.report.page import runs_report
 
             self._save(runs_report(comparisons))
+
+    def save_perfetto(self, results: "Sequence[RunResult]") -> None:
+        """Write what happened in the runs of one scenario over time."""
+        if self.perfetto is not None:
+            from experiments.report.perfetto import write_perfetto
+
+            try:
+                write_perfetto(results, self.perfetto)
+            except OSError as error:
+                fail(f"{self.perfetto}: cannot be written: {error.strerror}")
+            _say_written(self.perfetto)
 
     def save_findings(self, findings: "Findings", runs: "Sequence[Sequence[RunResult]]" = ()) -> None:
         """Write the report of an evaluation, followed by runs of scenarios."""
@@ -149,7 +165,11 @@ class ReportFiles:
         except OSError as error:
             fail(f"{error.filename or paths[0]}: cannot be written: {error.strerror}")
         for path in paths:
-            PrintableConsole(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+            _say_written(path)
+
+
+def _say_written(path: Path) -> None:
+    PrintableConsole(stderr=True).print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -25,6 +25,7 @@ from trainyard.cli.options import (
     FigureFormatOption,
     FiguresOption,
     JsonOption,
+    PerfettoOption,
     PoliciesOption,
     ReportOption,
     ScenarioArgument,
@@ -69,6 +70,7 @@ def run(
     report: ReportOption = None,
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
+    perfetto: PerfettoOption = None,
     seed: SeedOption = None,
     real_time: RealTimeOption = False,
     allow_policy_import: AllowPolicyImportOption = False,
@@ -81,15 +83,16 @@ def run(
         refuse(f"{scenario}: {problem}")
     if seed is not None:
         accepted = accepted.model_copy(update={"seed": seed})
-    files = ReportFiles(report, figures, figure_format)
+    files = ReportFiles(report, figures, figure_format, perfetto)
     files.prepare()
     results = []
     for result in _results(accepted, policies_for(accepted, policy), on, enforcement, is_real_time=real_time):
         results.append(result)
         if as_json:
             print(json.dumps(run_object(result)), flush=True)
-    # The page first: a reader of the tables that goes away, as ``head`` does, ends the command.
+    # The files first: a reader of the tables that goes away, as ``head`` does, ends the command.
     try:
+        files.save_perfetto(results)
         files.save_runs([results])
     finally:
         if not as_json:

@@ -2,12 +2,12 @@
 
 from itertools import pairwise
 
-from experiments.scenarios.results import FlowResult, JobResult, LoadSample, RunResult, Stretch
+from experiments.scenarios.results import AppliedPlan, FlowResult, JobResult, LoadSample, RunResult, Stretch
 from policies.enforcement import Enforcement
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification
 from workloads.events import ScenarioEvent
-from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.replay import CommunicationInterval, ComputeInterval, Iteration
 from workloads.scenario import ProfileSource
 
 NUM_LEVELS = 8
@@ -56,8 +56,9 @@ def make_job(
         priority=intensity,
         level=level,
         reason="",
+        iterations=tuple(Iteration(n, n, n + 1.0) for n in seconds),
         computing=tuple(ComputeInterval("compute", ("h0", "h2"), n, n, n + compute_s) for n in seconds),
-        communicating=tuple(CommunicationInterval("ring", n, n + compute_s, n + 1.0) for n in seconds),
+        communicating=tuple(CommunicationInterval("ring", n, n + compute_s, n + 1.0, 1e6) for n in seconds),
     )
 
 
@@ -79,6 +80,7 @@ def make_result(
     scenario: str = "made-up",
     loads: tuple[LoadSample, ...] | None = None,
     events: tuple[ScenarioEvent, ...] = (),
+    plans: tuple[AppliedPlan, ...] = (),
 ) -> RunResult:
     """The first job sends from h0 to h2 by a0; the uplink it takes is loaded at its level."""
     jobs = (make_job(),) if jobs is None else jobs
@@ -107,6 +109,7 @@ def make_result(
         flow_groups=(),
         flows=(FlowResult(jobs[0].name, path, 1e6),),
         loads=loads,
+        plans=plans,
         events=events,
         stretches=tuple(
             Stretch(*ends, gpu_utilisation) for ends in pairwise((1.0, *(event.at_s for event in events), 9.0))

@@ -6,10 +6,10 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle, StepPatch
 
 from experiments.report.figure import ReportFigure
+from experiments.report.link_names import link_name
 from experiments.report.over_time import (
     busiest_links,
     link_loads,
-    link_name,
     load_limit,
     mean_loads,
     recovery,
@@ -192,4 +192,4 @@ def test_mean_loads_count_inside_the_window_and_without_samples_are_nought() -> 
 
 def test_parallel_links_are_told_apart() -> None:
     arrow = "\N{RIGHTWARDS ARROW}"
-    assert link_name(make_result(), UP[1]) == f"t0 {arrow} a0 #1"
+    assert link_name(FABRIC, UP[1]) == f"t0 {arrow} a0 #1"
