@@ -29,6 +29,7 @@ def test_every_block_runs(tmp_path: Path) -> None:
         "utilisation.svg",
         "delays.png",
         "two-jobs.html",
+        "two-jobs.json.gz",
     }
 
 

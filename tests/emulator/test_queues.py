@@ -4,6 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,3 +163,19 @@ def test_levels_share_a_port_as_strict_priority_says() -> None:
     to_receiver = result.fabric.reverse(result.fabric.nics["h8"][0].link)
     wire_bytes = 400_000 + 98 * 42
     assert result.sent_bytes()[to_receiver].tolist() == [wire_bytes] * 8
+
+
+def test_the_bytes_that_wait_are_those_queued_and_not_started() -> None:
+    result = emulated(star(3), trace_rows=1000)
+    for level in (2, 5):
+        connection = five_tuple(result.fabric, f"h{level // 5}", "h2")
+        prioritise(result, connection, level)
+        result.start_transfer(result.add_flow(connection), 400_000)
+    assert not result.run(20_000_000)  # both are under way
+    expected = np.zeros((len(result.fabric.links), 8), dtype=np.int64)
+    for row in result.take_trace():
+        assert row.kind is not TraceKind.LOST
+        expected[row.link, min(row.level, 7)] += row.length if row.kind is TraceKind.QUEUED else -row.length
+    to_receiver = result.fabric.reverse(result.fabric.nics["h2"][0].link)
+    assert result.queued_bytes()[to_receiver, 2] > result.queued_bytes()[to_receiver, 5] > 0
+    assert (result.queued_bytes() == expected).all()

@@ -26,3 +26,6 @@ def test_summaries_of_a_decision_and_of_a_response_are_equal() -> None:
     assert noted == PlanSummary.from_controller(plan_from_wire(tuple(plan_pages(decision, fabric))), fabric)
     assert len(noted.jobs) == 5
     assert noted.num_rules
+    levels = {job.name: job.level for job in noted.jobs}
+    groups = [(job.name, group.name) for job in jobs for group in job.graph.flow_groups]
+    assert noted.flow_group_levels == {(job, group): levels[job] for job, group in groups}

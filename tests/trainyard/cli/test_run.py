@@ -10,6 +10,7 @@ import pytest
 
 from experiments.scenarios.results import run_object
 from tests.experiments.report.builders import make_job, make_result
+from tests.experiments.report.trace_events import TraceFile
 from tests.trainyard.cli.conftest import Trainyard
 from trainyard.cli.run import DEMO_SCENARIOS, FAILURE_SCENARIOS, iteration_times
 from workloads.scenario import ProfileSource, Scenario
@@ -71,6 +72,34 @@ def test_figures_are_written_with_their_data(trainyard: Trainyard, scenario: Pat
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, f"wrote {folder}")
     assert {path.suffix for path in folder.iterdir()} == {".pdf", ".csv"}
     assert "ecmp,0.5," in (folder / "small-utilisation.csv").read_text()
+
+
+@pytest.mark.usefixtures("ran")
+def test_all_policies_are_in_one_file_for_perfetto(trainyard: Trainyard, scenario: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "run.json.gz"
+    result = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux", "--perfetto", path, "--json")
+    assert len([json.loads(line) for line in result.stdout.splitlines()]) == 2
+    assert f"wrote {path}" in result.stderr
+    assert {"ecmp: job gpt", "crux: job gpt"} <= set(TraceFile(path).processes)
+
+
+def test_a_file_for_perfetto_that_cannot_be_written_is_refused_before_the_run(
+    trainyard: Trainyard, ran: Ran, scenario: Path
+) -> None:
+    result = trainyard("run", scenario, "--perfetto", scenario / "run.json")
+    assert (result.exit_code, ran) == (2, [])
+    assert str(scenario) in result.stderr
+
+
+def test_a_file_for_perfetto_needs_no_extra(scenario: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['jinja2'] = sys.modules['matplotlib'] = None; from trainyard.cli import main; "
+        f"sys.argv = ['trainyard', 'run', {str(scenario)!r}, '--on', 'simulator', '--perfetto', "
+        f"{str(tmp_path / 'run.json')!r}]; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "crux: job a" in TraceFile(tmp_path / "run.json").processes
 
 
 def test_a_missing_extra_is_named_before_the_run(scenario: Path, tmp_path: Path) -> None:
