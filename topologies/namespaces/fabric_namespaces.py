@@ -13,12 +13,13 @@ from typing import Self
 
 from topologies.fabric import Fabric, Nic
 from topologies.namespaces import enter, keeper
-from topologies.namespaces.host_network import HostNic, NetworkError
+from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.host_nics import host_nics
 from topologies.namespaces.ownership import Ownership, remove_abandoned
 
 DEFAULT_MTU_BYTES = 9000
 _PATIENCE_S = 60.0
-_INTERFACE = "eth{}"
+_INTERFACES = "eth"
 
 
 class FabricNamespaces:
@@ -141,22 +142,9 @@ class FabricNamespaces:
         nics = self.fabric.nics[host]
         return keeper.HostPlan(
             self._names[host],
-            [
-                HostNic(
-                    _INTERFACE.format(nic.index),
-                    _mac(nic.mac),
-                    str(IPv4Address(nic.address)),
-                    self.fabric.links[nic.link].rate_bps,
-                    self.mtu_bytes,
-                )
-                for nic in nics
-            ],
+            host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes),
             [self._fabric_end(nic) for nic in nics],
         )
 
     def _fabric_end(self, nic: Nic) -> str:
         return f"h{self.fabric.host_index[nic.host]}-eth{nic.index}"
-
-
-def _mac(number: int) -> str:
-    return ":".join(f"{octet:02x}" for octet in number.to_bytes(6, "big"))
