@@ -3,7 +3,8 @@
     sudo mn --custom topologies/mininet/custom.py --topo trainyard,docs/examples/class-room.yaml
 
 ``mn`` runs this file with Debian's Python, and takes over every name in it: ``switches`` and ``controllers`` are its
-own words for what ``--switch`` and ``--controller`` may name, and it calls ``findController`` without ``--controller``.
+own words for what ``--switch`` and ``--controller`` may name, it calls ``findController`` without ``--controller``, and
+it makes the network by ``Mininet``.
 """
 
 import importlib.util
@@ -31,6 +32,7 @@ assert _spec is not None
 sys.modules["topologies"] = importlib.util.module_from_spec(_spec)
 
 from topologies.mininet.controllers import TrainyardController  # noqa: E402
+from topologies.mininet.networks import FabricMininet as Mininet  # noqa: E402, F401
 from topologies.mininet.switches import EmulatedSwitch  # noqa: E402
 from topologies.mininet.topology import FabricTopo  # noqa: E402
 

@@ -110,6 +110,8 @@ class Program:
         """End it, and return its complaint if it has ended before."""
         complaint = "" if self.runs else self.complaint()
         self._process.terminate()
-        self._process.communicate()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._log.close()
         return complaint
